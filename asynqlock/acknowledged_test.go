@@ -11,20 +11,20 @@ import (
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestRecordWithoutReplica: the replica is cut off while the handler runs. That the master has the record does not make it
 // the one that was asked for.
 func TestRecordWithoutReplica(t *testing.T) {
 	t.Parallel()
-	master := redistest.Start(t, redistest.Config("repl-diskless-sync", "yes"),
-		redistest.Config("repl-diskless-sync-delay", "0"))
+	master := testkit.Start(t, testkit.Config("repl-diskless-sync", "yes"),
+		testkit.Config("repl-diskless-sync-delay", "0"))
 	link := master.Relay()
-	redistest.Start(t, redistest.Config("replicaof", strings.Replace(link.Addr(), ":", " ", 1)))
+	testkit.Start(t, testkit.Config("replicaof", strings.Replace(link.Addr(), ":", " ", 1)))
 	conn := master.Client().Conn()
 	t.Cleanup(func() { _ = conn.Close() })
-	redistest.Eventually(t, within, "the replica to acknowledge", func() bool {
+	testkit.Eventually(t, within, "the replica to acknowledge", func() bool {
 		conn.Publish(t.Context(), "x", "y")
 		return conn.Wait(t.Context(), 1, 100*time.Millisecond).Val() == 1
 	})
@@ -33,10 +33,10 @@ func TestRecordWithoutReplica(t *testing.T) {
 		asynqlock.WithHooks(asynqlock.Hooks{Failed: func(_ context.Context, f asynqlock.Failure) { failures <- f }}),
 		asynqlock.WithLock(core.WithReplicaAck(1, 300*time.Millisecond)))
 	t.Cleanup(link.Heal)
-	redistest.Eventually(t, within, "the task to run, which the replica has to acknowledge in time", func() bool {
+	testkit.Eventually(t, within, "the task to run, which the replica has to acknowledge in time", func() bool {
 		return deliver(t.Context(), delivery("1"), receipt("7"), func(context.Context, *asynq.Task) error {
-			link.Hold(redistest.ToServer)
-			link.Hold(redistest.ToClient)
+			link.Hold(testkit.ToServer)
+			link.Hold(testkit.ToClient)
 			return nil
 		}, guard) == nil
 	})

@@ -7,13 +7,13 @@ import (
 
 	"github.com/hibiken/asynq"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestNear: a task waits in its worker if it is one of the first of its line, or if it was called from further back.
 func TestNear(t *testing.T) {
 	t.Parallel()
-	l := newLine(redistest.Start(t).Client())
+	l := newLine(testkit.Start(t).Client())
 	v := &visit{guard: &guard{config: config{line: l}}, ctx: t.Context(), hash: "key", limit: 1}
 	v.task.Queue, v.task.ID = "default", "task"
 	if v.spot.ahead = 0; !l.near(v) {
@@ -41,7 +41,7 @@ func TestNear(t *testing.T) {
 // it yet. Any other one that is with a worker is not.
 func TestCallOfARunningTask(t *testing.T) {
 	t.Parallel()
-	redis := redistest.Start(t)
+	redis := testkit.Start(t)
 	l := newLine(redis.Client())
 	conn := asynq.RedisClientOpt{Network: redis.Network(), Addr: redis.Addr()}
 	client := asynq.NewClient(conn)

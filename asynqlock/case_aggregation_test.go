@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/asynqlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestAggregatedTwice is case O: tasks of a group were made one task, but asynq could not delete them then. After two
@@ -114,5 +114,5 @@ func (s *stage) reclaim(members int) {
 	}
 	rdb.ZIncrBy(ctx, packs, -120, names[0])
 	s.start(aggregate(members))
-	redistest.Eventually(s.t, within, "the pack to be undone", func() bool { return rdb.ZCard(ctx, packs).Val() == 0 })
+	testkit.Eventually(s.t, within, "the pack to be undone", func() bool { return rdb.ZCard(ctx, packs).Val() == 0 })
 }

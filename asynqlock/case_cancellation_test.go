@@ -6,7 +6,7 @@ import (
 
 	"github.com/hibiken/asynq"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestCancelledTask is case C: an operator cancels a task, and the handler goes on. asynq runs it again.
@@ -18,7 +18,7 @@ func TestCancelledTask(t *testing.T) {
 			s.start()
 			info := s.enqueue(receipt(thing))
 			first := s.turn(1)
-			redistest.Eventually(s.t, within, "asynq to cancel", func() bool { // it may not listen yet
+			testkit.Eventually(s.t, within, "asynq to cancel", func() bool { // it may not listen yet
 				_ = s.inspector.CancelProcessing(info.ID)
 				return first.asynq.Err() != nil
 			})
@@ -75,7 +75,7 @@ func TestCancelledHandlerStops(t *testing.T) {
 			s.start()
 			info := s.enqueue(receipt(thing), asynq.MaxRetry(5))
 			first := s.turn(1)
-			redistest.Eventually(s.t, within, "asynq to cancel", func() bool {
+			testkit.Eventually(s.t, within, "asynq to cancel", func() bool {
 				_ = s.inspector.CancelProcessing(info.ID)
 				return first.asynq.Err() != nil
 			})

@@ -7,7 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestCrash is case K: a worker is gone in the middle of a task. What comes of that depends on how far it was, and on
@@ -60,7 +60,7 @@ func crash(s *stage, before func(r *turn), after func(s *stage, id string)) {
 	s.start(func(p *process) { p.queue, p.locks = relay.Client(), relay.Client() })
 	info := s.enqueue(receipt(thing))
 	s.awaitOpen(dead, "the first run to end")
-	relay.Hold(redistest.Both)
+	relay.Hold(testkit.Both)
 	s.expire("default", info.ID)
 	if s.guarded() {
 		s.lapse()
@@ -115,7 +115,7 @@ func nobodyRuns(s *stage, _ string) {
 // unknown waits for the task in the archive, where it is until somebody finds out.
 func unknown(s *stage, id string) {
 	s.t.Helper()
-	redistest.Eventually(s.t, within, "the task to be archived", func() bool { return len(s.archived()) == 1 })
+	testkit.Eventually(s.t, within, "the task to be archived", func() bool { return len(s.archived()) == 1 })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.away) != 1 || !errors.Is(s.away[0], core.ErrOutcomeUnknown) {

@@ -14,7 +14,7 @@ import (
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestStalledHeartbeat is case J: while a heartbeat hangs, a task fails and comes again. asynq's heartbeat learns of
@@ -65,12 +65,12 @@ func stallHeartbeat(s *stage) {
 	heart.stall.Store(true)
 	s.awaitOpen(heart.hangs, "a heartbeat")
 	othersGo.open()
-	redistest.Eventually(s.t, within, "the others to be acknowledged", func() bool {
+	testkit.Eventually(s.t, within, "the others to be acknowledged", func() bool {
 		queue, err := s.inspector.GetQueueInfo("default")
 		return err == nil && queue.Active == 2
 	})
 	failNow.open()
-	redistest.Eventually(s.t, within, "the task to come again, and to wait for the heartbeat too", func() bool {
+	testkit.Eventually(s.t, within, "the task to come again, and to wait for the heartbeat too", func() bool {
 		found, err := s.inspector.GetTaskInfo("default", info.ID)
 		return err == nil && found.State == asynq.TaskStateActive && found.Retried == 1 && startWaits(s.redis.Addr())
 	})
@@ -134,7 +134,7 @@ func (h *heart) skips(s *stage, id string) {
 	h.mu.Lock()
 	h.last = ""
 	h.mu.Unlock()
-	redistest.Eventually(s.t, within, "a heartbeat", func() bool {
+	testkit.Eventually(s.t, within, "a heartbeat", func() bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		return h.last != ""

@@ -9,7 +9,7 @@ import (
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestLostAcknowledgement is case E: the handler has succeeded, but what asynq tells Redis of that is lost. asynq would
@@ -35,7 +35,7 @@ func loseAcknowledgement(s *stage, opts []asynq.Option) {
 		return send()
 	}))
 	info := s.enqueue(receipt(thing), opts...)
-	redistest.Eventually(s.t, within, "an acknowledgement to be lost", func() bool { return lost.Load() > 0 })
+	testkit.Eventually(s.t, within, "an acknowledgement to be lost", func() bool { return lost.Load() > 0 })
 	s.expire("default", info.ID)
 	s.start()
 	s.finish()

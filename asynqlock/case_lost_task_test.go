@@ -6,7 +6,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/asynqlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestLostTask is case R: Redis has given a task to a worker, but the reply is lost. It never ran, so no record is in
@@ -16,9 +16,9 @@ func TestLostTask(t *testing.T) {
 		tell: func(s *stage) {
 			info := s.enqueue(receipt(thing))
 			relay := s.redis.Relay()
-			relay.LoseReplies(`redis.call("RPOPLPUSH"`, 1, redistest.Closed) // of asynq's script that takes a task
+			relay.LoseReplies(`redis.call("RPOPLPUSH"`, 1, testkit.Closed) // of asynq's script that takes a task
 			s.start(func(p *process) { p.queue = relay.Client() })
-			redistest.Eventually(s.t, within, "the reply to be lost", func() bool { return relay.LostReplies() == 1 })
+			testkit.Eventually(s.t, within, "the reply to be lost", func() bool { return relay.LostReplies() == 1 })
 			s.awaitState(info.ID, asynq.TaskStateActive)
 			s.expire("default", info.ID)
 			s.start()

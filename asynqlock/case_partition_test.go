@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestPartition is case F: a worker is cut off, and another one gets its task. Behind a guard the first is told before
@@ -51,7 +51,7 @@ func partition(s *stage) {
 	s.start(func(p *process) { p.queue, p.locks = relay.Client(), relay.Client() })
 	info := s.enqueue(receipt(thing))
 	first := s.turn(1)
-	relay.Hold(redistest.Both)
+	relay.Hold(testkit.Both)
 	if s.guarded() {
 		if s.awaitOpen(told, "the handler to be told"); !errors.Is(cause, core.ErrLeaseLost) {
 			s.t.Errorf("the handler's context ended with %v", cause)
@@ -65,7 +65,7 @@ func partition(s *stage) {
 		s.t.Error("asynq has told the handler too")
 	}
 	s.gate.open()
-	redistest.Eventually(s.t, within, "the first write", func() bool { return bank.count() == 2 })
+	testkit.Eventually(s.t, within, "the first write", func() bool { return bank.count() == 2 })
 	if before, after := tokenOf(first), tokenOf(second); s.guarded() && before >= after {
 		s.t.Errorf("token %d after %d", after, before)
 	}
@@ -129,7 +129,7 @@ func TestPartitionOfTheQueue(t *testing.T) {
 			s.start(func(p *process) { p.queue = relay.Client() })
 			info := s.enqueue(receipt(thing), asynq.MaxRetry(3))
 			s.turn(1)
-			relay.Hold(redistest.Both)
+			relay.Hold(testkit.Both)
 			s.expire("default", info.ID)
 			s.start()
 			s.again(2)

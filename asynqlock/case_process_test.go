@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // process is one that runs a server, with clients of its own.
@@ -167,7 +167,7 @@ func (s *stage) awaitRenewal() {
 	s.t.Helper()
 	ctx, rdb, record := context.Background(), s.redis.Client(), s.record()
 	before := rdb.HGet(ctx, record, "deadline").Val()
-	redistest.Eventually(s.t, within, "the lease to be renewed", func() bool {
+	testkit.Eventually(s.t, within, "the lease to be renewed", func() bool {
 		return rdb.HGet(ctx, record, "deadline").Val() != before
 	})
 }
@@ -184,5 +184,5 @@ func (s *stage) state(id string) asynq.TaskState {
 // awaitState returns once asynq has the task there.
 func (s *stage) awaitState(id string, want asynq.TaskState) {
 	s.t.Helper()
-	redistest.Eventually(s.t, within, "the task to be "+want.String(), func() bool { return s.state(id) == want })
+	testkit.Eventually(s.t, within, "the task to be "+want.String(), func() bool { return s.state(id) == want })
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/asynqlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestProducerTriesAgain is case M: the reply to a producer is lost, so it enqueues once more. These are two tasks,
@@ -29,7 +29,7 @@ func TestProducerTriesAgain(t *testing.T) {
 
 func tryAgain(s *stage) {
 	relay := s.redis.Relay()
-	relay.LoseReplies(`redis.call("LPUSH", KEYS[2], ARGV[2])`, 1, redistest.Closed) // of asynq's script that enqueues
+	relay.LoseReplies(`redis.call("LPUSH", KEYS[2], ARGV[2])`, 1, testkit.Closed) // of asynq's script that enqueues
 	producer := asynq.NewClientFromRedisClient(relay.Client(func(o *redis.Options) { o.MaxRetries = -1 }))
 	task := asynq.NewTaskWithHeaders(kind, receipt(thing).Payload(), map[string]string{"Idempotency-Key": "order-7"})
 	for tries := 1; ; tries++ {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestTwoRecoverers is case H: both find a task whose worker is gone. One is slow, and when it gives the task to
@@ -25,7 +25,7 @@ func TestTwoRecoverers(t *testing.T) {
 				}
 				return send()
 			}))
-			redistest.Eventually(s.t, within, "a recoverer to stall", func() bool { return listed.Load() > 0 })
+			testkit.Eventually(s.t, within, "a recoverer to stall", func() bool { return listed.Load() > 0 })
 			s.start()
 			first := s.turn(1)
 			stalled.open()

@@ -14,7 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // The files case_*_test.go tell the ways in which asynq runs one task twice, or beside itself, on real servers. Each is
@@ -232,7 +232,7 @@ func (s *stage) turn(n int) *turn {
 // turnOf is turn for another thing.
 func (s *stage) turnOf(thing string, n int) (r *turn) {
 	s.t.Helper()
-	redistest.Eventually(s.t, within, fmt.Sprintf("run %d for %s", n, thing), func() bool {
+	testkit.Eventually(s.t, within, fmt.Sprintf("run %d for %s", n, thing), func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if turns := s.turns[thing]; len(turns) >= n {
@@ -250,7 +250,7 @@ func (s *stage) about() string { return cmp.Or(s.story.about, thing) }
 // nth.
 func (s *stage) again(n int) {
 	s.t.Helper()
-	redistest.Eventually(s.t, within, "a task to come again", func() bool { return s.begun() >= n || s.deferrals() > 0 })
+	testkit.Eventually(s.t, within, "a task to come again", func() bool { return s.begun() >= n || s.deferrals() > 0 })
 }
 
 // deferrals counts deliveries that had to come again because of another one.
@@ -307,7 +307,7 @@ func (s *stage) sweep() {
 	if err := s.runs.Drain(ctx); err != nil {
 		s.t.Error(err)
 	}
-	redistest.Eventually(s.t, within, "the handlers to end", func() bool { return s.effects.busy() == 0 })
+	testkit.Eventually(s.t, within, "the handlers to end", func() bool { return s.effects.busy() == 0 })
 }
 
 // busy counts the handlers that run.

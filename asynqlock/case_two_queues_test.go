@@ -6,7 +6,7 @@ import (
 
 	"github.com/hibiken/asynq"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestOneIDInTwoQueues is case I: they are two tasks, but the heartbeat of a server that has both goes to one only. The
@@ -25,7 +25,7 @@ func TestOneIDInTwoQueues(t *testing.T) {
 			}
 			s.expire("a", "same")
 			already := beaten.Load()
-			redistest.Eventually(s.t, within, "a heartbeat", func() bool { return beaten.Load() > already })
+			testkit.Eventually(s.t, within, "a heartbeat", func() bool { return beaten.Load() > already })
 			if !s.expired("a", "same") {
 				s.t.Error("the heartbeat went to both")
 			}
@@ -33,7 +33,7 @@ func TestOneIDInTwoQueues(t *testing.T) {
 			s.again(2)
 			s.gate.open()
 			for _, queue := range []string{"a", "b"} {
-				redistest.Eventually(s.t, within, "queue "+queue+" to be empty", func() bool {
+				testkit.Eventually(s.t, within, "queue "+queue+" to be empty", func() bool {
 					info, err := s.inspector.GetQueueInfo(queue)
 					return err == nil && info.Size == 0
 				})

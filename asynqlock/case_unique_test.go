@@ -8,7 +8,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/asynqlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestUniqueForTooShort is case L: a task was enqueued as unique, and takes longer than for that. Then its like is let
@@ -21,7 +21,7 @@ func TestUniqueForTooShort(t *testing.T) {
 			s.start()
 			s.enqueue(receipt(thing), asynq.Unique(time.Second))
 			s.turn(1)
-			redistest.Eventually(s.t, within, "the task to be unique no more", func() bool {
+			testkit.Eventually(s.t, within, "the task to be unique no more", func() bool {
 				_, err := s.client.Enqueue(receipt(thing), asynq.Unique(time.Hour))
 				if err != nil && !errors.Is(err, asynq.ErrDuplicateTask) {
 					s.t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // awaitState returns a task once it is in that state.
@@ -22,7 +22,7 @@ func (s *shop) awaitState(id string, state asynq.TaskState) (info *asynq.TaskInf
 			s.t.Logf("the task: %+v", info)
 		}
 	}()
-	redistest.Eventually(s.t, within, "the task to be in state "+state.String(), func() (ok bool) {
+	testkit.Eventually(s.t, within, "the task to be in state "+state.String(), func() (ok bool) {
 		var err error
 		info, err = s.inspector.GetTaskInfo("default", id)
 		return err == nil && info.State == state
@@ -51,7 +51,7 @@ func (s *shop) blocking(free <-chan struct{}) asynq.HandlerFunc {
 // awaitRun returns once the handler has begun.
 func (s *shop) awaitRun() {
 	s.t.Helper()
-	redistest.Eventually(s.t, within, "the handler to run", func() bool {
+	testkit.Eventually(s.t, within, "the handler to run", func() bool {
 		_, most := s.effects.of("7")
 		return most > 0
 	})

@@ -13,20 +13,20 @@ import (
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // desk hands tasks to guards as an asynq server does, but one by one.
 type desk struct {
 	t     *testing.T
-	redis *redistest.Server
+	redis *testkit.Server
 	rdb   *redis.Client
 	locks *core.Client
 }
 
 func newDesk(t *testing.T, opts ...core.Option) *desk {
 	t.Helper()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	return &desk{t: t, redis: server, rdb: rdb, locks: clientOf(t, rdb, opts...)}
 }
@@ -147,7 +147,7 @@ func wantDeferred(t *testing.T, err, reason error) *asynqlock.DeferredError {
 }
 
 // diary is what was logged.
-type diary struct{ redistest.Log }
+type diary struct{ testkit.Log }
 
 func (d *diary) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(d, &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -16,7 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestEachTickIsEnqueuedOnce: two replicas and a worker, while Redis stands still for a second and a half. Ticks that
@@ -31,7 +31,7 @@ func TestEachTickIsEnqueuedOnce(t *testing.T) {
 		stops = append(stops, s.schedule(s.conn(), ticks))
 	}
 	awaitRuns := func(n int) {
-		redistest.Eventually(t, within, "ticks to run", func() bool { _, run := ticks.count(); return run >= n })
+		testkit.Eventually(t, within, "ticks to run", func() bool { _, run := ticks.count(); return run >= n })
 	}
 	awaitRuns(1)
 	s.redis.Pause()
@@ -61,14 +61,14 @@ func TestAnotherReplicaEnqueues(t *testing.T) {
 	stopSecond := s.schedule(s.conn(), ticks)
 	stopFirst := s.schedule(asynq.RedisClientOpt{Addr: relay.Addr()}, ticks,
 		cronlock.WithReplica("first"), cronlock.WithContext(ctx))
-	redistest.Eventually(t, within, "the first replica to have a tick", func() bool {
+	testkit.Eventually(t, within, "the first replica to have a tick", func() bool {
 		ticks.mu.Lock()
 		defer ticks.mu.Unlock()
 		return ticks.by["first"] > 0
 	})
 	shutdown()
 	stopFirst()
-	redistest.Eventually(t, within, "all ticks to run", func() bool { started, run := ticks.count(); return run == started })
+	testkit.Eventually(t, within, "all ticks to run", func() bool { started, run := ticks.count(); return run == started })
 	stopSecond()
 	s.awaitEmpty()
 	ticks.wantOnce(t)
@@ -94,7 +94,7 @@ func TestEnqueueIsTriedAgain(t *testing.T) {
 	now := s.job(client, asynq.NewTask(kind, nil))
 	s.enqueue(asynq.NewTask("other", nil)) // Redis has the script from here on
 	relay.Refuse(true)
-	relay.LoseReplies(kind, 1, redistest.Closed)
+	relay.LoseReplies(kind, 1, testkit.Closed)
 	done := make(chan error, 1)
 	refused := make(chan struct{})
 	go func() {
@@ -184,7 +184,7 @@ func TestArchivedTaskBlocksItsTickOnly(t *testing.T) {
 	})
 	now := s.job(s.client, asynq.NewTask(kind, nil))
 	awaitArchived := func(n int) {
-		redistest.Eventually(t, within, "tasks to be archived", func() bool { return len(s.archived()) == n })
+		testkit.Eventually(t, within, "tasks to be archived", func() bool { return len(s.archived()) == n })
 	}
 	for n := range 3 {
 		wantNil(t, now())

@@ -14,7 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // strategies are those that exclude. Each has Redis servers of its own.
@@ -37,7 +37,7 @@ func redlockOf(t *testing.T) *core.Redlock {
 	t.Helper()
 	var nodes []redis.UniversalClient
 	for range 5 {
-		nodes = append(nodes, redistest.Start(t).Client())
+		nodes = append(nodes, testkit.Start(t).Client())
 	}
 	r, err := core.NewRedlock(nodes, core.WithNodeTimeout(5*time.Second))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/outage"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestShortWaitIsNoOutage: with a wait below the round trip, the second request of a task cannot be answered. Redis has
@@ -19,7 +19,7 @@ func TestShortWaitIsNoOutage(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	relay := d.redis.Relay()
-	relay.Delay(redistest.Both, 20*time.Millisecond)
+	relay.Delay(testkit.Both, 20*time.Millisecond)
 	far := &desk{t: t, redis: d.redis, locks: clientOf(t, relay.Client())}
 	free := d.guardsOf()
 	for name, guard := range far.guardsOf(asynqlock.FailOpen(), asynqlock.WithWait(25*time.Millisecond)) {
@@ -42,7 +42,7 @@ func TestHeldAndThenSilent(t *testing.T) {
 		relay := d.redis.Relay()
 		silent := func(err error) {
 			if outage.Busy(err) {
-				relay.Hold(redistest.Both)
+				relay.Hold(testkit.Both)
 			}
 		}
 		far := &desk{t: t, redis: d.redis, locks: clientOf(t, relay.Client(), core.WithHooks(core.Hooks{

@@ -9,18 +9,18 @@ import (
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // behindRelay returns a desk whose guards reach the Redis of d through a relay.
-func behindRelay(d *desk) (far *desk, relay *redistest.Relay) {
+func behindRelay(d *desk) (far *desk, relay *testkit.Relay) {
 	relay = d.redis.Relay()
 	d.t.Cleanup(relay.Heal) // so that the client can close soon
 	return &desk{t: d.t, redis: d.redis, locks: clientOf(d.t, relay.Client())}, relay
 }
 
 // silence begins an outage for the clients of a relay.
-func silence(relay *redistest.Relay) {
+func silence(relay *testkit.Relay) {
 	relay.Refuse(true)
 	relay.Reset()
 }

@@ -10,14 +10,14 @@ import (
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestFinishWaitsForRedis: Redis is restarted just when a task has taken effect. It refuses connections meanwhile, so
 // that the attempt gives up at once; the record is waited for all the same, for as long as was told.
 func TestFinishWaitsForRedis(t *testing.T) {
 	t.Parallel()
-	s := newShop(t, redistest.AOF())
+	s := newShop(t, testkit.AOF())
 	inside, dead := make(chan struct{}), make(chan struct{})
 	gaveUp, finished := make(chan error, 1), make(chan asynqlock.Finished, 1)
 	failed := make(chan asynqlock.Failure, 1)
@@ -79,7 +79,7 @@ func TestFinishFindsAnotherAttempt(t *testing.T) {
 	if err := <-gaveUp; !errors.Is(err, core.ErrUnavailable) {
 		t.Errorf("the attempt ended with %v, want no answer from Redis", err)
 	}
-	redistest.Eventually(t, within, "another task to run", func() bool {
+	testkit.Eventually(t, within, "another task to run", func() bool {
 		return processOne(t, s.locks, "2", func(context.Context, *asynq.Task) error { return nil }) == nil
 	})
 	relay.Heal()

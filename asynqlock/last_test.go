@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestNoRetriesAtAll: duplicates of a task without retries wait for it instead of being archived.
@@ -80,7 +80,7 @@ func TestLastRetryEnds(t *testing.T) {
 func TestLastRetryOutage(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	other := redistest.Start(t)
+	other := testkit.Start(t)
 	failed := make(chan error, 100)
 	locks := clientOf(t, other.Client(), core.WithHooks(core.Hooks{
 		BeginEnd: func(_ context.Context, end core.BeginEnd) { failed <- end.Err },

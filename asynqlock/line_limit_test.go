@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // rounds is a handler whose runs each go on until the test lets one end.
@@ -40,7 +40,7 @@ func (r *rounds) process(ctx context.Context, _ *asynq.Task) error {
 // await returns once so many tasks run, of the number that has begun in all.
 func (r *rounds) await(running, begun int) {
 	r.t.Helper()
-	redistest.Eventually(r.t, 2*within, fmt.Sprintf("%d tasks to run, of %d that began", running, begun), func() bool {
+	testkit.Eventually(r.t, 2*within, fmt.Sprintf("%d tasks to run, of %d that began", running, begun), func() bool {
 		r.effects.mu.Lock()
 		defer r.effects.mu.Unlock()
 		return r.effects.running["7"] == running && r.effects.running["7"]+r.effects.done["7"] == begun
@@ -120,7 +120,7 @@ func TestLineOfALimitFindsFreePermits(t *testing.T) {
 		r.enqueue(receipt("7"), asynq.TaskID(fmt.Sprint("task-", i)))
 	}
 	r.await(n-lost, n-lost)
-	redistest.Eventually(t, within, "the others to be deferred", func() bool {
+	testkit.Eventually(t, within, "the others to be deferred", func() bool {
 		info, err := r.inspector.GetQueueInfo("default")
 		return err == nil && info.Retry == tasks-(n-lost)
 	})

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/asynqlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // runFive enqueues five tasks of a thing and waits until each has run, one at a time.
@@ -18,7 +18,7 @@ func (s *shop) runFive(thing string) {
 	for range 5 {
 		s.enqueue(receipt(thing))
 	}
-	redistest.Eventually(s.t, within, thing, func() bool {
+	testkit.Eventually(s.t, within, thing, func() bool {
 		done, _ := s.effects.of(payloadOf(thing))
 		return done == 5
 	})
@@ -35,7 +35,7 @@ func TestLineIsLost(t *testing.T) {
 		asynqlock.WithLine(rdb), soon, asynqlock.WithHooks(hooks.hooks()), asynqlock.WithLogger(nil)))
 	s.runFive("calm")
 	s.awaitEmpty()
-	redistest.Eventually(t, within, "the line to be gone", func() bool {
+	testkit.Eventually(t, within, "the line to be gone", func() bool {
 		return len(s.redis.Client().Keys(t.Context(), "asynqlock:*").Val()) == 0
 	})
 	if err := rdb.Close(); err != nil {
@@ -57,7 +57,7 @@ func TestLineIsDeleted(t *testing.T) {
 		s.enqueue(receipt("7"))
 	}
 	rdb := s.redis.Client()
-	redistest.Eventually(t, within, "all to stand in line", func() bool {
+	testkit.Eventually(t, within, "all to stand in line", func() bool {
 		keys := rdb.Keys(t.Context(), "asynqlock:line:*").Val()
 		return len(keys) == 1 && rdb.ZCard(t.Context(), keys[0]).Val() == 5 &&
 			rdb.Del(t.Context(), keys[0]).Val() == 1
@@ -98,7 +98,7 @@ func TestLineSurvivesItsClient(t *testing.T) {
 	for range 5 {
 		s.enqueue(receipt("7"))
 	}
-	redistest.Eventually(t, within, "the first to run", func() bool {
+	testkit.Eventually(t, within, "the first to run", func() bool {
 		_, most := s.effects.of(payloadOf("7"))
 		return most == 1
 	})

@@ -8,7 +8,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/asynqlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestLineGoesOnWithoutTheTasksThatWereCalled: a task that is called may never come to the guard. Those behind it are
@@ -34,7 +34,7 @@ func TestLineGoesOnWithoutTheTasksThatWereCalled(t *testing.T) {
 			}, s.work(free), blocks, s.lineOf(asynqlock.WithRetryIn(time.Hour)))
 			s.standInLine("blocked", "next", "last")
 			close(free)
-			redistest.Eventually(t, within, "those behind it to run", func() bool {
+			testkit.Eventually(t, within, "those behind it to run", func() bool {
 				done, _ := s.effects.of(payloadOf("7"))
 				return done == 4
 			})

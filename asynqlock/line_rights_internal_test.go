@@ -6,14 +6,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestEnterWithoutPEXPIRE: a line that could not expire is not begun.
 func TestEnterWithoutPEXPIRE(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	if err := rdb.Do(ctx, "ACL", "SETUSER", "worker", "on", "nopass", "~*", "+@all", "-pexpire").Err(); err != nil {
 		t.Fatal(err)

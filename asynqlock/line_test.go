@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/asynqlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // defaults makes a server look as seldom as asynq does by itself.
@@ -128,7 +128,7 @@ func TestLineOfLastAttempts(t *testing.T) {
 	for range tasks {
 		s.enqueue(receipt("7"), asynq.MaxRetry(0))
 	}
-	redistest.Eventually(t, within, "the others to be archived", func() bool { return len(s.archived()) == tasks-room })
+	testkit.Eventually(t, within, "the others to be archived", func() bool { return len(s.archived()) == tasks-room })
 	close(free)
 	s.awaitEmpty()
 	s.effects.want(t, payloadOf("7"), room, 1)
@@ -150,7 +150,7 @@ func TestLinePassesOverTasksThatDoNotCome(t *testing.T) {
 		cfg.Concurrency, cfg.Queues = 4, map[string]int{"default": 1, "paused": 1}
 	}, s.work(free), s.lineOf(asynqlock.WithRetryIn(time.Hour)))
 	s.enqueue(receipt("7"))
-	redistest.Eventually(t, within, "the first to run", func() bool {
+	testkit.Eventually(t, within, "the first to run", func() bool {
 		_, most := s.effects.of(payloadOf("7"))
 		return most == 1
 	})
@@ -158,7 +158,7 @@ func TestLinePassesOverTasksThatDoNotCome(t *testing.T) {
 	for i := range each {
 		s.enqueue(receipt("7"), asynq.Queue("paused"), asynq.TaskID(fmt.Sprint("p", i)))
 	}
-	redistest.Eventually(t, within, "all of them to be deferred", func() bool {
+	testkit.Eventually(t, within, "all of them to be deferred", func() bool {
 		info, err := s.inspector.GetQueueInfo("paused")
 		return err == nil && info.Retry == each
 	})
@@ -169,7 +169,7 @@ func TestLinePassesOverTasksThatDoNotCome(t *testing.T) {
 		s.enqueue(receipt("7"))
 	}
 	close(free)
-	redistest.Eventually(t, 4*within, "the tasks of the other queue to run", func() bool { // asynq's own intervals add up
+	testkit.Eventually(t, 4*within, "the tasks of the other queue to run", func() bool { // asynq's own intervals add up
 		info, err := s.inspector.GetQueueInfo("default")
 		return err == nil && info.Size == 0
 	})
@@ -180,7 +180,7 @@ func TestLineElsewhere(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	var hooks told
-	other := redistest.Start(t)
+	other := testkit.Start(t)
 	s.serve(s.work(nil), asynqlock.Exclusive(s.locks.Mutex, asynqlock.ByPayload("order"),
 		asynqlock.WithLine(other.Client()), soon, asynqlock.WithHooks(hooks.hooks()), asynqlock.WithLogger(nil)))
 	s.enqueue(receipt("7"))
@@ -206,7 +206,7 @@ func TestLineLeavesWorkersToOthers(t *testing.T) {
 		for i := range 10 {
 			s.enqueue(receipt(fmt.Sprint("other-", i)))
 		}
-		redistest.Eventually(t, within, name+": the others to run", func() bool {
+		testkit.Eventually(t, within, name+": the others to run", func() bool {
 			ran := 0
 			for i := range 10 {
 				done, _ := s.effects.of(payloadOf(fmt.Sprint("other-", i)))
@@ -235,7 +235,7 @@ func TestLineTouchesNoOtherTasks(t *testing.T) {
 	s.enqueue(receipt("7"), asynq.TaskID("failing"))
 	s.awaitState("failing", asynq.TaskStateRetry)
 	s.enqueue(receipt("7"), asynq.TaskID("first"))
-	redistest.Eventually(t, within, "the first to run", func() bool {
+	testkit.Eventually(t, within, "the first to run", func() bool {
 		_, most := s.effects.of(payloadOf("7"))
 		return most == 1
 	})
@@ -248,7 +248,7 @@ func TestLineTouchesNoOtherTasks(t *testing.T) {
 		t.Fatal(err)
 	}
 	close(free)
-	redistest.Eventually(t, within, "those in line to run", func() bool {
+	testkit.Eventually(t, within, "those in line to run", func() bool {
 		done, _ := s.effects.of(payloadOf("7"))
 		return done == 3
 	})
@@ -275,7 +275,7 @@ func TestLineOfTasksThatAreGone(t *testing.T) {
 	for range 5 {
 		s.enqueue(receipt("7"))
 	}
-	redistest.Eventually(t, 4*within, "all to run", func() bool {
+	testkit.Eventually(t, 4*within, "all to run", func() bool {
 		done, _ := s.effects.of(payloadOf("7"))
 		return done == 6
 	})

@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // facts are what a handler can learn of its guards.
@@ -149,7 +149,7 @@ func TestDuplicateInsideAPeriod(t *testing.T) {
 func TestDegraded(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	gone := redistest.Start(t)
+	gone := testkit.Start(t)
 	locks := clientOf(t, gone.Client())
 	gone.Kill()
 	open := asynqlock.FailOpen()

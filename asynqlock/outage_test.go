@@ -10,14 +10,14 @@ import (
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestOutage: without Redis of the locks, tasks do not run, and burn no retry; asynq has another one.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	other := redistest.Start(t)
+	other := testkit.Start(t)
 	locks := clientOf(t, other.Client())
 	other.Kill()
 	told := make(chan error, 100)
@@ -122,7 +122,7 @@ func TestFailOpen(t *testing.T) {
 // TestCompletedDuringOutage: the task is acknowledged, and recorded when Redis is back.
 func TestCompletedDuringOutage(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t, redistest.AOF())
+	server := testkit.Start(t, testkit.AOF())
 	locks := clientOf(t, server.Client())
 	failures := make(chan asynqlock.Failure, 1)
 	hook := asynqlock.Hooks{Failed: func(_ context.Context, f asynqlock.Failure) { failures <- f }}
@@ -137,7 +137,7 @@ func TestCompletedDuringOutage(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	server.Restart()
-	redistest.Eventually(t, within, "the record", func() bool {
+	testkit.Eventually(t, within, "the record", func() bool {
 		r, err := asynqlock.Peek(t.Context(), locks, key, info)
 		return err == nil && r.State == core.StateCompleted
 	})
@@ -147,7 +147,7 @@ func TestCompletedDuringOutage(t *testing.T) {
 // TestWordDuringOutage: the handler hears of it, and the word counts all the same.
 func TestWordDuringOutage(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t, redistest.AOF())
+	server := testkit.Start(t, testkit.AOF())
 	locks := clientOf(t, server.Client())
 	key, info := asynqlock.ByTaskID(), delivery("1", ofKind)
 	guard := asynqlock.Once(locks, key)

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestRelayGoesOnWhileItReachesTasks: the calls of a line go on for as long as they reach further tasks, and then end.
@@ -48,7 +48,7 @@ func TestRelayIsStopped(t *testing.T) {
 
 func awaitNoRelay(t *testing.T, r *relays) {
 	t.Helper()
-	redistest.Eventually(t, 30*time.Second, "the relays to end", func() bool {
+	testkit.Eventually(t, 30*time.Second, "the relays to end", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return len(r.keys) == 0
@@ -69,7 +69,7 @@ func TestRelayIsOwedEachBeginning(t *testing.T) {
 	r.end("key", 3, true, again)
 	r.begin("key", "d", 3, again)
 	seen := calls.Load()
-	redistest.Eventually(t, 30*time.Second, "further calls", func() bool { return calls.Load() > seen+1 })
+	testkit.Eventually(t, 30*time.Second, "further calls", func() bool { return calls.Load() > seen+1 })
 	r.begin("key", "e", 3, again)
 	for range 3 {
 		r.end("key", 3, false, again)
@@ -96,7 +96,7 @@ func TestRelayProbes(t *testing.T) {
 			t.Fatalf("a probe calls %d tasks", most)
 		}
 	}
-	redistest.Eventually(t, 30*time.Second, "the probe to be known", func() bool {
+	testkit.Eventually(t, 30*time.Second, "the probe to be known", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return len(r.keys["key"].probed) == 1

@@ -7,7 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestRunsList: what runs behind all guards that share it, the oldest first.
@@ -38,7 +38,7 @@ func TestRunsList(t *testing.T) {
 // TestDrain: it waits until the record is written.
 func TestDrain(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	relay := server.Relay()
 	locks, other := clientOf(t, relay.Client()), clientOf(t, server.Client())
 	var runs asynqlock.Runs
@@ -47,9 +47,9 @@ func TestDrain(t *testing.T) {
 	busy := occupy(t, t.Context(), info, receipt("7"), asynqlock.Once(locks, key, asynqlock.WithRuns(&runs)))
 	drained := make(chan error, 1)
 	go func() { drained <- runs.Drain(t.Context()) }()
-	relay.Hold(redistest.ToServer)
+	relay.Hold(testkit.ToServer)
 	busy.leave()
-	redistest.Eventually(t, within, "the record to be on its way", func() bool { return relay.Held(redistest.ToServer) > 0 })
+	testkit.Eventually(t, within, "the record to be on its way", func() bool { return relay.Held(testkit.ToServer) > 0 })
 	select {
 	case err := <-drained:
 		t.Errorf("drained before: %v", err)

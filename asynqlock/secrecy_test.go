@@ -13,7 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestKeyless: a task without key would never have one, so it is archived and says why.
@@ -26,7 +26,7 @@ func TestKeyless(t *testing.T) {
 		return nil
 	}, asynqlock.Once(s.locks, asynqlock.ByPayload("user")))
 	s.enqueue(receipt("7"))
-	redistest.Eventually(t, within, "the task to be archived", func() bool { return len(s.archived()) == 1 })
+	testkit.Eventually(t, within, "the task to be archived", func() bool { return len(s.archived()) == 1 })
 	if got := s.archived()[0]; got.Retried != 0 || !strings.Contains(got.LastErr, asynqlock.ErrNoKey.Error()) {
 		t.Errorf("retried %d times, %s", got.Retried, got.LastErr)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 const (
@@ -23,16 +23,16 @@ const (
 // shop is a Redis with queues and locks, and what the tasks in it have done, counted elsewhere.
 type shop struct {
 	t         *testing.T
-	redis     *redistest.Server
+	redis     *testkit.Server
 	locks     *core.Client
 	client    *asynq.Client
 	inspector *asynq.Inspector
 	effects   effects
 }
 
-func newShop(t *testing.T, opts ...redistest.Option) *shop {
+func newShop(t *testing.T, opts ...testkit.Option) *shop {
 	t.Helper()
-	s := &shop{t: t, redis: redistest.Start(t, opts...)}
+	s := &shop{t: t, redis: testkit.Start(t, opts...)}
 	s.locks = s.newLocks()
 	s.client = asynq.NewClient(s.conn())
 	s.inspector = asynq.NewInspector(s.conn())
@@ -107,7 +107,7 @@ func (s *shop) enqueue(t *asynq.Task, opts ...asynq.Option) *asynq.TaskInfo {
 // awaitEmpty returns once no task is left but those that have completed.
 func (s *shop) awaitEmpty() {
 	s.t.Helper()
-	redistest.Eventually(s.t, within, "the queue to be empty", func() bool {
+	testkit.Eventually(s.t, within, "the queue to be empty", func() bool {
 		info, err := s.inspector.GetQueueInfo("default")
 		return err == nil && info.Size == info.Archived+info.Completed
 	})

@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/bench/report"
 	"github.com/holdfast-go/holdfast/bench/shape"
 	"github.com/holdfast-go/holdfast/internal/gitcommit"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 func main() {
@@ -40,7 +40,7 @@ func run(ctx context.Context, args []string) error {
 	if s.server {
 		return s.serverCost(ctx)
 	}
-	servers, stop := measure.StartServers(3, redistest.TCP())
+	servers, stop := measure.StartServers(3, testkit.TCP())
 	defer stop()
 	machine := machine(servers[0])
 	s.bench.Servers, s.bench.Log = servers, os.Stderr
@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string) error {
 }
 
 // machine says what the measurement ran on.
-func machine(server *redistest.Server) string {
+func machine(server *testkit.Server) string {
 	return fmt.Sprintf("%d cores of %s/%s with %s and Redis %s beside each other, of the commit %s", runtime.NumCPU(),
 		runtime.GOOS, runtime.GOARCH, runtime.Version(), server.Info("server", "redis_version"), gitcommit.Head())
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/luasource"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/luasource"
 )
 
 // BenchmarkPair measures a lock and unlock of a free name, alone and with many goroutines on names of their own,
 // with hooks, and beside the bare script pair: the same two scripts, sent by go-redis, with nothing around them.
 func BenchmarkPair(b *testing.B) {
 	for _, goroutines := range []int{1, 64, 512} {
-		server := redistest.Start(b, redistest.TCP())
+		server := testkit.Start(b, testkit.TCP())
 		rdb := server.Client(func(o *redis.Options) { o.PoolSize = 64 })
 		locks := newClient(b, rdb)
 		acquire, release := luaScript(b, luasource.Acquire...), luaScript(b, luasource.Release...)
@@ -113,7 +113,7 @@ func BenchmarkReplicaAck(b *testing.B) {
 
 // BenchmarkMulti measures a lock and unlock of five free names, granted at once and in turn, and of one.
 func BenchmarkMulti(b *testing.B) {
-	server := redistest.Start(b, redistest.TCP())
+	server := testkit.Start(b, testkit.TCP())
 	locks := newClient(b, server.Client())
 	names := []string{"a", "b", "c", "d", "e"}
 	for what, lock := range map[string]core.Locker{

@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestClientTTL: TTL returns what WithTTL has set for the client, and 30 s without it.
 func TestClientTTL(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	if got := newClient(t, rdb).TTL(); got != 30*time.Second {
 		t.Errorf("TTL %v by default", got)
 	}
@@ -25,7 +25,7 @@ func TestClientTTL(t *testing.T) {
 // TestNamesAreKept: locks, leases and records return the name that they were made with, without the prefix.
 func TestNamesAreKept(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithPrefix("app:"))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithPrefix("app:"))
 	for kind, strategy := range strategies(locks) {
 		lock := strategy("{order}:42 " + kind)
 		lease := mustLock(t, lock)

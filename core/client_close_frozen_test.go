@@ -7,14 +7,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestCloseBesideFrozenRedis: Close gives up, also if a lease was lost before to a server that does not answer. The client of
 // go-redis can be closed after it, although commands are still in flight.
 func TestCloseBesideFrozenRedis(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client(func(o *redis.Options) { o.ReadTimeout = time.Minute })
 	locks := newClient(t, rdb, core.WithTTL(500*time.Millisecond))
 	lease := mustLock(t, locks.Mutex("lost"))

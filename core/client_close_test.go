@@ -9,18 +9,18 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestGrantDuringClose: what is granted while Close runs is given back.
 func TestGrantDuringClose(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb, relay := server.Client(), server.Relay()
 	locks := newClient(t, relay.Client(), core.WithTTL(long))
 	held := mustLock(t, locks.Mutex("held"))
 	granted := make(chan struct{})
-	nth(relay, "lock:name", 1, func() { relay.Hold(redistest.ToClient); close(granted) })
+	nth(relay, "lock:name", 1, func() { relay.Hold(testkit.ToClient); close(granted) })
 	locked := lockLater(locks.Mutex("name"))
 	waitFor(t, granted, "the request")
 	closed := make(chan error, 1)
@@ -39,11 +39,11 @@ func TestGrantDuringClose(t *testing.T) {
 // TestCloseDespiteSilence: neither Close nor the calls that it ends wait for a connection that says nothing.
 func TestCloseDespiteSilence(t *testing.T) {
 	t.Parallel()
-	relay := redistest.Start(t).Relay()
+	relay := testkit.Start(t).Relay()
 	locks := newClient(t, relay.Client(func(o *redis.Options) { o.ReadTimeout = -1 }), core.WithTTL(long))
 	unlock(t, mustLock(t, locks.Mutex("name")))
 	asked := make(chan struct{})
-	nth(relay, "lock:name", 1, func() { relay.Hold(redistest.ToClient); close(asked) })
+	nth(relay, "lock:name", 1, func() { relay.Hold(testkit.ToClient); close(asked) })
 	locked := lockLater(locks.Mutex("name"))
 	waitFor(t, asked, "the request")
 	closed := make(chan error, 1)
@@ -58,7 +58,7 @@ func TestCloseDespiteSilence(t *testing.T) {
 // TestCloseOfManyDespiteSilence: of more leases than are released at a time, each would be waited for in vain.
 func TestCloseOfManyDespiteSilence(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client(), core.WithTTL(long), core.WithLogger(nil))
 	if _, err := lockMany(locks, 4000); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestCloseOfManyDespiteSilence(t *testing.T) {
 func TestCloseFinishesReleases(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	lease := mustLock(t, locks.Mutex("name"))
 	rdb.ConfigSet(ctx, "min-replicas-to-write", "1")
@@ -92,7 +92,7 @@ func TestCloseFinishesReleases(t *testing.T) {
 
 // unconfirmed returns a client whose Redis is away, a log, and an attempt that runs. The ends of three other attempts are not
 // confirmed.
-func unconfirmed(t *testing.T, server *redistest.Server, relay *redistest.Relay) (*core.Client, *record, *core.Attempt) {
+func unconfirmed(t *testing.T, server *testkit.Server, relay *testkit.Relay) (*core.Client, *record, *core.Attempt) {
 	t.Helper()
 	log := &record{}
 	locks := newClient(t, relay.Client(), core.WithTTL(long), core.WithLogger(textLogger(log)))
@@ -118,7 +118,7 @@ func wantUnconfirmed(t *testing.T, end func(context.Context) error) {
 // TestCloseWithUnconfirmedEnds: Redis stays away, and Close says what it has given up.
 func TestCloseWithUnconfirmedEnds(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	relay := server.Relay()
 	locks, log, _ := unconfirmed(t, server, relay)
 	err := locks.Close()
@@ -138,11 +138,11 @@ func TestCloseWithUnconfirmedEnds(t *testing.T) {
 // TestCloseWithUnconfirmedEndsAndLocks: the error tells of both.
 func TestCloseWithUnconfirmedEndsAndLocks(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	relay := server.Relay()
 	locks, _, _ := unconfirmed(t, server, relay)
 	relay.Heal()
-	redistest.Eventually(t, within, "all ends to be answered", func() bool { return core.UnconfirmedEnds(locks) == 0 })
+	testkit.Eventually(t, within, "all ends to be answered", func() bool { return core.UnconfirmedEnds(locks) == 0 })
 	mustLock(t, locks.Mutex("name"))
 	a := mustBegin(t, locks.Once("last"))
 	relay.Refuse(true)
@@ -159,7 +159,7 @@ func TestCloseWithUnconfirmedEndsAndLocks(t *testing.T) {
 // TestCloseSendsUnconfirmedEnds: Redis returns while Close waits.
 func TestCloseSendsUnconfirmedEnds(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	relay := server.Relay()
 	locks, log, running := unconfirmed(t, server, relay)
 	closed := make(chan error, 1)
@@ -182,7 +182,7 @@ func TestCloseSendsUnconfirmedEnds(t *testing.T) {
 // The end is sent again so late that Close comes first.
 func overtakenEnd(t *testing.T) (locks *core.Client, b *core.Attempt, other *core.Once, log *record) {
 	t.Helper()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb, relay, log := server.Client(), server.Relay(), &record{}
 	loadOnce(t, rdb)
 	locks = newClient(t, relay.Client(), core.WithTTL(long), core.WithLogger(textLogger(log)))
@@ -195,7 +195,7 @@ func overtakenEnd(t *testing.T) (locks *core.Client, b *core.Attempt, other *cor
 	wantUnconfirmed(t, func(ctx context.Context) error { return a.Complete(ctx, []byte("done")) })
 	calls := server.CommandStats()["evalsha"].Calls
 	relay.Heal()
-	redistest.Eventually(t, within, "the end to meet the other attempt often", func() bool {
+	testkit.Eventually(t, within, "the end to meet the other attempt often", func() bool {
 		return server.CommandStats()["evalsha"].Calls > calls+7
 	})
 	return locks, b, other, log

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestRingIsRefused: its Subscribe panics without channels, and it has no server to fail over to.
@@ -45,12 +45,12 @@ func TestClientOfAnotherMake(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			log, server := &record{}, redistest.Start(t)
+			log, server := &record{}, testkit.Start(t)
 			locks := newClient(t, wrap(server.Client()), core.WithLogger(textLogger(log)))
 			for strategy, lock := range map[string]core.Strategy{"Mutex": locks.Mutex, "Fair": locks.Fair, "Write": locks.Write} {
 				lease := mustLock(t, lock(strategy))
 				waiting := lockLater(lock(strategy))
-				redistest.Eventually(t, within, "the waiter to subscribe", func() bool {
+				testkit.Eventually(t, within, "the waiter to subscribe", func() bool {
 					return strings.Contains(log.String(), "does not subscribe")
 				})
 				unlock(t, lease)

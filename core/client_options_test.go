@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestArguments: what New refuses and takes.
@@ -21,7 +21,7 @@ func TestArguments(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	_, err := core.New(rdb, core.WithTTL(-1))
 	wantErr(t, err, core.ErrInvalidOption)
 	locks := newClient(t, rdb, core.WithLogger(nil))

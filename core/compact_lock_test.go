@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestCompactLock: a lock has three fields until another client asks for it, and says the same of its holder before and
@@ -16,7 +16,7 @@ import (
 func TestCompactLock(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	for kind, lock := range strategies(locks) {
 		lease := mustLock(t, lock(kind))
@@ -50,7 +50,7 @@ func TestCompactLock(t *testing.T) {
 // step of the server's clock.
 func TestCompactLockExtended(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(within))
 	for kind, lock := range strategies(locks) {
 		lease := mustLock(t, lock(kind))
@@ -70,7 +70,7 @@ func TestCompactLockExtended(t *testing.T) {
 // more key.
 func TestCompactShareIsRenewedBesideOthers(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(5*time.Second))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(5*time.Second))
 	first := mustLock(t, locks.Read("name"))
 	second := mustLock(t, locks.Read("name"))
 	awaitRenewal(t, first)
@@ -89,7 +89,7 @@ func TestCompactShareIsRenewedBesideOthers(t *testing.T) {
 func TestTokensAfterALossyFailover(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	const key = "holdfast:token"
 	unlock(t, mustLock(t, locks.Mutex("name")))
@@ -101,7 +101,7 @@ func TestTokensAfterALossyFailover(t *testing.T) {
 		lost = lease.Token()
 		unlock(t, lease)
 	}
-	redistest.Eventually(t, within, "the time that a failover takes at least", func() bool {
+	testkit.Eventually(t, within, "the time that a failover takes at least", func() bool {
 		return redisTime(t, rdb).Sub(replicated) > 20*time.Millisecond
 	})
 	rdb.Set(ctx, key, last, left-redisTime(t, rdb).Sub(replicated))

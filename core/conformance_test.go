@@ -4,7 +4,7 @@ import (
 	"flag"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/conformance"
+	"github.com/holdfast-go/holdfast/tests/conformance/lock"
 )
 
 // TestConformance runs the suite on all pairs on a server by itself.
@@ -13,7 +13,7 @@ func TestConformance(t *testing.T) {
 	for name, pair := range pairs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.Run(t, pair.on(nil))
+			lockconformance.Run(t, pair.on(nil))
 		})
 	}
 }
@@ -25,10 +25,10 @@ var allTopologies = flag.Bool("topologies", false, "run the conformance suite on
 func TestTopologies(t *testing.T) {
 	t.Parallel()
 	for name, topology := range map[string]struct {
-		start  func(testing.TB) *conformance.Deployment
+		start  func(testing.TB) *lockconformance.Deployment
 		sample string // the pair that is run without -topologies
 	}{
-		"Sentinel": {conformance.Sentinel, "Mutex"}, "Cluster": {conformance.Cluster, "ReadAndWrite"},
+		"Sentinel": {lockconformance.Sentinel, "Mutex"}, "Cluster": {lockconformance.Cluster, "ReadAndWrite"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -39,7 +39,7 @@ func TestTopologies(t *testing.T) {
 				}
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
-					conformance.Run(t, pair.on(deployment))
+					lockconformance.Run(t, pair.on(deployment))
 				})
 			}
 		})
@@ -49,5 +49,5 @@ func TestTopologies(t *testing.T) {
 // TestRedlockConformance runs the suite on five masters.
 func TestRedlockConformance(t *testing.T) {
 	t.Parallel()
-	conformance.Run(t, onMasters(5))
+	lockconformance.Run(t, onMasters(5))
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestConnectionName: Redis takes the name, whatever the service is called, and tells it for each connection of locks.
 func TestConnectionName(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	name := core.ConnectionName("my shop\nü")
 	locks := newClient(t, server.Client(func(o *redis.Options) { o.ClientName = name }))
 	held := mustLock(t, newClient(t, server.Client()).Mutex("name"))

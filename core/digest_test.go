@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // findAll returns all names of a digest, locks and records.
@@ -26,7 +26,7 @@ func findAll(t testing.TB, locks *core.Client, digest string) (found []core.Matc
 // TestKeyHashOfTheLog: the hash of a key, as guards log it, leads to the locks and records whose names end with it.
 func TestKeyHashOfTheLog(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	seedLocks(t, rdb, "other", 300)
 	const hash, other = "nMbtemkE3hgwerKqVfQjiQT1LOFpE20lgzOTM-1GekY", "nMbtemkE3hgwerKqVfQjiQT1LOFpE20lgzOTM_1GekY"
 	for _, prefix := range []string{"lock:", "shop:lock:", ""} {
@@ -52,7 +52,7 @@ func TestKeyHashOfTheLog(t *testing.T) {
 func TestDigestOfTheLog(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	log := new(record)
 	logging := func() *core.Client { // each names its first loss
 		return newClient(t, rdb, core.WithTTL(long), core.WithLogger(slog.New(slog.NewTextHandler(log, nil))))

@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestNilFunctionIsRefused before Redis is asked: it would panic with the lock held, and leave a failed run behind.
 func TestNilFunctionIsRefused(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	lock := locks.Mutex("name")
 	_, once := locks.Once("name").Do(t.Context(), nil)

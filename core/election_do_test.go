@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // tryDoLater calls TryDo in another goroutine. The context of the function arrives on working. The function returns what is
@@ -31,7 +31,7 @@ func TestElectionTryDo(t *testing.T) {
 	type key struct{}
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), key{}, "value"))
 	defer cancel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	e := locks.Election("name")
 	never := func(context.Context) error { t.Error("called without the lead"); return nil }
 	wantErr(t, e.TryDo(ctx, never), core.ErrNotLeader)
@@ -62,7 +62,7 @@ func TestElectionTryDoLoss(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(3*time.Second)) // a forced loss is told after a third of it
 	e := locks.Election("name")
 	led, answer, done := runLater(ctx, e)
@@ -95,7 +95,7 @@ func TestElectionTryDoLoss(t *testing.T) {
 // leader any more, and starts no work.
 func TestNotLeaderOnceTheWorkIsTold(t *testing.T) {
 	t.Parallel()
-	ctx, rdb := context.Background(), redistest.Start(t).Client()
+	ctx, rdb := context.Background(), testkit.Start(t).Client()
 	e := newClient(t, rdb).Election("name")
 	lead := mustCampaign(t, e)
 	told := make(chan error, 2)
@@ -114,7 +114,7 @@ func TestNotLeaderOnceTheWorkIsTold(t *testing.T) {
 // TestElectionTryDoOutlivesRun: the end of Run's function ends the work, and no candidate wins before the work has returned.
 func TestElectionTryDoOutlivesRun(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	e := locks.Election("name")
 	led, answer, done := runLater(context.Background(), e)
 	awaitContext(t, led)
@@ -152,7 +152,7 @@ func TestElectionTryDoEndsFirst(t *testing.T) {
 		}
 		return ctx
 	}}
-	e := newClient(t, redistest.Start(t).Client(), core.WithHooks(hooks)).Election("name")
+	e := newClient(t, testkit.Start(t).Client(), core.WithHooks(hooks)).Election("name")
 	lead := mustCampaign(t, e)
 	working, finish, worked := tryDoLater(context.Background(), e)
 	work = awaitContext(t, working)
@@ -167,7 +167,7 @@ func TestElectionTryDoEndsFirst(t *testing.T) {
 // TestElectionTryDoPanics: a call that panics does not count any more.
 func TestElectionTryDoPanics(t *testing.T) {
 	t.Parallel()
-	e := newClient(t, redistest.Start(t).Client()).Election("name")
+	e := newClient(t, testkit.Start(t).Client()).Election("name")
 	err := e.Run(context.Background(), func(ctx context.Context) error {
 		defer func() {
 			if p := recover(); p != "mine" {
@@ -186,7 +186,7 @@ func TestElectionTryDoAtChanges(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	var busy [2]atomic.Int32
 	var worked atomic.Int64
 	var all sync.WaitGroup
@@ -221,7 +221,7 @@ func TestElectionTryDoAtChanges(t *testing.T) {
 			})
 		}
 	}
-	redistest.Eventually(t, time.Minute, "twenty terms", func() bool { return worked.Load() > 20*50 })
+	testkit.Eventually(t, time.Minute, "twenty terms", func() bool { return worked.Load() > 20*50 })
 	cancel()
 	all.Wait()
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // wantTold checks which lead the observer is told of, and with which value. A nil lead is a vacancy.
@@ -26,7 +26,7 @@ func wantTold(t testing.TB, got core.Leader, lead *core.Leadership, value string
 // TestObserve tells of vacancies, leaders and values, in order, to a client without a candidate.
 func TestObserve(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	e := locks.Election("name", core.WithValue("first"))
 	next := observe(t, newClient(t, server.Client()).Election("name"))
@@ -51,7 +51,7 @@ func TestObserve(t *testing.T) {
 // TestObserveByMessage changes a value so often that polls alone would take minutes.
 func TestObserveByMessage(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	next := observe(t, locks.Election("name"))
 	wantTold(t, next(), nil, "")
 	began := time.Now()
@@ -73,7 +73,7 @@ func TestObserveByMessage(t *testing.T) {
 func TestObserveWithoutMessages(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	if err := rdb.Do(ctx, "ACL", "SETUSER", "default", "-publish").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestObserveWithoutMessages(t *testing.T) {
 // TestObserveIsNewestOnly lets a loop sleep through ten values and a term.
 func TestObserveIsNewestOnly(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	lead := mustCampaign(t, locks.Election("name"))
 	next := observe(t, locks.Election("name"))
 	wantTold(t, next(), lead, "")
@@ -109,12 +109,12 @@ func TestObserveIsNewestOnly(t *testing.T) {
 // TestObserveExpiry: an observer learns of a leader that died although nothing is published.
 func TestObserveExpiry(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	relay := server.Relay()
 	lead := mustCampaign(t, newClient(t, relay.Client(), core.WithTTL(5*time.Second)).Election("name"))
 	next := observe(t, newClient(t, server.Client()).Election("name"))
 	wantTold(t, next(), lead, "")
-	relay.Drop(redistest.Both)
+	relay.Drop(testkit.Both)
 	wantTold(t, next(), nil, "")
 	waitFor(t, lead.Context().Done(), "the lead to end")
 }
@@ -124,7 +124,7 @@ func TestObserveExpiry(t *testing.T) {
 func TestObserveNeverGoesBack(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	locks := newClient(t, rdb)
 	reads := func() int64 { return server.CommandStats()["evalsha"].Calls }
@@ -135,7 +135,7 @@ func TestObserveNeverGoesBack(t *testing.T) {
 		}
 		before := reads()
 		rdb.Publish(ctx, "redisson_lock__channel:{lock:name}:leader", "0")
-		redistest.Eventually(t, within, "the observer to read that", func() bool { return reads() > before })
+		testkit.Eventually(t, within, "the observer to read that", func() bool { return reads() > before })
 	}
 	old := mustCampaign(t, locks.Election("name", core.WithValue("old")))
 	oldTerm := dump()
@@ -159,7 +159,7 @@ func TestObserveNeverGoesBack(t *testing.T) {
 // TestObserveEnds with its context, with a break, and with its client, even if the loop itself closes that.
 func TestObserveEnds(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -189,7 +189,7 @@ func TestObserveEnds(t *testing.T) {
 // TestObserveThroughAnOutage: an observer goes on, and logs the outage once.
 func TestObserveThroughAnOutage(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	relay := server.Relay()
 	logged := new(record)
 	locks := newClient(t, server.Client())
@@ -199,7 +199,7 @@ func TestObserveThroughAnOutage(t *testing.T) {
 	relay.Reset()
 	told := make(chan core.Leader, 1)
 	go func() { told <- next() }()
-	redistest.Eventually(t, within, "the outage to be logged", func() bool { return containsLine(logged.String(), "leader not known") })
+	testkit.Eventually(t, within, "the outage to be logged", func() bool { return containsLine(logged.String(), "leader not known") })
 	lead := mustCampaign(t, locks.Election("name", core.WithValue("value")))
 	relay.Refuse(false)
 	wantTold(t, <-told, lead, "value")
@@ -212,7 +212,7 @@ func TestObserveThroughAnOutage(t *testing.T) {
 // TestObserversAreNoWaiters: what Inspect counts are candidates.
 func TestObserversAreNoWaiters(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	lead := mustCampaign(t, locks.Election("name"))
 	next := observe(t, locks.Election("name"))
 	wantTold(t, next(), lead, "")
@@ -229,7 +229,7 @@ func TestObserversAreNoWaiters(t *testing.T) {
 func TestLeaderOfAWrongType(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	rdb.Set(ctx, "lock:name", "data", 0)
 	e := newClient(t, rdb).Election("name")
 	_, leader := e.Leader(ctx)

@@ -6,20 +6,20 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestResignElectsTheNext keeps a candidate from hearing and asking: the script of the resignation elects it all the same.
 func TestResignElectsTheNext(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	relay := server.Relay()
 	lead := mustCampaign(t, locks.Election("name"))
 	before := mustLeader(t, locks.Election("name"))
 	next := campaignLater(t, newClient(t, relay.Client()).Election("name"))
 	awaitQueue(t, locks, "name", 1)
-	relay.Hold(redistest.ToServer)
+	relay.Hold(testkit.ToServer)
 	resign(t, lead)
 	found := mustLeader(t, locks.Election("name"))
 	if found.Owner == before.Owner || found.Term <= before.Term {
@@ -32,7 +32,7 @@ func TestResignElectsTheNext(t *testing.T) {
 // TestResignTwice resigns while Redis does not answer, and again when it does.
 func TestResignTwice(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client(), core.WithTTL(long))
 	lead := mustCampaign(t, locks.Election("name"))
 	server.Pause()
@@ -53,7 +53,7 @@ func TestResignTwice(t *testing.T) {
 func TestResignAfterALoss(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	relay := server.Relay()
 	rdb := server.Client()
 	const ttl = 9 * time.Second // of which a quarter is left for the looks below
@@ -61,19 +61,19 @@ func TestResignAfterALoss(t *testing.T) {
 	lead := mustCampaign(t, e)
 	other := newClient(t, rdb).Election("name", core.WithWait(0))
 	first := rdb.HGet(ctx, "lock:name", "exclusive_until").Val()
-	redistest.Eventually(t, within, "a renewal, so that Redis knows its script", func() bool {
+	testkit.Eventually(t, within, "a renewal, so that Redis knows its script", func() bool {
 		return rdb.HGet(ctx, "lock:name", "exclusive_until").Val() != first
 	})
-	relay.Hold(redistest.ToClient) // renewals arrive, their answers do not
-	var expires time.Time          // at the last look before the lead ended
-	redistest.Eventually(t, within, "the lead to end", func() bool {
+	relay.Hold(testkit.ToClient) // renewals arrive, their answers do not
+	var expires time.Time        // at the last look before the lead ended
+	testkit.Eventually(t, within, "the lead to end", func() bool {
 		expires = time.Now().Add(rdb.PTTL(ctx, "lock:name").Val())
 		return lead.Context().Err() != nil
 	})
 	waitFor(t, lead.Context().Done(), "the lead to end")
 	wantErr(t, context.Cause(lead.Context()), core.ErrLeaseLost)
 	relay.Heal()
-	redistest.Eventually(t, within, "a moment of its time", func() bool { return time.Until(expires) < ttl/4 })
+	testkit.Eventually(t, within, "a moment of its time", func() bool { return time.Until(expires) < ttl/4 })
 	switch left := rdb.PTTL(ctx, "lock:name").Val(); {
 	case time.Until(expires) < 0:
 		t.Skip("this machine is too slow")

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestRunReturns what its function returned, and frees the lead only then.
 func TestRunReturns(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	for _, want := range []error{nil, errors.New("mine")} {
 		led, answer, done := runLater(context.Background(), locks.Election("name"))
 		leading := awaitContext(t, led)
@@ -35,7 +35,7 @@ func TestRunReturns(t *testing.T) {
 // TestRunEndsItsContextFirst lets a leader leave a goroutine behind: its context has ended when the next leader has won.
 func TestRunEndsItsContextFirst(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	led, answer, done := runLater(context.Background(), locks.Election("name"))
 	left, cancel := context.WithCancel(awaitContext(t, led))
 	defer cancel()
@@ -58,7 +58,7 @@ func TestRunAfterALoss(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	logged := new(record)
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(600*time.Millisecond), core.WithLogger(textLogger(logged)))
 	led, answer, done := runLater(ctx, locks.Election("name"))
 	last := int64(0)
@@ -96,7 +96,7 @@ func TestRunAfterALoss(t *testing.T) {
 // TestRunEndsWithItsContext: during a campaign, and during a lead.
 func TestRunEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	lead := mustCampaign(t, locks.Election("name"))
 	ctx, cancel := context.WithCancelCause(context.Background())
 	_, _, done := runLater(ctx, locks.Election("name"))
@@ -114,7 +114,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 func TestRunAbandons(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(){"panic": func() { panic("mine") }, "Goexit": runtime.Goexit} {
-		rdb := redistest.Start(t).Client()
+		rdb := testkit.Start(t).Client()
 		const ttl = time.Second
 		locks := newClient(t, rdb, core.WithTTL(ttl))
 		began := time.Now()
@@ -147,7 +147,7 @@ func TestRunAbandons(t *testing.T) {
 func TestRunOutlastsOutages(t *testing.T) {
 	t.Parallel()
 	const ttl = 6 * time.Second
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	relay := server.Relay()
 	logged := new(record)
 	locks := newClient(t, relay.Client(), core.WithTTL(ttl), core.WithLogger(textLogger(logged)))
@@ -157,12 +157,12 @@ func TestRunOutlastsOutages(t *testing.T) {
 	failed := time.Now()
 	relay.Refuse(true)
 	relay.Reset()
-	redistest.Eventually(t, within, "a renewal to fail", func() bool {
+	testkit.Eventually(t, within, "a renewal to fail", func() bool {
 		return containsLine(logged.String(), "renewal failed") || leading.Err() != nil
 	})
 	relay.Refuse(false)
 	if short := time.Since(failed) < ttl*2/3; short {
-		redistest.Eventually(t, within, "renewals to succeed", func() bool {
+		testkit.Eventually(t, within, "renewals to succeed", func() bool {
 			return containsLine(logged.String(), "succeed again") || leading.Err() != nil
 		})
 		if leading.Err() != nil {
@@ -173,7 +173,7 @@ func TestRunOutlastsOutages(t *testing.T) {
 	relay.Reset()
 	waitFor(t, leading.Done(), "the lead to end")
 	answer <- nil
-	redistest.Eventually(t, within, "a campaign to fail", func() bool { return containsLine(logged.String(), "campaign failed") })
+	testkit.Eventually(t, within, "a campaign to fail", func() bool { return containsLine(logged.String(), "campaign failed") })
 	relay.Refuse(false)
 	if again := awaitContext(t, led); termOf(t, again) <= termOf(t, leading) {
 		t.Errorf("term %d came after %d", termOf(t, again), termOf(t, leading))
@@ -187,7 +187,7 @@ func TestRunOutlastsOutages(t *testing.T) {
 // TestRunOfAClosedClient ends.
 func TestRunOfAClosedClient(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	led, answer, done := runLater(context.Background(), locks.Election("name"))
 	leading := awaitContext(t, led)

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // proclaimer sends proclamations as the script, with whatever arguments.
@@ -20,7 +20,7 @@ type proclaimer struct {
 }
 
 func newProclaimer(t *testing.T) proclaimer {
-	return proclaimer{t, redistest.Start(t).Client(), luaScript(t, "publish", "lock_kind", "compact", "proclaim")}
+	return proclaimer{t, testkit.Start(t).Client(), luaScript(t, "publish", "lock_kind", "compact", "proclaim")}
 }
 
 // want sends a proclamation and checks the reply, and the field afterwards.
@@ -57,7 +57,7 @@ func TestProclaimTwice(t *testing.T) {
 func TestProclamationArrivesLate(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	e := newClient(t, redistest.Start(t).Client()).Election("name", core.WithValue("first"))
+	e := newClient(t, testkit.Start(t).Client()).Election("name", core.WithValue("first"))
 	lead := mustCampaign(t, e)
 	proclaim(t, lead, "second")
 	proclaim(t, lead, "third")
@@ -118,7 +118,7 @@ func TestProclaimExpired(t *testing.T) {
 	term := lease.Token()
 	p.want(1, fmt.Sprint(term, " 1 a"), lease.Owner(), term, 1, "a")
 	waitFor(t, lease.Done(), "the lease to end")
-	redistest.Eventually(t, within, "the hold to expire", func() bool {
+	testkit.Eventually(t, within, "the hold to expire", func() bool {
 		return p.script.Run(ctx, p.rdb, []string{"lock:name"}, lease.Owner(), term, 2, "b", "channel", "PUBLISH").Val() == int64(0)
 	})
 	if _, err := locks.Election("name").Leader(ctx); err == nil {
@@ -141,7 +141,7 @@ func TestProclaimOnAFullServer(t *testing.T) {
 func TestProclamationKeepsTheLockAsItIs(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	lead := mustCampaign(t, locks.Election("name", core.WithValue("hold:x")))
 	for name, strategy := range strategies(locks) {

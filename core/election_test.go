@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestElectionTurns lets three processes campaign. They lead in the order of arrival, with rising terms, and no context of a
 // leader is valid when the next one has won.
 func TestElectionTurns(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	lead := mustCampaign(t, locks.Election("name", core.WithValue("0")))
 	var next []<-chan *core.Leadership
@@ -51,7 +51,7 @@ func TestElectionTurns(t *testing.T) {
 // TestElectionOfOneValue lets eight goroutines campaign with the same Election: each is a candidate, and one leads.
 func TestElectionOfOneValue(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	e := locks.Election("name")
 	first := mustCampaign(t, e)
 	leads := make(chan *core.Leadership, 8)
@@ -84,7 +84,7 @@ func TestElectionOfOneValue(t *testing.T) {
 func TestElectionTermsAfterFlush(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	old := mustCampaign(t, locks.Election("name"))
 	rdb.FlushAll(ctx)
@@ -105,7 +105,7 @@ func TestElectionTermsAfterFlush(t *testing.T) {
 func TestElectionInput(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	for text, e := range map[string]*core.Election{
 		"empty":         locks.Election(""),
@@ -145,7 +145,7 @@ func TestElectionInput(t *testing.T) {
 func TestElectionWithOwnContext(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server, elsewhere := redistest.Start(t), redistest.Start(t)
+	server, elsewhere := testkit.Start(t), testkit.Start(t)
 	locks := newClient(t, server.Client())
 	e := locks.Election("name")
 	lead := mustCampaign(t, e)
@@ -177,7 +177,7 @@ func TestElectionWithOwnContext(t *testing.T) {
 func TestIsLeader(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client(), core.WithTTL(2*time.Second))
 	e, other := locks.Election("name"), locks.Election("name")
 	wantErr(t, e.IsLeader(ctx), core.ErrNotLeader)
@@ -210,7 +210,7 @@ func TestIsLeader(t *testing.T) {
 // TestElectionMaxHold limits a term: it ends, and the next one follows.
 func TestElectionMaxHold(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	for name, limit := range map[string]core.LockOption{
 		"max hold": core.WithMaxHold(100 * time.Millisecond), "fixed TTL": core.WithFixedTTL(100 * time.Millisecond),
 	} {

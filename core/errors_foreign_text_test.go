@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // nastyTexts are what a co-tenant, a server, a proxy or a caller may write.
@@ -65,7 +65,7 @@ func callsWith(ctx context.Context, c *core.Client, text string) map[string]erro
 func TestForeignTextInErrors(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	for what, text := range nastyTexts {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -108,7 +108,7 @@ func TestForeignTextInErrors(t *testing.T) {
 // TestForeignTextIsRedis: a bounded text still wraps the error of go-redis.
 func TestForeignTextIsRedis(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	rdb.AddHook(answering{func(string) (any, error) { return nil, errorReply("WRONGTYPE \x1b") }})
 	_, err := newClient(t, rdb).Mutex("a").TryLock(context.Background())
 	wantErr(t, err, core.ErrWrongType)

@@ -18,7 +18,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	guards "github.com/holdfast-go/holdfast/internal/outage"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // errorReply is an error as a server sends it.
@@ -142,7 +142,7 @@ func TestEveryErrorOfAnOutage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rdb := redistest.Start(t).Client()
+			rdb := testkit.Start(t).Client()
 			log := &record{}
 			locks := newClient(t, rdb, core.WithLogger(textLogger(log)))
 			scripts := failScripts(rdb, test.err, always)

@@ -11,14 +11,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestErrorsTellOnce provokes errors that wrap others: each is one line, has the prefix once, and says what it is to say.
 func TestErrorsTellOnce(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server, secured := redistest.Start(t), redistest.Start(t)
+	server, secured := testkit.Start(t), testkit.Start(t)
 	if err := secured.Client().Do(ctx, "ACL", "SETUSER", "default", "on", ">secret").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestErrorsTellOnce(t *testing.T) {
 func TestErrorsTellTheReply(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	locks := newClient(t, server.Client(), core.WithLogger(nil), core.WithTTL(long))
 	lease, attempt := mustLock(t, locks.Mutex("held")), mustBegin(t, locks.Once("held"))
@@ -138,7 +138,7 @@ func refusals(ctx context.Context, rdb *redis.Client) (n int) {
 // TestCloseTellsWhatFailed on a server that is frozen.
 func TestCloseTellsWhatFailed(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks, err := core.New(server.Client(), core.WithLogger(nil))
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func TestLossTellsItsCause(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rdb := redistest.Start(t).Client()
+			rdb := testkit.Start(t).Client()
 			locks := newClient(t, rdb, core.WithLogger(nil))
 			lease := mustLock(t, locks.Mutex("name"), c.opts...)
 			if c.lose != nil {

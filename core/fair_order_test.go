@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 const (
@@ -32,7 +32,7 @@ type contest struct {
 func holdContest(t *testing.T, waiters, rounds int) contest {
 	t.Helper()
 	grants := waiters * rounds
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client(), core.WithTTL(long))
 	ledger := newLedger(t, server.Client(), "name")
 	held := mustLock(t, locks.Fair("name"))
@@ -54,7 +54,7 @@ func holdContest(t *testing.T, waiters, rounds int) contest {
 	awaitQueue(t, locks, "name", waiters)
 	before, began := sentBy(server), time.Now()
 	unlock(t, held)
-	redistest.Eventually(t, 9*within, "all grants", func() bool { return taken.Load() >= int64(grants) })
+	testkit.Eventually(t, 9*within, "all grants", func() bool { return taken.Load() >= int64(grants) })
 	sent, counted, took := sentBy(server)-before, taken.Load(), time.Since(began)
 	stop()
 	all.Wait()
@@ -66,7 +66,7 @@ func holdContest(t *testing.T, waiters, rounds int) contest {
 }
 
 // sentBy returns how many commands clients have sent for locks; none of these is ever called by a script.
-func sentBy(server *redistest.Server) (sent int64) {
+func sentBy(server *testkit.Server) (sent int64) {
 	stats := server.CommandStats()
 	for _, command := range []string{"evalsha", "eval", "subscribe", "unsubscribe", "ping"} {
 		sent += stats[command].Calls
@@ -149,12 +149,12 @@ func TestFairness(t *testing.T) {
 		t.Errorf("%v commands per grant with %d waiters, %v with %d",
 			most.commands, most.waiters, least.commands, least.waiters)
 	}
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	t.Logf("a bare PUBLISH is delivered in p50 %v", quantile(deliveries(t, server), 0.5))
 }
 
 // deliveries measures the way of a message, from before it is sent until it is received.
-func deliveries(t *testing.T, server *redistest.Server) (took []time.Duration) {
+func deliveries(t *testing.T, server *testkit.Server) (took []time.Duration) {
 	t.Helper()
 	ctx := context.Background()
 	next := subscribe(t, server.Client(), "channel")

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -18,7 +18,7 @@ import (
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	for name, crashed := range map[string]bool{"renewed": false, "crashed": true} {
 		option := core.WithTTL(time.Second)
@@ -30,7 +30,7 @@ func TestClockSetBack(t *testing.T) {
 		if crashed {
 			_, _ = newClient(t, rdb).Mutex(name).TryLock(ctx)
 		}
-		redistest.Eventually(t, within, "the expiry to be cut back", func() bool {
+		testkit.Eventually(t, within, "the expiry to be cut back", func() bool {
 			return rdb.PTTL(ctx, "lock:"+name).Val() <= time.Second
 		})
 		_ = lease
@@ -42,7 +42,7 @@ func TestClockSetBack(t *testing.T) {
 func TestTokenOutlivesAClockStep(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	ahead := time.Now().Add(time.Hour).UnixMicro()
 	rdb.Set(ctx, "holdfast:token", ahead, time.Hour)
@@ -64,7 +64,7 @@ func TestTokenOutlivesAClockStep(t *testing.T) {
 func TestCrashedHolderAfterClockStep(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	rdb.HSet(ctx, "lock:name", "dead:1", 1, "hold:dead:1", 1, "mode", "mutex", "token", 1, "ttl", 60_000)
 	rdb.PExpire(ctx, "lock:name", time.Hour)
 	if left := leftFor(t, rdb, "name"); left > time.Minute {
@@ -89,7 +89,7 @@ func TestCrashedHolderAfterClockStep(t *testing.T) {
 func TestCrashedHolderWithoutExpiry(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	crashed, locks := newClient(t, rdb), newClient(t, rdb)
 	for _, next := range []struct {
 		name string
@@ -122,7 +122,7 @@ func TestCrashedHolderWithoutExpiry(t *testing.T) {
 func TestClockSetBackInLine(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	ahead := time.Now().Add(time.Hour).UnixMilli()
 	mustLock(t, locks.Fair("writer"), core.WithFixedTTL(5*time.Second))
@@ -153,10 +153,10 @@ func TestClockSetBackInLine(t *testing.T) {
 func TestClockSetBackKeepsTheOrder(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	holder := mustLock(t, newClient(t, rdb).Fair("name"), core.WithTTL(long))
 	inLine := func(n int64) {
-		redistest.Eventually(t, within, "the waiters to be in line", func() bool {
+		testkit.Eventually(t, within, "the waiters to be in line", func() bool {
 			return rdb.ZCard(ctx, "holdfast:exclusive_queue:{lock:name}").Val() == n
 		})
 	}

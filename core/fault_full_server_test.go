@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/redis/go-redis/v9"
 )
 
 // TestFullServer: a server without memory refuses grants, leaves nothing, and renews and releases what is held.
 func TestFullServer(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	ctx := context.Background()
 	locks := newClient(t, rdb, core.WithTTL(3*time.Second))
@@ -47,7 +47,7 @@ func TestFullServer(t *testing.T) {
 func TestFullServerAndLine(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	locks := newClient(t, rdb, core.WithTTL(3*time.Second))
 	var leases []*core.Lease
@@ -84,7 +84,7 @@ func TestFullServerAndLine(t *testing.T) {
 func TestFullServerReleases(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	var leases []*core.Lease
 	ahead := time.Now().Add(time.Hour).UnixMilli()
 	locks := newClient(t, rdb, core.WithTTL(long))
@@ -107,7 +107,7 @@ func TestFullServerReleases(t *testing.T) {
 	for _, lease := range leases {
 		unlock(t, lease)
 	}
-	redistest.Eventually(t, within, "all locks to be gone", func() bool {
+	testkit.Eventually(t, within, "all locks to be gone", func() bool {
 		return len(rdb.Keys(ctx, "lock:*").Val()) == 0
 	})
 }

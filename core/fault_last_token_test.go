@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // foreignTokens are what another program may have written as the last token. The numbers of Lua are exact up to 2^53, so a
@@ -49,7 +49,7 @@ func drawTokens(t *testing.T, locks *core.Client) map[string]func() int64 {
 func TestForeignLastToken(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	var last int64
 	for name, draw := range drawTokens(t, locks) {
@@ -72,7 +72,7 @@ func TestForeignLastToken(t *testing.T) {
 func TestForeignTokenOfARecord(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	for _, foreign := range foreignTokens[:5] {
 		once := locks.Once(fmt.Sprint("record ", foreign))

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 var late = flag.Int("late", 0, "how often TestLateReturns lets each kind of context end on a frozen server")
@@ -23,7 +23,7 @@ func TestLateReturns(t *testing.T) {
 	if *late == 0 {
 		t.Skip("this takes a minute; ask for it with -late")
 	}
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb, admin := server.Client(), server.Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	lock := func(ctx context.Context) error { _, err := locks.Mutex("name").Lock(ctx); return err }
@@ -71,7 +71,7 @@ func TestLateLosses(t *testing.T) {
 	if *late == 0 {
 		t.Skip("this takes a minute; ask for it with -late")
 	}
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client(), core.WithTTL(300*time.Millisecond), core.WithLogger(nil))
 	var times []time.Duration
 	for range *late {

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestLostRepliesWithDefaults loses the replies to acquire, renew and release on a client with go-redis's default
 // options and several warm connections, where a plain script would be executed up to four times.
 func TestLostRepliesWithDefaults(t *testing.T) {
 	t.Parallel()
-	for name, how := range map[string]redistest.LossMode{"Silent": redistest.Silent, "Closed": redistest.Closed} {
+	for name, how := range map[string]testkit.LossMode{"Silent": testkit.Silent, "Closed": testkit.Closed} {
 		for step, test := range map[string]func(*testing.T, *loser){
 			"Acquire": loseAcquire, "Reentry": loseReentry, "Renew": loseRenew, "Release": loseRelease,
 		} {
@@ -34,16 +34,16 @@ func TestLostRepliesWithDefaults(t *testing.T) {
 
 // loser is a client whose replies get lost.
 type loser struct {
-	server  *redistest.Server
-	relay   *redistest.Relay
+	server  *testkit.Server
+	relay   *testkit.Relay
 	locks   *core.Client
 	renewed chan error
-	how     redistest.LossMode
+	how     testkit.LossMode
 }
 
-func newLoser(t *testing.T, how redistest.LossMode) *loser {
+func newLoser(t *testing.T, how testkit.LossMode) *loser {
 	t.Helper()
-	l := &loser{server: redistest.Start(t), renewed: make(chan error, 64), how: how}
+	l := &loser{server: testkit.Start(t), renewed: make(chan error, 64), how: how}
 	l.relay = l.server.Relay()
 	rdb := l.relay.Client()
 	warmPool(t, rdb)

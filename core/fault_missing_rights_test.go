@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestHalfAScript takes one command after another from the user: whatever the script could still do, no lock may
@@ -20,7 +20,7 @@ func TestHalfAScript(t *testing.T) {
 	for _, command := range []string{"time", "exists", "set", "hset", "pexpire"} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t)
+			server := testkit.Start(t)
 			rdb := server.Client()
 			locks := newClient(t, restricted(t, server, "+@all", "-"+command), core.WithTTL(long))
 			name := "without " + command
@@ -28,13 +28,13 @@ func TestHalfAScript(t *testing.T) {
 			if err == nil || !regexp.MustCompile("run this command|no permissions").MatchString(err.Error()) {
 				t.Errorf("error %v does not tell of the missing permission", err)
 			}
-			redistest.Eventually(t, within, "the lock to be gone", func() bool {
+			testkit.Eventually(t, within, "the lock to be gone", func() bool {
 				return rdb.Exists(ctx, "lock:"+name).Val() == 0
 			})
 			unlock(t, mustLock(t, newClient(t, rdb).Mutex(name)))
 		})
 	}
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	for _, command := range []string{"hmget", "del", "hdel", "hincrby", "get", "publish"} {
 		t.Run("release without "+command, func(t *testing.T) {
@@ -58,13 +58,13 @@ func TestHalfAnAcquire(t *testing.T) {
 	for _, command := range []string{"set", "pexpire"} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t)
+			server := testkit.Start(t)
 			rdb := server.Client()
 			locks := newClient(t, restricted(t, server, "+@all", "-del", "-"+command), core.WithTTL(long))
 			if _, err := locks.Mutex(command).TryLock(ctx); err == nil {
 				t.Error("locked")
 			}
-			redistest.Eventually(t, within, "the lock to be gone", func() bool {
+			testkit.Eventually(t, within, "the lock to be gone", func() bool {
 				return rdb.Exists(ctx, "lock:"+command).Val() == 0
 			})
 		})
@@ -76,7 +76,7 @@ func TestHalfAnAcquire(t *testing.T) {
 // must become free.
 func TestHalfALine(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	for _, command := range []string{
 		"time", "exists", "pttl", "hmget", "hget", "hset", "hdel", "hexists", "hincrby", "incr", "get", "set", "unlink",
@@ -124,7 +124,7 @@ func TestRefusedReentryKeepsTheOuterHold(t *testing.T) {
 	for _, command := range []string{"hincrby", "hset", "hget", "hmget", "pexpire", "zadd", "zscore", "time"} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t)
+			server := testkit.Start(t)
 			rdb := server.Client()
 			whole := newClient(t, rdb, core.WithTTL(long))
 			user := restricted(t, server, "+@all")
@@ -141,7 +141,7 @@ func TestRefusedReentryKeepsTheOuterHold(t *testing.T) {
 					t.Errorf("%s: another owner has got %v, %v", kind, lease, err)
 				}
 				unlock(t, outer)
-				redistest.Eventually(t, within, kind+" to be free", func() bool {
+				testkit.Eventually(t, within, kind+" to be free", func() bool {
 					lease, err := whole.Mutex(kind).TryLock(ctx)
 					return err == nil && lease.Unlock(ctx) == nil
 				})

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestFrozenRedis freezes Redis for twice the TTL while a lease is held. The lease's end is measured against
@@ -20,7 +20,7 @@ func TestFrozenRedis(t *testing.T) {
 	t.Parallel()
 	const ttl = time.Second
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	lease := mustLock(t, newClient(t, server.Client()).Mutex("name"), core.WithTTL(ttl))
 	server.Pause()
 	frozen := time.Now()
@@ -31,7 +31,7 @@ func TestFrozenRedis(t *testing.T) {
 		t.Errorf("the lease ended %v before ValidUntil", -late)
 	}
 	t.Logf("the lease ended %v after ValidUntil", late)
-	redistest.Eventually(t, within, "twice the TTL", func() bool { return time.Since(frozen) > 2*ttl })
+	testkit.Eventually(t, within, "twice the TTL", func() bool { return time.Since(frozen) > 2*ttl })
 	server.Resume()
 	next := mustLock(t, newClient(t, server.Client()).Mutex("name"), core.WithTTL(long))
 	wantErr(t, lease.Unlock(ctx), core.ErrNotHeld)
@@ -42,7 +42,7 @@ func TestFrozenRedis(t *testing.T) {
 // logged.
 func TestFrozenRedisHeedsContexts(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	held := mustLock(t, locks.Mutex("held"), core.WithTTL(long))
 	server.Pause()
@@ -78,7 +78,7 @@ func TestFrozenRedisHeedsContexts(t *testing.T) {
 // TestExhaustedPool blocks the only connection: calls must heed their contexts all the same.
 func TestExhaustedPool(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client(func(o *redis.Options) { o.PoolSize = 1 })
 	locks := newClient(t, rdb)
 	unlock(t, mustLock(t, locks.Mutex("name")))
@@ -87,7 +87,7 @@ func TestExhaustedPool(t *testing.T) {
 		defer close(blocked)
 		rdb.BLPop(context.Background(), 0, "list")
 	}()
-	redistest.Eventually(t, within, "the connection to be taken", func() bool {
+	testkit.Eventually(t, within, "the connection to be taken", func() bool {
 		return server.Info("clients", "blocked_clients") == "1"
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond) // far enough for the direct path
@@ -103,7 +103,7 @@ func TestExhaustedPool(t *testing.T) {
 // TestSubscriptionsKilled kills all subscriptions again and again while locks are handed over.
 func TestSubscriptionsKilled(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	ctx, stop := context.WithCancel(context.Background())
 	killed := make(chan int)
 	go func() {
@@ -139,10 +139,10 @@ func TestSubscriptionsKilled(t *testing.T) {
 // TestStuckConnection blackholes the connections that are open; what comes after them must not wait for them.
 func TestStuckConnection(t *testing.T) {
 	t.Parallel()
-	relay := redistest.Start(t).Relay()
+	relay := testkit.Start(t).Relay()
 	locks := newClient(t, relay.Client()) // with go-redis's own, long, read timeout
 	unlock(t, mustLock(t, locks.Mutex("name")))
-	relay.DropExisting(redistest.ToClient)
+	relay.DropExisting(testkit.ToClient)
 	stuck, cancel := context.WithCancel(context.Background())
 	for i := range 2 * 4 { // more than travel at once
 		go func() { _, _ = locks.Mutex(string(rune('a' + i))).Lock(stuck) }()

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestForceUnlockHolder: one owner loses all its holds, by its name, its token or both. The others keep theirs, and waiters
@@ -16,7 +16,7 @@ func TestForceUnlockHolder(t *testing.T) {
 		for _, by := range []string{"owner", "token", "both"} {
 			t.Run(kind+" by "+by, func(t *testing.T) {
 				t.Parallel()
-				rdb := redistest.Start(t).Client()
+				rdb := testkit.Start(t).Client()
 				locks, admin := newClient(t, rdb, core.WithTTL(long)), newClient(t, rdb)
 				strategy := strategies(locks)[kind]
 				if kind == "Semaphore" {
@@ -73,7 +73,7 @@ func TestForceUnlockHolder(t *testing.T) {
 func TestForceUnlockHolderOfMany(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	leases := mustHold(t, locks.Read("name"), 1100) // one script looks at 1,000
 	for _, i := range []int{0, 500, 1099} {
 		if forced, err := locks.ForceUnlockHolder(ctx, "name", core.Holder{Token: leases[i].Token()}); !forced || err != nil {
@@ -89,7 +89,7 @@ func TestForceUnlockHolderOfMany(t *testing.T) {
 func TestForceUnlockHolderTwice(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	relay := server.Relay()
 	admin, locks := newClient(t, relay.Client()), newClient(t, server.Client(), core.WithTTL(long))
 	if _, err := admin.ForceUnlockHolder(ctx, "warm", core.Holder{Owner: "owner"}); err != nil { // so that Redis has the script
@@ -98,7 +98,7 @@ func TestForceUnlockHolderTwice(t *testing.T) {
 	two := locks.Semaphore("name", 2, core.WithOwner("owner"))
 	mustLock(t, two)
 	var next *core.Lease
-	relay.LoseReplies("forced:{lock:name}", 1, redistest.Closed)
+	relay.LoseReplies("forced:{lock:name}", 1, testkit.Closed)
 	beforeRepetition(relay, "forced:{lock:name}", func() { next, _ = two.TryLock(ctx) })
 	if forced, err := admin.ForceUnlockHolder(ctx, "name", core.Holder{Owner: "owner"}); !forced || err != nil {
 		t.Errorf("ForceUnlockHolder = %v, %v", forced, err)
@@ -112,7 +112,7 @@ func TestForceUnlockHolderTwice(t *testing.T) {
 // TestForceUnlockHolderRefuses bad input.
 func TestForceUnlockHolderRefuses(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	_, err := locks.ForceUnlockHolder(t.Context(), "name", core.Holder{})
 	wantErr(t, err, core.ErrInvalidOption)
 	_, err = locks.ForceUnlockHolder(t.Context(), "name", core.Holder{Owner: "mode"})

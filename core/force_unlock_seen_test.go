@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // wantForced forces a lock from the holders that were seen.
@@ -45,7 +45,7 @@ func TestForceUnlockSeen(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+				locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 				admin := locks
 				strategy := strategies(locks)[kind]
 				if kind == "Semaphore" {
@@ -98,7 +98,7 @@ func TestForceUnlockSeen(t *testing.T) {
 // TestForceUnlockSeenExpired: a hold that has expired is nobody's, so a lock is forced whose holder was not seen.
 func TestForceUnlockSeenExpired(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	lease := mustLock(t, locks.Fair("name"))
 	mustLockWith(t, lease.Context(), locks.Fair("name"))
@@ -111,7 +111,7 @@ func TestForceUnlockSeenExpired(t *testing.T) {
 func TestForceUnlockSeenRedisson(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	const one, two = "0a1b2c3d-0000-4000-8000-000000000001:1", "0a1b2c3d-0000-4000-8000-000000000002:1"
 	for kind, mode := range map[string]string{"lock": "", "read": "read", "write": "write"} {
@@ -135,14 +135,14 @@ func TestForceUnlockSeenRedisson(t *testing.T) {
 func TestForceUnlockSeenTwice(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	relay := server.Relay()
 	admin, locks := newClient(t, relay.Client()), newClient(t, server.Client(), core.WithTTL(long))
 	wantForced(t, admin, core.Info{Name: "warm"}, false) // so that Redis has the script
 	mustLock(t, locks.Fair("name"))
 	seen := mustInspect(t, locks, "name")
 	var next *core.Lease
-	relay.LoseReplies("forced:{lock:name}", 1, redistest.Closed)
+	relay.LoseReplies("forced:{lock:name}", 1, testkit.Closed)
 	beforeRepetition(relay, "forced:{lock:name}", func() { next, _ = locks.Fair("name").TryLock(ctx) })
 	wantForced(t, admin, seen, true)
 	if next == nil {
@@ -155,7 +155,7 @@ func TestForceUnlockSeenTwice(t *testing.T) {
 func TestForceUnlockSeenRefuses(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	mustHold(t, locks.Read("name"), 1001)
 	seen := mustInspect(t, locks, "name")
 	_, err := locks.ForceUnlockSeen(ctx, seen)

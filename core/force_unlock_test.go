@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestRenewalOfASuccessorsLock: a lease that was forced must not renew, nor live on, when another holds the lock.
 func TestRenewalOfASuccessorsLock(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks, other := newClient(t, rdb), newClient(t, rdb)
 	old := mustLock(t, locks.Mutex("name"), core.WithTTL(long))
 	if forced, err := other.ForceUnlock(ctx, "name"); !forced || err != nil {
@@ -35,7 +35,7 @@ func TestRenewalOfASuccessorsLock(t *testing.T) {
 func TestForceUnlockTwice(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb, relay := server.Client(), server.Relay()
 	admin, locks := newClient(t, relay.Client()), newClient(t, rdb, core.WithTTL(long))
 	if _, err := admin.ForceUnlock(ctx, "warm"); err != nil {
@@ -43,7 +43,7 @@ func TestForceUnlockTwice(t *testing.T) {
 	}
 	mustLock(t, locks.Mutex("name"))
 	told := subscribe(t, rdb, "redisson_lock__channel:{lock:name}")
-	relay.LoseReplies("forced:{lock:name}", 1, redistest.Closed)
+	relay.LoseReplies("forced:{lock:name}", 1, testkit.Closed)
 	var next *core.Lease
 	beforeRepetition(relay, "forced:{lock:name}", func() { next, _ = locks.Mutex("name").TryLock(ctx) })
 	if forced, err := admin.ForceUnlock(ctx, "name"); !forced || err != nil {
@@ -57,7 +57,7 @@ func TestForceUnlockTwice(t *testing.T) {
 	}
 	unlock(t, next)
 
-	relay.LoseReplies("forced:{lock:free}", 1, redistest.Closed)
+	relay.LoseReplies("forced:{lock:free}", 1, testkit.Closed)
 	beforeRepetition(relay, "forced:{lock:free}", func() { next, _ = locks.Mutex("free").TryLock(ctx) })
 	if forced, err := admin.ForceUnlock(ctx, "free"); forced || err != nil {
 		t.Errorf("ForceUnlock of a free lock = %v, %v", forced, err)
@@ -69,7 +69,7 @@ func TestForceUnlockTwice(t *testing.T) {
 func TestLossFoundByUnlock(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	var lost atomic.Int32
 	locks := newClient(t, rdb, core.WithTTL(long), core.WithHooks(core.Hooks{Lost: func(context.Context, core.Lost) { lost.Add(1) }}))
 	err := core.Do(ctx, locks.Mutex("name"), func(context.Context) error {
@@ -86,7 +86,7 @@ func TestLossFoundByUnlock(t *testing.T) {
 func TestForceUnlockOfData(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithPrefix(""))
 	many := make([]any, 0, 4000)
 	for i := range 2000 {

@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestHeldOfEveryStrategy: a client knows its leases by itself, until they end.
 func TestHeldOfEveryStrategy(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	if held := locks.Held(); len(held) != 0 {
 		t.Errorf("before: %+v", held)
 	}
@@ -54,7 +54,7 @@ func TestHeldOfEveryStrategy(t *testing.T) {
 // TestHeldOfOtherKinds: attempts, leaders, members of a Multi, re-entries and fixed leases are marked as what they are.
 func TestHeldOfOtherKinds(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	attempt := mustBegin(t, locks.Once("a once"))
 	lead := mustCampaign(t, locks.Election("b leader"))
 	fixed := mustLock(t, locks.Mutex("c fixed"), core.WithFixedTTL(long/2), core.WithMaxHold(long/4))
@@ -96,7 +96,7 @@ func TestHeldOfOtherKinds(t *testing.T) {
 // awaitWaiting returns the calls that wait, once there are that many and all know their position.
 func awaitWaiting(t testing.TB, held interface{ Waiting() []core.Waiting }, n int) (all []core.Waiting) {
 	t.Helper()
-	redistest.Eventually(t, within, "the calls to wait", func() bool {
+	testkit.Eventually(t, within, "the calls to wait", func() bool {
 		all = held.Waiting()
 		known := 0
 		for _, w := range all {
@@ -112,7 +112,7 @@ func awaitWaiting(t testing.TB, held interface{ Waiting() []core.Waiting }, n in
 // TestWaitingCalls: calls that wait are listed with their place, in the list of the process or in the queue in Redis.
 func TestWaitingCalls(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks, other := newClient(t, rdb, core.WithTTL(long)), newClient(t, rdb, core.WithTTL(long))
 	held := mustLock(t, other.Mutex("a"))
 	queued := mustLock(t, other.Write("b"))
@@ -172,7 +172,7 @@ func TestWaitingCalls(t *testing.T) {
 // TestGrantedAtOnceIsNoWait: a call that finds the lock free, or does not wait, is never among those that wait.
 func TestGrantedAtOnceIsNoWait(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	waited := make(chan core.Wait, 100)
 	locks := newClient(t, rdb, core.WithHooks(core.Hooks{
 		Wait: func(_ context.Context, w core.Wait) { waited <- w },

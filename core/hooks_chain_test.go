@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 type chainKey struct{}
@@ -31,7 +31,7 @@ func chained(letter string, calls *[]string) core.Option {
 func TestHooksAreCombined(t *testing.T) {
 	t.Parallel()
 	var calls []string
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long),
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long),
 		chained("a", &calls), core.WithHooks(core.Hooks{}), chained("b", &calls))
 	unlock(t, mustLock(t, locks.Mutex("name")))
 	want := []string{
@@ -47,7 +47,7 @@ func TestHooksAreCombined(t *testing.T) {
 func TestPanicOfOneHook(t *testing.T) {
 	t.Parallel()
 	counted := 0
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long), core.WithLogger(nil),
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long), core.WithLogger(nil),
 		core.WithHooks(core.Hooks{Lost: func(context.Context, core.Lost) { panic("first") }}),
 		core.WithHooks(core.Hooks{Lost: func(context.Context, core.Lost) { counted++ }}))
 	mustLock(t, locks.Mutex("name")).Abandon()
@@ -60,7 +60,7 @@ func TestPanicOfOneHook(t *testing.T) {
 func TestPanicInWait(t *testing.T) {
 	t.Parallel()
 	began, ended := 0, 0
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long),
 		core.WithHooks(core.Hooks{Wait: func(context.Context, core.Wait) { panic("first") }}),
 		core.WithHooks(core.Hooks{
@@ -88,7 +88,7 @@ func TestPanicInWait(t *testing.T) {
 // TestPanicInBeginEnd: the attempt that no caller gets is withdrawn, and hooks see that.
 func TestPanicInBeginEnd(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	var ends []core.Outcome
 	locks := newClient(t, rdb, core.WithTTL(long), core.WithHooks(core.Hooks{
 		BeginEnd:   func(context.Context, core.BeginEnd) { panic("hook") },

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // spans are hooks that put a value into the context of each acquisition and attempt, and note what the other hooks find.
@@ -60,7 +60,7 @@ func (s *spans) hooks() core.Hooks {
 // await waits until a hook was called for a name.
 func (s *spans) await(t *testing.T, key string) {
 	t.Helper()
-	redistest.Eventually(t, within, key, func() bool {
+	testkit.Eventually(t, within, key, func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return len(s.found[key]) > 0
@@ -72,7 +72,7 @@ func (s *spans) await(t *testing.T, key string) {
 func TestHooksFindTheirContext(t *testing.T) {
 	t.Parallel()
 	var seen spans
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long), core.WithLogger(nil), core.WithHooks(seen.hooks()))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long), core.WithLogger(nil), core.WithHooks(seen.hooks()))
 	ctx, cancel := context.WithTimeout(t.Context(), within) // an end that Renewed and Lost must not see
 	defer cancel()
 	outer := mustLockWith(t, ctx, locks.Mutex("outer"), core.WithTTL(6*time.Second))
@@ -136,7 +136,7 @@ func TestReleaseHooksEndWithTheCall(t *testing.T) {
 	type callKey struct{}
 	var deadline time.Time
 	var value any
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long), core.WithHooks(core.Hooks{
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long), core.WithHooks(core.Hooks{
 		ReleaseEnd: func(ctx context.Context, _ core.ReleaseEnd) {
 			deadline, _ = ctx.Deadline()
 			value = ctx.Value(callKey{})
@@ -160,7 +160,7 @@ func TestReleaseHooksHaveTheCallsCause(t *testing.T) {
 	var value any
 	causes := make(map[string]error)
 	note := func(ctx context.Context, hook string) { value, causes[hook] = ctx.Value(spanKey{}), context.Cause(ctx) }
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long), core.WithHooks(core.Hooks{
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long), core.WithHooks(core.Hooks{
 		ReleaseStart: func(ctx context.Context, _ core.ReleaseStart) context.Context { note(ctx, "start"); return ctx },
 		ReleaseEnd:   func(ctx context.Context, _ core.ReleaseEnd) { note(ctx, "end") },
 	}))

@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestHooksTellTheMode: of each kind of lock, in all hooks, with the permits of a semaphore.
 func TestHooksTellTheMode(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	three := startMasters(t, 3)
 	var told []any
 	hooks := core.WithHooks(core.Hooks{
@@ -59,7 +59,7 @@ func TestHooksTellTheMode(t *testing.T) {
 // TestHooksTellOfTheGrant: contention, place, TTL, re-entry and the holder, which are the facts for metrics of waiting.
 func TestHooksTellOfTheGrant(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	ends, waits := make(chan core.AcquireEnd, 8), make(chan core.Wait, 8)
 	locks := newClient(t, rdb, core.WithTTL(long), core.WithInstance("web-1:7"), core.WithHooks(core.Hooks{
 		AcquireEnd: func(_ context.Context, e core.AcquireEnd) { ends <- e },
@@ -101,7 +101,7 @@ func TestHooksTellTheMargin(t *testing.T) {
 	t.Parallel()
 	const ttl = 3 * time.Second
 	renewed, ends := make(chan core.Renewed, 8), make(chan core.ReleaseEnd, 1)
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(ttl), core.WithHooks(core.Hooks{
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(ttl), core.WithHooks(core.Hooks{
 		Renewed:    func(_ context.Context, r core.Renewed) { renewed <- r },
 		ReleaseEnd: func(_ context.Context, r core.ReleaseEnd) { ends <- r },
 	}))

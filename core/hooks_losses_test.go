@@ -12,13 +12,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestLossReasons: each way to lose a lease has its reason, once.
 func TestLossReasons(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	ctx := t.Context()
 	lost := make(chan core.Lost, 20)
 	// The TTL is long enough for a busy machine to notice what the renewal finds, before the lease has expired.
@@ -63,7 +63,7 @@ func TestLossReasons(t *testing.T) {
 // TestExpiryIsALossReason: of a lease that no renewal has reached.
 func TestExpiryIsALossReason(t *testing.T) {
 	t.Parallel()
-	relay := redistest.Start(t).Relay()
+	relay := testkit.Start(t).Relay()
 	lost := make(chan core.Lost, 1)
 	locks := newClient(t, relay.Client(), core.WithTTL(time.Second), core.WithLogger(nil), core.WithHooks(core.Hooks{
 		Lost: func(_ context.Context, l core.Lost) { lost <- l },
@@ -105,7 +105,7 @@ func (g *gauge) hooks() core.Option {
 // TestLeasesAreCounted: from hooks alone, whatever becomes of leases and attempts, and with Close.
 func TestLeasesAreCounted(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	var g gauge
 	locks := newClient(t, rdb, core.WithTTL(2*time.Second), core.WithLogger(nil), g.hooks())
 	kinds := []core.Strategy{locks.Mutex, locks.Read, locks.Limit(2), func(name string, _ ...core.LockOption) core.Locker {
@@ -125,7 +125,7 @@ func TestLeasesAreCounted(t *testing.T) {
 	all.Wait()
 	mustLock(t, core.Multi(locks.Mutex("{held}a"), locks.Mutex("{held}b")))
 	mustBegin(t, locks.Once("held"))
-	redistest.Eventually(t, within, "three leases to be counted", func() bool { return g.now.Load() == 3 })
+	testkit.Eventually(t, within, "three leases to be counted", func() bool { return g.now.Load() == 3 })
 	_ = locks.Close()
 	if n := g.now.Load(); n != 0 {
 		t.Errorf("%d leases after Close", n)

@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestHooksWithoutContext: a hook that returns none leaves the call its own.
 func TestHooksWithoutContext(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithHooks(core.Hooks{
 		AcquireStart: func(context.Context, core.AcquireStart) context.Context { return nil },
 		ReleaseStart: func(context.Context, core.ReleaseStart) context.Context { return nil },

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // valueHook sees the context of each command.
@@ -55,7 +55,7 @@ func (h *panicHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 func TestContextValuesReachTheConnection(t *testing.T) {
 	t.Parallel()
 	type key struct{}
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	rdb.AddHook(valueHook{func(ctx context.Context, cmd redis.Cmder) {
 		if strings.HasPrefix(cmd.Name(), "eval") && ctx.Value(key{}) != "span" {
 			t.Errorf("%s without the caller's values", cmd.Name())
@@ -75,7 +75,7 @@ func TestContextValuesReachTheConnection(t *testing.T) {
 // the process, and nothing stays locked.
 func TestPanicInRedisHook(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	hook := &panicHook{}
 	rdb.AddHook(hook)
@@ -87,7 +87,7 @@ func TestPanicInRedisHook(t *testing.T) {
 	}
 	hook.armed.Store(false)
 	unlock(t, mustLock(t, locks.Mutex("name")))
-	redistest.Eventually(t, within, "the first hold to be gone", func() bool {
+	testkit.Eventually(t, within, "the first hold to be gone", func() bool {
 		return server.Client().Exists(context.Background(), "lock:name").Val() == 0
 	})
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestHooksSeeRefusals: what AcquireEnd tells of calls that came to nothing.
 func TestHooksSeeRefusals(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	var start core.AcquireStart
 	var end core.AcquireEnd
 	locks := newClient(t, rdb, core.WithTTL(long), core.WithHooks(core.Hooks{

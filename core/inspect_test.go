@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -16,7 +16,7 @@ import (
 func TestInspectAndForce(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	if info, err := locks.Inspect(ctx, "name"); err != nil || info.Mode != "" || len(info.Holders) != 0 {
 		t.Errorf("free lock: %+v, %v", info, err)
@@ -61,7 +61,7 @@ func TestInspectAndForce(t *testing.T) {
 // TestInspectWithoutPubSub: a user without the right to count subscribers still sees the lock.
 func TestInspectWithoutPubSub(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, restricted(t, server, "+@all", "-pubsub"))
 	mustLock(t, locks.Mutex("name"))
 	info, err := locks.Inspect(context.Background(), "name")
@@ -74,7 +74,7 @@ func TestInspectWithoutPubSub(t *testing.T) {
 func TestInspectIsBounded(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	locks := newClient(t, server.Client())
 	mustLock(t, locks.Read("name"), core.WithTTL(long))
@@ -106,7 +106,7 @@ func TestInspectIsBounded(t *testing.T) {
 func TestLineIsSeen(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	waits := make(chan core.Wait, 8)
 	locks := newClient(t, rdb, core.WithTTL(long), core.WithInstance("web-1:7"), core.WithHooks(core.Hooks{
 		Wait: func(_ context.Context, w core.Wait) { waits <- w },
@@ -148,7 +148,7 @@ func TestLineIsSeen(t *testing.T) {
 func TestHoldersAreSeen(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	fair := mustLock(t, locks.Fair("fair"))
 	if info, err := locks.Inspect(ctx, "fair"); err != nil || info.Mode != core.ModeFair ||

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestInstanceOfShortProcess: a client that is closed at once, and its client of go-redis right after it, leaves its instance
@@ -16,7 +16,7 @@ import (
 func TestInstanceOfShortProcess(t *testing.T) {
 	t.Parallel()
 	const clients, ttl = 20, time.Minute
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	for range clients {
 		rdb := server.Client()
 		locks, err := core.New(rdb, core.WithTTL(ttl))
@@ -50,7 +50,7 @@ func TestInstanceOfShortProcess(t *testing.T) {
 // TestInstanceOfKilledProcess: without a Close, the instance lasts little longer than the longest TTL at first.
 func TestInstanceOfKilledProcess(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	lease := mustLock(t, newClient(t, rdb, core.WithTTL(time.Minute), core.WithInstance("web-1:7")).Mutex("name"))
 	awaitLeft(t, rdb, instanceKey(lease.Owner()), 3*time.Minute)
 }
@@ -58,7 +58,7 @@ func TestInstanceOfKilledProcess(t *testing.T) {
 // TestCloseOfIdleClientBesideFrozenRedis: Close does not wait for the end of the instance without a bound.
 func TestCloseOfIdleClientBesideFrozenRedis(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client(func(o *redis.Options) { o.ReadTimeout = -1 })
 	locks := newClient(t, rdb, core.WithTTL(long), core.WithInstance("web-1:7"))
 	lease := mustLock(t, locks.Mutex("name"))

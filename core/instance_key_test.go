@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // announcements counts the commands of a client that have the key of an instance.
@@ -39,7 +39,7 @@ func (a *announcements) ProcessPipelineHook(next redis.ProcessPipelineHook) redi
 // Close.
 func TestInstanceIsWrittenOnce(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	counted := new(announcements)
 	rdb, look := server.Client(), server.Client()
 	rdb.AddHook(counted)
@@ -68,7 +68,7 @@ func TestInstanceIsWrittenOnce(t *testing.T) {
 // awaitLeft waits until Redis keeps the key for about so long.
 func awaitLeft(t *testing.T, rdb *redis.Client, key string, want time.Duration) {
 	t.Helper()
-	redistest.Eventually(t, within, fmt.Sprint("the key to be kept for ", want), func() bool {
+	testkit.Eventually(t, within, fmt.Sprint("the key to be kept for ", want), func() bool {
 		left := rdb.PTTL(context.Background(), key).Val()
 		return left > want-time.Minute && left <= want
 	})
@@ -77,7 +77,7 @@ func awaitLeft(t *testing.T, rdb *redis.Client, key string, want time.Duration) 
 // TestInstanceNeedsAGrantOrAWait: a refused TryLock writes nothing, a wait does.
 func TestInstanceNeedsAGrantOrAWait(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	holder := mustLock(t, newClient(t, rdb, core.WithTTL(long)).Mutex("name"))
 	locks := newClient(t, rdb, core.WithInstance("web-1:7"), core.WithTTL(long))
 	_, err := locks.Mutex("name").TryLock(t.Context())
@@ -88,7 +88,7 @@ func TestInstanceNeedsAGrantOrAWait(t *testing.T) {
 		t.Errorf("keys %q", keys)
 	}
 	done := lockLater(locks.Mutex("name"))
-	redistest.Eventually(t, within, "the key of the waiting client", func() bool {
+	testkit.Eventually(t, within, "the key of the waiting client", func() bool {
 		return len(rdb.Keys(context.Background(), "holdfast:client:*").Val()) == 1
 	})
 	unlock(t, holder)
@@ -100,7 +100,7 @@ func TestInstanceNeedsAGrantOrAWait(t *testing.T) {
 // TestInstanceIsRefused: a user without the right to the key locks as before, and the log says so once.
 func TestInstanceIsRefused(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	setUser(t, server, []string{"~lock:*", "~holdfast:token*", "~holdfast:released*", "~holdfast:waiting*", "&*", "+@all"})
 	log := new(record)
 	locks := newClient(t, server.Client(func(o *redis.Options) { o.Username, o.Password = "locker", "secret" }),
@@ -109,7 +109,7 @@ func TestInstanceIsRefused(t *testing.T) {
 	const line = "the instance of this client could not be written"
 	for i := range 3 {
 		lease := mustLock(t, locks.Mutex("name"), core.WithTTL(time.Duration(i+1)*2*time.Hour)) // longer each time, so it is written anew
-		redistest.Eventually(t, within, "the warning", func() bool { return strings.Contains(log.String(), line) })
+		testkit.Eventually(t, within, "the warning", func() bool { return strings.Contains(log.String(), line) })
 		unlock(t, lease)
 	}
 	_ = locks.Close()
@@ -121,7 +121,7 @@ func TestInstanceIsRefused(t *testing.T) {
 // TestInstanceInACluster: the keys of clients and locks are in different slots, and no script needs both.
 func TestInstanceInACluster(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 3)
+	cluster := testkit.StartCluster(t, 3)
 	ours := newClient(t, cluster.Client(), core.WithTTL(long), core.WithInstance("web-1:7"))
 	theirs := newClient(t, cluster.Client(), core.WithTTL(long))
 	for i := range 5 {

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // clientOf returns the UUID of the client that has made an owner.
@@ -26,7 +26,7 @@ func instanceKey(owner string) string { return "holdfast:client:{" + clientOf(ow
 func awaitInstance(t *testing.T, refuse func() error) *core.NotAcquiredError {
 	t.Helper()
 	var busy *core.NotAcquiredError
-	redistest.Eventually(t, within, "the instance of the holder", func() bool {
+	testkit.Eventually(t, within, "the instance of the holder", func() bool {
 		err := refuse()
 		if !errors.As(err, &busy) {
 			t.Fatalf("error %v", err)
@@ -39,7 +39,7 @@ func awaitInstance(t *testing.T, refuse func() error) *core.NotAcquiredError {
 // TestInstanceOfTheHolder: each kind of refusal names the holder at once, and the instance of its client once that is known.
 func TestInstanceOfTheHolder(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	ours := newClient(t, rdb, core.WithTTL(long), core.WithInstance("web-1:7"))
 	theirs := newClient(t, rdb, core.WithTTL(long), core.WithInstance("web-2:8"))
 	for name, kind := range map[string]func(*core.Client) core.Locker{
@@ -72,7 +72,7 @@ func TestInstanceOfTheHolder(t *testing.T) {
 // TestInstanceOfReaders: a writer is told one of the readers, and the first waiters of a fair lock the present holder.
 func TestInstanceOfReaders(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	ours := newClient(t, rdb, core.WithTTL(long), core.WithInstance("web-1:7"))
 	theirs := newClient(t, rdb, core.WithTTL(long), core.WithInstance("web-2:8"))
 	mustLock(t, ours.Read("name"), core.WithTTL(time.Minute))
@@ -83,7 +83,7 @@ func TestInstanceOfReaders(t *testing.T) {
 	done := lockLater(theirs.Write("name"))
 	awaitPlaces(t, ours, "name", 1)
 	var info core.Info
-	redistest.Eventually(t, within, "the text of the waiter's client, which is written in the background", func() bool {
+	testkit.Eventually(t, within, "the text of the waiter's client, which is written in the background", func() bool {
 		var err error
 		info, err = ours.Inspect(t.Context(), "name")
 		return err == nil && info.Queue[0].Instance != ""
@@ -98,7 +98,7 @@ func TestInstanceOfReaders(t *testing.T) {
 // awaitPlaces waits until so many are in the queue of a lock.
 func awaitPlaces(t *testing.T, locks *core.Client, name string, n int) {
 	t.Helper()
-	redistest.Eventually(t, within, "the places in the queue", func() bool {
+	testkit.Eventually(t, within, "the places in the queue", func() bool {
 		info, err := locks.Inspect(context.Background(), name)
 		return err == nil && info.Places == n
 	})
@@ -107,7 +107,7 @@ func awaitPlaces(t *testing.T, locks *core.Client, name string, n int) {
 // TestNoInstance: owners of WithOwner have none, nor have clients with an empty text, and neither costs a key.
 func TestNoInstance(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	silent := newClient(t, rdb, core.WithTTL(long), core.WithInstance(""))
 	named := mustLock(t, silent.Mutex("named"), core.WithOwner("Ada"))
 	plain := mustLock(t, silent.Mutex("plain"))
@@ -153,7 +153,7 @@ func TestInstanceOfARedlock(t *testing.T) {
 	ours := three.redlock(t, core.WithTTL(long), core.WithInstance("web-1:7"))
 	theirs := three.redlock(t, core.WithTTL(long))
 	lease := mustLock(t, ours.Mutex("name"))
-	redistest.Eventually(t, within, "the key on all servers", func() bool { return three.holders(instanceKey(lease.Owner())) == 3 })
+	testkit.Eventually(t, within, "the key on all servers", func() bool { return three.holders(instanceKey(lease.Owner())) == 3 })
 	busy := awaitInstance(t, func() error { _, err := theirs.Mutex("name").TryLock(t.Context()); return err })
 	if busy.Instance != "web-1:7" || busy.Holder != lease.Owner() {
 		t.Errorf("%+v", busy)

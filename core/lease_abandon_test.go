@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // whole is a lock, and the names that it takes.
@@ -72,7 +72,7 @@ func wantAbandoned(t testing.TB, lease *core.Lease) {
 func TestAbandon(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	other := newClient(t, rdb, core.WithTTL(long))
 	for kind := range wholes(other) {
 		t.Run(kind, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestAbandon(t *testing.T) {
 // shorter.
 func TestAbandonOfQueueGrant(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	for kind, strategy := range onlyQueued(locks) {
 		t.Run(kind, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestAbandonOfQueueGrant(t *testing.T) {
 			unlock(t, holder)
 			lease := awaitLease(t, next)
 			lease.Abandon()
-			redistest.Eventually(t, within, "the lock to be kept for its TTL", func() bool {
+			testkit.Eventually(t, within, "the lock to be kept for its TTL", func() bool {
 				return left(t, rdb, kind) > long/2
 			})
 			wantAbandoned(t, lease)
@@ -135,7 +135,7 @@ func TestAbandonOfQueueGrant(t *testing.T) {
 // TestUnlockAfterAbandon: the work has stopped after all, so no caller has to wait any longer.
 func TestUnlockAfterAbandon(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks, other := newClient(t, rdb, core.WithTTL(long)), newClient(t, rdb)
 	for kind, lock := range wholes(locks) {
 		t.Run(kind, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestUnlockAfterAbandon(t *testing.T) {
 			waiting := make([]<-chan error, len(lock.names))
 			for i, name := range lock.names {
 				waiting[i] = lockLater(other.Write(name))
-				redistest.Eventually(t, within, "somebody in line", func() bool {
+				testkit.Eventually(t, within, "somebody in line", func() bool {
 					info, err := other.Inspect(context.Background(), name)
 					return err == nil && len(info.Queue) == 1
 				})
@@ -163,7 +163,7 @@ func TestUnlockAfterAbandon(t *testing.T) {
 // TestCloseAfterAbandon: a client that is closed, because its process ends, frees what it holds but not this.
 func TestCloseAfterAbandon(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	for kind := range wholes(newClient(t, rdb)) {
 		locks := newClient(t, rdb, core.WithTTL(long))
 		lock := wholes(locks)[kind]
@@ -190,7 +190,7 @@ func TestCloseAfterAbandon(t *testing.T) {
 func TestAbandonedIsNotRenewed(t *testing.T) {
 	t.Parallel()
 	const ttl = 3 * time.Second
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	renewed := make(chan core.Renewed, 100)
 	locks := newClient(t, rdb, core.WithTTL(ttl), core.WithHooks(core.Hooks{
 		Renewed: func(_ context.Context, r core.Renewed) { renewed <- r },
@@ -233,7 +233,7 @@ func TestAbandonedIsNotRenewed(t *testing.T) {
 // TestAbandonWhatIsOver: a lease that was unlocked, lost or closed stays as it is.
 func TestAbandonWhatIsOver(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	for kind := range wholes(newClient(t, rdb)) {
 		var lost losses
 		locks := newClient(t, rdb, core.WithTTL(long), lost.hooks())
@@ -255,7 +255,7 @@ func TestAbandonWhatIsOver(t *testing.T) {
 // TestAbandonAnEntry: the outer lease of the same owner goes on.
 func TestAbandonAnEntry(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	outer := mustLock(t, locks.Mutex("name"))
 	inner := mustLockWith(t, outer.Context(), locks.Mutex("name"))
@@ -274,7 +274,7 @@ func TestAbandonAnEntry(t *testing.T) {
 // TestAbandonInsideDo: fn has returned, so the lock is free at once, and Do says what has happened.
 func TestAbandonInsideDo(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	taken := make(chan *core.Lease, 1)
 	lock := telling{locks.Mutex("name"), taken}

@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestNilLease: what a refused caller does with the lease that it did not get panics nowhere, and tells that nothing is held.
 func TestNilLease(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	mustLock(t, locks.Mutex("name"))
 	lease, err := locks.Mutex("name").TryLock(ctx)
 	if err == nil || lease != nil {

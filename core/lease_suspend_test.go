@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestErrAfterASuspend: who asks a context for its end after the lease has ended in a suspend is told so at once. The timer
 // that ends the lease has not run yet. Then the lease has ended for all others too, with its cause, and the hook is called.
 func TestErrAfterASuspend(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	// use gets a function that has the host suspended, and then checks the context.
 	for name, use := range map[string]func(t *testing.T, locks *core.Client, check func(ctx context.Context)) error{
 		"Lease.Context": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
@@ -152,7 +152,7 @@ func TestErrAfterASuspend(t *testing.T) {
 // TestErrWithinTheLease: a context that is asked again and again lasts as long as its lease, and ends with the context around it.
 func TestErrWithinTheLease(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	suspend := core.Suspendable(locks)
 	ctx, cancel := context.WithCancel(t.Context())
 	err := core.Do(ctx, locks.Mutex("name"), func(held context.Context) error {

@@ -7,19 +7,19 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestUnlockOutlivesTheLease: a lease whose time passes while its release is under way is not reported as lost.
 func TestUnlockOutlivesTheLease(t *testing.T) {
 	t.Parallel()
-	relay := redistest.Start(t).Relay()
+	relay := testkit.Start(t).Relay()
 	var lost atomic.Int32
 	locks := newClient(t, relay.Client(), core.WithHooks(core.Hooks{Lost: func(context.Context, core.Lost) { lost.Add(1) }}))
 	unlock(t, mustLock(t, locks.Mutex("warm")))
 	lease := mustLock(t, locks.Mutex("name"), core.WithFixedTTL(2*time.Second))
 	until := lease.ValidUntil()
-	relay.Hold(redistest.ToClient)
+	relay.Hold(testkit.ToClient)
 	time.AfterFunc(time.Until(until)+500*time.Millisecond, relay.Deliver)
 	unlock(t, lease)
 	if n := lost.Load(); n != 0 {
@@ -30,7 +30,7 @@ func TestUnlockOutlivesTheLease(t *testing.T) {
 // TestUnlockHeedsItsContext: on a frozen server Unlock returns soon after its context, not after its own bound.
 func TestUnlockHeedsItsContext(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	lease := mustLock(t, newClient(t, server.Client()).Mutex("name"), core.WithTTL(long))
 	server.Pause()
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)

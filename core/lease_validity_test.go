@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestValidityCountsFromSending: neither a grant nor Extend is trusted for longer because the reply was late.
 func TestValidityCountsFromSending(t *testing.T) {
 	t.Parallel()
-	relay := redistest.Start(t).Relay()
+	relay := testkit.Start(t).Relay()
 	locks := newClient(t, relay.Client())
 	warm := mustLock(t, locks.Mutex("warm"))
 	if err := warm.Extend(context.Background(), long); err != nil {
@@ -23,7 +23,7 @@ func TestValidityCountsFromSending(t *testing.T) {
 	slowly := func(call func() error) {
 		nth(relay, "lock:name", 1, func() {
 			sent = time.Now()
-			relay.Hold(redistest.ToClient)
+			relay.Hold(testkit.ToClient)
 			time.AfterFunc(late, relay.Deliver)
 		})
 		if err := call(); err != nil {

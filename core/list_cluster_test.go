@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestListInCluster: a walk goes over all masters, and reads locks of every kind.
 func TestListInCluster(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 3)
+	cluster := testkit.StartCluster(t, 3)
 	names := seedLocks(t, cluster.Client(), "name", 900)
 	locks, other := newClient(t, cluster.Client(), core.WithTTL(long)), newClient(t, cluster.Client())
 	for kind, strategy := range strategies(locks) {
@@ -41,11 +41,11 @@ func TestListInCluster(t *testing.T) {
 // missing.
 func TestListWhileSlotsMove(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 3)
+	cluster := testkit.StartCluster(t, 3)
 	awaitEpochs(t, cluster)
 	rdb := cluster.Client()
 	names := seedLocks(t, rdb, "name", 600)
-	tagged := make(map[*redistest.Server][]int) // slots with many locks, by their master
+	tagged := make(map[*testkit.Server][]int) // slots with many locks, by their master
 	for i := 0; len(tagged[cluster.Masters[0]]) < 2 || len(tagged[cluster.Masters[1]]) < 2 || len(tagged[cluster.Masters[2]]) < 2; i++ {
 		slot := cluster.Slot(fmt.Sprintf("{%d}", i))
 		owner := cluster.Owner(slot)
@@ -80,7 +80,7 @@ func TestListWhileSlotsMove(t *testing.T) {
 // TestListOfAMovingSlot: while a slot moves, its locks are listed with what their own keys tell.
 func TestListOfAMovingSlot(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 3)
+	cluster := testkit.StartCluster(t, 3)
 	locks := newClient(t, cluster.Client(), core.WithTTL(long))
 	compact := mustLock(t, locks.Fair("{tag}:compact"))
 	mustLock(t, locks.Mutex("{tag}:mutex"))
@@ -107,7 +107,7 @@ func TestListOfAMovingSlot(t *testing.T) {
 // TestListThroughAFailover replaces each master during a walk: the scan of a server that was replaced begins again.
 func TestListThroughAFailover(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 3, redistest.Replicas(1))
+	cluster := testkit.StartCluster(t, 3, testkit.Replicas(1))
 	names := seedLocks(t, cluster.Client(), "name", 1500)
 	cluster.AwaitInSync()
 	locks := newClient(t, cluster.Client())

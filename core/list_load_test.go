@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 var listedLocks = flag.Int("listed", 0, "how many locks TestListOfMany lists, to log what that costs the server; by default a few thousand")
@@ -22,7 +22,7 @@ var listedLocks = flag.Int("listed", 0, "how many locks TestListOfMany lists, to
 func TestListOfMany(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	const few = 3000
 	names := append(seedLocks(t, rdb, "name", max(few, *listedLocks)), "name")
@@ -92,7 +92,7 @@ func seedOthers(t testing.TB, rdb *redis.Client, n int) {
 
 // logServerTime logs what a walk has cost the server: all of it, and the time of single commands. On a busy machine the longest
 // are those during which the server had to wait for a processor.
-func logServerTime(t *testing.T, rdb *redis.Client, stats map[string]redistest.Stat, pages int) {
+func logServerTime(t *testing.T, rdb *redis.Client, stats map[string]testkit.Stat, pages int) {
 	t.Helper()
 	all := stats["scan"].Usec + stats["evalsha"].Usec + stats["eval"].Usec + stats["info"].Usec
 	t.Logf("%d pages, %d SCANs: %d µs of server time for each page", pages, stats["scan"].Calls, all/int64(pages))

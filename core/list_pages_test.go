@@ -10,14 +10,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestListPages: pages of any size find every lock, beside many other keys, and while other locks come and go.
 func TestListPages(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	names := seedLocks(t, rdb, "name", 2000)
 	locks := newClient(t, server.Client())
@@ -45,7 +45,7 @@ func TestListPages(t *testing.T) {
 func TestListArguments(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	for _, limit := range []int{-1, 1001} {
 		_, err := locks.List(ctx, "", "", limit)
 		wantInvalid(t, err, core.ErrInvalidOption, fmt.Sprint(limit))
@@ -72,7 +72,7 @@ func TestListArguments(t *testing.T) {
 // TestListAfterARestart: a server that was restarted has other cursors, so its scan begins again, and nothing is missing.
 func TestListAfterARestart(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t, redistest.AOF())
+	server := testkit.Start(t, testkit.AOF())
 	names := seedLocks(t, server.Client(), "name", 2000)
 	locks := newClient(t, server.Client())
 	restarted := false
@@ -99,7 +99,7 @@ func TestListAfterARestart(t *testing.T) {
 // TestListOfAFrozenServer: List returns soon after its context has ended, and with ErrUnavailable if nothing answers.
 func TestListOfAFrozenServer(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client(func(o *redis.Options) { o.ReadTimeout = -1 }))
 	mustLock(t, locks.Mutex("name"), core.WithTTL(long))
 	server.Pause()
@@ -117,7 +117,7 @@ func TestListOfAFrozenServer(t *testing.T) {
 // TestListDespiteAPanic: a panic in a hook of the user's client is an error of the call.
 func TestListDespiteAPanic(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithLogger(nil))
 	rdb.AddHook(panicsIn{"scan"})
 	_, err := locks.List(context.Background(), "", "", 0)

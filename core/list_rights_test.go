@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // listEveryWay lists locks and records, and returns the first error.
@@ -26,7 +26,7 @@ func listEveryWay(locks *core.Client) error {
 // TestListRights: listing needs just the rights that docs/redis.md lists for it. Without them it is refused, and locks work.
 func TestListRights(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	few := documentedRules(t, "A Redis user needs")
 	setUser(t, server, few)
 	locks := newClient(t, server.Client(func(o *redis.Options) { o.Username, o.Password = "locker", "secret" }))
@@ -44,7 +44,7 @@ func TestListRights(t *testing.T) {
 	_, err = locks.ListRecords(t.Context(), "", "", 0)
 	wantErr(t, err, core.ErrPermission)
 
-	able := redistest.Start(t)
+	able := testkit.Start(t)
 	setUser(t, able, append(few, documentedRules(t, "To list, a user needs")...))
 	locks = newClient(t, able.Client(func(o *redis.Options) { o.Username, o.Password = "locker", "secret" }))
 	mustLock(t, locks.Read("shared"))
@@ -63,7 +63,7 @@ func TestListRights(t *testing.T) {
 // TestListRightsInCluster does the same in a Cluster.
 func TestListRightsInCluster(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 2)
+	cluster := testkit.StartCluster(t, 2)
 	lacksShards(t, cluster)
 	few := append(documentedRules(t, "A Redis user needs"), documentedRules(t, "In a Cluster it needs")...)
 	able := append(few, documentedRules(t, "To list, a user needs")...)

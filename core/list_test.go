@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestListOfEveryStrategy: each kind of lock is listed with its holder, first in its compact state, and then with a waiter.
 func TestListOfEveryStrategy(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks, other := newClient(t, server.Client()), newClient(t, server.Client())
 	modes := map[string]core.Mode{
 		"Mutex": core.ModeMutex, "Fair": core.ModeFair, "Read": core.ModeRead, "Write": core.ModeWrite,
@@ -56,7 +56,7 @@ func TestListOfEveryStrategy(t *testing.T) {
 func TestListOfOtherKinds(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithPrefix(""), core.WithTTL(long))
 	lead := mustCampaign(t, locks.Election("leader", core.WithValue("10.0.0.7:8080")))
 	const owner = "5f0b6d4e-9d3a-4a2e-8a5e-2f6f0c9b1a77:42"
@@ -98,7 +98,7 @@ func TestListOfOtherKinds(t *testing.T) {
 // TestListOfPrefix: the prefix is text, whatever characters it has, and braces are no obstacle.
 func TestListOfPrefix(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	for _, client := range []string{"lock:", "", "{shop}:", "a*b?:"} {
 		locks := newClient(t, rdb, core.WithPrefix(client), core.WithTTL(long))
 		names := []string{"p:1", "p:{a}", "p*:1", "p?:1", "p[a]:1", `p\:1`, "{p}", "{p}:1", "p:\n\xff", "p"}
@@ -138,7 +138,7 @@ func TestListOfPrefix(t *testing.T) {
 func TestListRecords(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	started := func(name string) *core.Attempt {
 		return mustBegin(t, locks.Once(name, core.WithNote("note of "+name), core.WithFingerprint([]byte("f"))))

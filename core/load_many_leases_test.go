@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestTenThousandLeases holds 10,000 leases with one client for two TTLs: none may be lost, the goroutines stay
@@ -28,7 +28,7 @@ func TestTenThousandLeases(t *testing.T) {
 		leases = 10_000
 		ttl    = 9 * time.Second
 	)
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	var before, after counters
 	var held manyHeld
 	runWorker(t, fmt.Sprint("many ", server.Network(), " ", server.Addr(), " ", leases, " ", int64(ttl)),
@@ -128,7 +128,7 @@ func locksIn(rdb *redis.Client) (n int) {
 // and unlock as fast as they can, over few connections.
 func TestRenewalsPassTraffic(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client(func(o *redis.Options) { o.PoolSize = 4 })
 	locks := newClient(t, rdb)
 	var leases []*core.Lease

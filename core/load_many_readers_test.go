@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 const (
@@ -43,7 +43,7 @@ func shareOut(t *testing.T, rdb *redis.Client, n int, ends time.Time) {
 func TestManyExpiredReaders(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	locks := newClient(t, server.Client())
 	alive := mustLock(t, locks.Read("name"), core.WithTTL(long))
@@ -85,7 +85,7 @@ func TestManyExpiredReaders(t *testing.T) {
 func TestManyReadersOfAClockSetBack(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	locks := newClient(t, server.Client())
 	const ttl = time.Minute

@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/internal/luasource"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/luasource"
 )
 
 // waiterLimit sends the very scripts of the line for holders and waiters without a process, by the ten thousand. They
@@ -107,7 +107,7 @@ func (c *waiterLimit) send(t testing.TB, ok ...int64) {
 }
 
 // microseconds returns what the server needs for one round of scripts.
-func microseconds(t *testing.T, server *redistest.Server, send func()) float64 {
+func microseconds(t *testing.T, server *testkit.Server, send func()) float64 {
 	t.Helper()
 	before := server.CommandStats()["evalsha"].Usec
 	send()
@@ -141,7 +141,7 @@ func best(values []float64) float64 {
 // TestServerTimeOfAHandoff: release and grant, with the next waiter joining, beside ten and beside ten thousand.
 func TestServerTimeOfAHandoff(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	handoffs := func(waiters int) func() float64 {
 		c := newWaiterLimit(t, server.Client(), fmt.Sprint(waiters))
 		c.gather(t, "fair", 0, 1, 1)
@@ -163,7 +163,7 @@ func TestServerTimeOfAHandoff(t *testing.T) {
 // beside five thousand readers.
 func TestServerTimeBesideReaders(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	beside := func(readers int) *waiterLimit {
 		c := newWaiterLimit(t, server.Client(), fmt.Sprint(readers))
 		c.gather(t, "reading", 0, readers, 1)
@@ -200,7 +200,7 @@ func TestServerTimeBesideReaders(t *testing.T) {
 // holders and beside ten thousand, of which one has crashed in the middle so that slots have a gap.
 func TestServerTimeOfPermits(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	next := 1_000_000 // no id is used twice
 	beside := func(holders int) (c *waiterLimit, mode string) {
 		c = newWaiterLimit(t, server.Client(), "permits"+fmt.Sprint(holders))

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // checked is a Locker of another package with a method Check.
@@ -19,7 +19,7 @@ func (c checked) Check() error { return c.err }
 // TestCheckLocker: an adapter learns at once what Lock would refuse later.
 func TestCheckLocker(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	two := core.WithPermits(2)
 	wrong := errors.New("wrong")
 	for name, test := range map[string]struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // logging is one that has a logger.
@@ -23,7 +23,7 @@ func (t logging) Logger() *slog.Logger { return t.logger }
 func TestLoggerOf(t *testing.T) {
 	t.Parallel()
 	logger, other := slog.New(slog.NewTextHandler(io.Discard, nil)), slog.New(slog.NewTextHandler(io.Discard, nil))
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithLogger(logger))
 	if locks.Logger() != logger {
 		t.Error("a client has another logger than WithLogger says")
@@ -66,7 +66,7 @@ func TestLoggerOfRedlock(t *testing.T) {
 	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
 	var nodes []redis.UniversalClient
 	for range 3 {
-		nodes = append(nodes, redistest.Start(t).Client())
+		nodes = append(nodes, testkit.Start(t).Client())
 	}
 	redlock, err := core.NewRedlock(nodes, core.WithLogger(logger))
 	if err != nil {
@@ -82,7 +82,7 @@ func TestLoggerOfRedlock(t *testing.T) {
 func TestLoggerOfElection(t *testing.T) {
 	t.Parallel()
 	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
-	locks := newClient(t, redistest.Start(t).Client(), core.WithLogger(logger))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithLogger(logger))
 	if locks.Election("name").Logger() != logger || locks.Election("").Logger() != logger {
 		t.Error("an election has another logger than its client")
 	}

@@ -9,14 +9,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestLog provokes every message: each has to appear, and none may tell the name of a lock or an owner.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	log := &record{}
 	logger := core.WithLogger(textLogger(log))
 	lost := make(chan struct{}, 1)
@@ -31,11 +31,11 @@ func TestLog(t *testing.T) {
 	lease := mustLock(t, locks.Mutex(name), core.WithTTL(6*time.Second))
 	relay.Refuse(true)
 	relay.Reset()
-	redistest.Eventually(t, within, "a failed renewal", func() bool {
+	testkit.Eventually(t, within, "a failed renewal", func() bool {
 		return strings.Contains(log.String(), "renewal failed")
 	})
 	relay.Heal()
-	redistest.Eventually(t, within, "a renewal or the loss", func() bool {
+	testkit.Eventually(t, within, "a renewal or the loss", func() bool {
 		return strings.Contains(log.String(), "renewals succeed again") || lease.Context().Err() != nil
 	})
 	server.Client().Del(ctx, "lock:"+name)
@@ -62,7 +62,7 @@ func TestLog(t *testing.T) {
 func TestLogOfUnconfirmedEnds(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	relay, log := server.Relay(), &record{}
 	locks := newClient(t, relay.Client(), core.WithLogger(textLogger(log)), core.WithTTL(long))
 	const name = "customer Lovelace"
@@ -77,13 +77,13 @@ func TestLogOfUnconfirmedEnds(t *testing.T) {
 	}
 	wantErr(t, a.Complete(ctx, nil), core.ErrUnavailable)
 	second := newClient(t, server.Client()).Once(name)
-	redistest.Eventually(t, within, "another attempt", func() bool {
+	testkit.Eventually(t, within, "another attempt", func() bool {
 		next, err := second.Begin(ctx)
 		return err == nil && next.Complete(ctx, nil) == nil
 	})
 	relay.Heal()
 	for _, message := range []string{"lock not released", "end of an attempt could not be recorded"} {
-		redistest.Eventually(t, within, message, func() bool { return strings.Contains(log.String(), message) })
+		testkit.Eventually(t, within, message, func() bool { return strings.Contains(log.String(), message) })
 	}
 	if text := log.String(); strings.Contains(text, "Lovelace") {
 		t.Errorf("the log tells the name:\n%s", text)
@@ -94,7 +94,7 @@ func TestLogOfUnconfirmedEnds(t *testing.T) {
 // the log does not speak of a hold that no caller got.
 func TestReleaseOfAHeldLockIsNoCancelledOne(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	scripts := failScripts(rdb, redis.ErrClosed, 0)
 	log := &record{}
 	locks := newClient(t, rdb, core.WithLogger(textLogger(log)))

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 var furtherLost = regexp.MustCompile(`further leases lost" count=(\d+) cause="holdfast: lease lost: [^"]+" locks="?\[([0-9a-f ]+)\]`)
@@ -20,7 +20,7 @@ func TestManyLossesAreFewLines(t *testing.T) {
 	t.Parallel()
 	const leases = 1000
 	log, told := new(record), new(atomic.Int64)
-	locks, err := core.New(redistest.Start(t).Client(), core.WithTTL(long), core.WithLogger(textLogger(log)),
+	locks, err := core.New(testkit.Start(t).Client(), core.WithTTL(long), core.WithLogger(textLogger(log)),
 		core.WithHooks(core.Hooks{Lost: func(context.Context, core.Lost) { told.Add(1) }}))
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestManyLossesAreFewLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	suspend(2 * long)
-	redistest.Eventually(t, within, "all losses to be told", func() bool { return told.Load() == leases })
+	testkit.Eventually(t, within, "all losses to be told", func() bool { return told.Load() == leases })
 	if err := locks.Close(); err != nil {
 		t.Fatal(err)
 	}

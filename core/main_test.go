@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -16,5 +16,5 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	redistest.VerifyTestMain(m)
+	testkit.VerifyTestMain(m)
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestExtendBeyondMaxHold: Redis keeps the lock for one TTL after its longest time at most.
@@ -15,7 +15,7 @@ func TestExtendBeyondMaxHold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx := context.Background()
-			rdb := redistest.Start(t).Client()
+			rdb := testkit.Start(t).Client()
 			lock := strategies(newClient(t, rdb))[name]("name", core.WithTTL(10*time.Second), core.WithMaxHold(30*time.Second))
 			lease := mustLock(t, lock)
 			if err := lease.Extend(ctx, time.Hour); err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestMinHold: the least time bounds the TTL from below, survives re-entry in both directions, and leaves no
@@ -14,7 +14,7 @@ import (
 func TestMinHold(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(time.Second))
 	for name, keep := range map[string][2]time.Duration{
 		"alone": {long}, "longer outside": {long, 10 * time.Millisecond}, "longer inside": {0, long},

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestMultiAllOrNone: a member that is held leaves the others free, at once, whatever their minimum time; the
 // refusal names it.
 func TestMultiAllOrNone(t *testing.T) {
-	eachWay(t, func(t *testing.T, server *redistest.Server, multi func(*core.Client, ...string) core.Locker) {
+	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) core.Locker) {
 		ctx := context.Background()
 		rdb := server.Client()
 		locks := newClient(t, rdb, core.WithTTL(long))
@@ -67,7 +67,7 @@ func TestMultiAllOrNone(t *testing.T) {
 
 // TestMultiLease: what the lease of all says and does.
 func TestMultiLease(t *testing.T) {
-	eachWay(t, func(t *testing.T, server *redistest.Server, multi func(*core.Client, ...string) core.Locker) {
+	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) core.Locker) {
 		ctx := context.Background()
 		rdb := server.Client()
 		locks := newClient(t, rdb)
@@ -111,7 +111,7 @@ func TestMultiLease(t *testing.T) {
 
 // TestMultiReentry enters members of a Multi under it, a Multi under a member, and a Multi under itself.
 func TestMultiReentry(t *testing.T) {
-	eachWay(t, func(t *testing.T, server *redistest.Server, multi func(*core.Client, ...string) core.Locker) {
+	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) core.Locker) {
 		ctx := context.Background()
 		rdb := server.Client()
 		locks := newClient(t, rdb, core.WithTTL(long))
@@ -156,7 +156,7 @@ func TestMultiReentry(t *testing.T) {
 
 // TestMultiHooks: the hooks see the steps of each member, by whichever way.
 func TestMultiHooks(t *testing.T) {
-	eachWay(t, func(t *testing.T, server *redistest.Server, multi func(*core.Client, ...string) core.Locker) {
+	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) core.Locker) {
 		ctx := context.Background()
 		steps := make(chan string, 100)
 		type key struct{}

@@ -12,14 +12,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestMultiOppositeOrders lets many goroutines of several clients lock the same names in all orders and in both ways,
 // and single ones between them. No call may wait for ever, each name has one holder at a time, and its tokens grow.
 func TestMultiOppositeOrders(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	names := []string{"a", "b", "c", "d"}
 	var inside [4]atomic.Int32
 	var last [4]int64 // guarded by the locks under test
@@ -72,13 +72,13 @@ func TestMultiOppositeOrders(t *testing.T) {
 
 // TestMultiLostReply: the fast path is sent again after a lost reply, and grants once.
 func TestMultiLostReply(t *testing.T) {
-	eachWay(t, func(t *testing.T, server *redistest.Server, multi func(*core.Client, ...string) core.Locker) {
+	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) core.Locker) {
 		ctx := context.Background()
 		relay := server.Relay()
 		rdb := server.Client()
 		locks := newClient(t, relay.Client(), core.WithTTL(long))
 		unlock(t, mustLock(t, multi(locks, "a", "b"))) // scripts are loaded
-		relay.LoseReplies("lock:a", 1, redistest.Closed)
+		relay.LoseReplies("lock:a", 1, testkit.Closed)
 		lease := mustLock(t, multi(locks, "a", "b"))
 		if relay.LostReplies() != 1 {
 			t.Error("no reply was lost")
@@ -89,12 +89,12 @@ func TestMultiLostReply(t *testing.T) {
 				t.Errorf("%s: %+v, %v", name, info, err)
 			}
 		}
-		relay.LoseReplies("lock:a", 1, redistest.Closed)
+		relay.LoseReplies("lock:a", 1, testkit.Closed)
 		unlock(t, lease)
 		wantFree(t, rdb, "a", "b")
 
 		// One of them goes to another owner before the repetition: nothing of the first run may stay.
-		relay.LoseReplies("lock:a", 1, redistest.Closed)
+		relay.LoseReplies("lock:a", 1, testkit.Closed)
 		var other *core.Lease
 		beforeRepetition(relay, "lock:a", func() {
 			rdb.Del(ctx, "lock:b")
@@ -116,7 +116,7 @@ func TestMultiLostReply(t *testing.T) {
 
 // TestMultiCancelledAnywhere cancels at random moments; whatever was under way, nothing stays locked.
 func TestMultiCancelledAnywhere(t *testing.T) {
-	eachWay(t, func(t *testing.T, server *redistest.Server, multi func(*core.Client, ...string) core.Locker) {
+	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) core.Locker) {
 		rdb := server.Client()
 		locks := []*core.Client{newClient(t, server.Relay().Client(), core.WithTTL(long)), newClient(t, rdb, core.WithTTL(long))}
 		var granted atomic.Int32
@@ -156,7 +156,7 @@ func TestMultiCancelledAnywhere(t *testing.T) {
 func TestMultiFrozenServer(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server, frozen := redistest.Start(t), redistest.Start(t)
+	server, frozen := testkit.Start(t), testkit.Start(t)
 	a, z := newClient(t, server.Client(), core.WithTTL(long)), newClient(t, frozen.Client(), core.WithTTL(long))
 	for _, members := range [][]core.Locker{
 		{a.Mutex("a"), z.Mutex("z")}, {z.Mutex("x"), z.Mutex("y")}, {z.Mutex("a"), a.Mutex("z")},
@@ -184,7 +184,7 @@ func TestMultiFrozenServer(t *testing.T) {
 // TestMultiPanickingHooks: a hook that panics gets no caller a lock, and keeps none. Hooks see the end of each call that has
 // started, so that calls can be counted.
 func TestMultiPanickingHooks(t *testing.T) {
-	eachWay(t, func(t *testing.T, server *redistest.Server, multi func(*core.Client, ...string) core.Locker) {
+	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) core.Locker) {
 		rdb := server.Client()
 		for _, step := range []string{"start", "end", "release start", "release end"} {
 			calls := 0
@@ -233,7 +233,7 @@ func TestMultiPanickingHooks(t *testing.T) {
 
 // TestMultiWrongType: the error names the key that is to blame, and the others are left alone.
 func TestMultiWrongType(t *testing.T) {
-	eachWay(t, func(t *testing.T, server *redistest.Server, multi func(*core.Client, ...string) core.Locker) {
+	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) core.Locker) {
 		ctx := context.Background()
 		rdb := server.Client()
 		rdb.Set(ctx, "lock:b", "text", 0)
@@ -248,7 +248,7 @@ func TestMultiWrongType(t *testing.T) {
 
 // TestMultiHalfway takes one command after another from the user: no member may stay locked.
 func TestMultiHalfway(t *testing.T) {
-	eachWay(t, func(t *testing.T, server *redistest.Server, multi func(*core.Client, ...string) core.Locker) {
+	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) core.Locker) {
 		ctx := context.Background()
 		rdb := server.Client()
 		for _, command := range []string{"time", "exists", "get", "set", "hset", "pexpire"} {
@@ -269,7 +269,7 @@ func TestMultiHalfway(t *testing.T) {
 // TestMultiTokenOutlivesAClockStep: a member whose last token lies ahead of the server's clock, which was set back,
 // raises those of the others for good.
 func TestMultiTokenOutlivesAClockStep(t *testing.T) {
-	eachWay(t, func(t *testing.T, server *redistest.Server, multi func(*core.Client, ...string) core.Locker) {
+	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) core.Locker) {
 		ctx := context.Background()
 		rdb := server.Client()
 		locks := newClient(t, rdb)
@@ -297,7 +297,7 @@ func TestMultiTokenOutlivesAClockStep(t *testing.T) {
 func TestMultiKeepsAdoptedLease(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	java := "8b0f7e2d-0000-4000-8000-000000000001:42"
 	rdb.HSet(ctx, "lock:a", java, 2)

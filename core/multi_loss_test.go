@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestMultiLoss: when one member goes, by force or with its client, the whole is over and the others are free.
 func TestMultiLoss(t *testing.T) {
-	eachWay(t, func(t *testing.T, server *redistest.Server, multi func(*core.Client, ...string) core.Locker) {
+	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) core.Locker) {
 		ctx := context.Background()
 		rdb := server.Client()
 		locks := newClient(t, rdb)
@@ -34,13 +34,13 @@ func TestMultiLoss(t *testing.T) {
 func TestMultiMaxHold(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	var lost atomic.Int32
 	locks := newClient(t, rdb, core.WithTTL(long), core.WithHooks(core.Hooks{Lost: func(context.Context, core.Lost) { lost.Add(1) }}))
 	lease := mustLock(t, core.Multi(locks.Mutex("a"), locks.Mutex("b", core.WithMaxHold(50*time.Millisecond))))
 	waitFor(t, lease.Done(), "the lease to end")
 	wantErr(t, context.Cause(lease.Context()), core.ErrLeaseLost)
-	redistest.Eventually(t, within, "both to be told of", func() bool { return lost.Load() == 2 })
+	testkit.Eventually(t, within, "both to be told of", func() bool { return lost.Load() == 2 })
 	for _, name := range []string{"a", "b"} {
 		if left := leftFor(t, rdb, name); left < long-within {
 			t.Errorf("%s: %v left", name, left)
@@ -55,7 +55,7 @@ func TestMultiMaxHold(t *testing.T) {
 // clients are free.
 func TestMultiClose(t *testing.T) {
 	t.Parallel()
-	one, two := redistest.Start(t).Client(), redistest.Start(t).Client()
+	one, two := testkit.Start(t).Client(), testkit.Start(t).Client()
 	a, b := newClient(t, one, core.WithTTL(long)), newClient(t, two, core.WithTTL(long))
 	lock := core.Multi(a.Mutex("a"), b.Mutex("b"))
 	lease := mustLock(t, lock)
@@ -83,7 +83,7 @@ func TestMultiClose(t *testing.T) {
 
 // TestMultiLossWhileWaiting: a member that is lost while a later one is waited for is locked again.
 func TestMultiLossWhileWaiting(t *testing.T) {
-	eachWay(t, func(t *testing.T, server *redistest.Server, multi func(*core.Client, ...string) core.Locker) {
+	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) core.Locker) {
 		ctx := context.Background()
 		rdb := server.Client()
 		held := mustLock(t, newClient(t, rdb).Mutex("z"), core.WithTTL(long))
@@ -92,12 +92,12 @@ func TestMultiLossWhileWaiting(t *testing.T) {
 		go func() { granted <- mustLock(t, multi(waiter, "a", "z")) }()
 		for range 2 {
 			awaitListeners(t, waiter, "z", 1)
-			redistest.Eventually(t, within, "the first member to be held", func() bool {
+			testkit.Eventually(t, within, "the first member to be held", func() bool {
 				return rdb.Exists(ctx, "lock:a").Val() == 1
 			})
 			rdb.Del(ctx, "lock:a")
 		}
-		redistest.Eventually(t, within, "the first member to be held again", func() bool {
+		testkit.Eventually(t, within, "the first member to be held again", func() bool {
 			return rdb.Exists(ctx, "lock:a").Val() == 1
 		})
 		unlock(t, held)
@@ -114,7 +114,7 @@ func TestMultiLossWhileWaiting(t *testing.T) {
 // TestMultiRenewsWhileWaiting: earlier members outlive their TTL while a later one is waited for.
 func TestMultiRenewsWhileWaiting(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	held := mustLock(t, newClient(t, rdb).Mutex("z"), core.WithTTL(long))
 	var lost atomic.Int32
 	renewed := make(chan struct{})

@@ -10,14 +10,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestMultiRefusesDuplicates: the same key in the same Redis, however it is named and reached.
 func TestMultiRefusesDuplicates(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	locks, same, bare := newClient(t, rdb), newClient(t, rdb), newClient(t, rdb, core.WithPrefix(""))
 	byOtherAddress := newClient(t, server.Relay().Client())
@@ -65,7 +65,7 @@ func (r renamed) Name() string { return r.name }
 func TestMultiOverServers(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	one, two := redistest.Start(t), redistest.Start(t)
+	one, two := testkit.Start(t), testkit.Start(t)
 	for what, rdbs := range map[string][2]*redis.Client{
 		"servers":   {one.Client(), two.Client()},
 		"databases": {one.Client(), one.Client(func(o *redis.Options) { o.DB = 1 })},
@@ -105,7 +105,7 @@ func TestMultiOverServers(t *testing.T) {
 func TestMultiArguments(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	a := locks.Mutex("a")
 	var none *foreign
@@ -161,7 +161,7 @@ func (n nothing) TryLock(ctx context.Context, _ ...core.LockOption) (*core.Lease
 func TestMultiOfWrappedMulti(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	lock := core.Multi(foreign{mutexBatch(locks, "a", "b")}, locks.Mutex("c"))
 	for range 2 {

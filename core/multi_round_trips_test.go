@@ -10,11 +10,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // scriptsRun counts the scripts that a server was asked for.
-func scriptsRun(server *redistest.Server) int64 {
+func scriptsRun(server *testkit.Server) int64 {
 	stats := server.CommandStats()
 	return stats["evalsha"].Calls + stats["eval"].Calls
 }
@@ -24,7 +24,7 @@ func scriptsRun(server *redistest.Server) int64 {
 func TestMultiRoundTrips(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client(), core.WithTTL(long))
 	names := func(n int) (names []string) {
 		for i := range n {
@@ -81,7 +81,7 @@ func TestMultiRoundTrips(t *testing.T) {
 // TestMultiPassesNobodyInLine: a Lock of all does not take the lock from those of its process that waited before.
 func TestMultiPassesNobodyInLine(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	held := mustLock(t, newClient(t, rdb).Mutex("b"), core.WithTTL(long))
 	var mu sync.Mutex
 	var tries int
@@ -98,7 +98,7 @@ func TestMultiPassesNobodyInLine(t *testing.T) {
 	first := lockLater(locks.Mutex("b"))
 	awaitListeners(t, locks, "b", 1)
 	second := lockLater(mutexBatch(locks, "a", "b"))
-	redistest.Eventually(t, within, "the first member to be held", func() bool {
+	testkit.Eventually(t, within, "the first member to be held", func() bool {
 		return rdb.Exists(context.Background(), "lock:a").Val() == 1
 	})
 	unlock(t, held)
@@ -118,7 +118,7 @@ func TestMultiPassesNobodyInLine(t *testing.T) {
 func TestMultiInCluster(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	cluster := redistest.StartCluster(t, 3)
+	cluster := testkit.StartCluster(t, 3)
 	rdb := cluster.Client()
 	tries := 0
 	locks, other := newClient(t, rdb, core.WithTTL(long), core.WithHooks(core.Hooks{

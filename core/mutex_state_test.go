@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/luasource"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/luasource"
 )
 
 // The tests in this file look at what is in Redis.
@@ -17,7 +17,7 @@ func TestKeysOfALock(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	for name, tag := range map[string]string{"plain": "lock:plain", "{tag}:x": "tag", "a{tag}b{c}": "tag"} {
-		rdb := redistest.Start(t).Client()
+		rdb := testkit.Start(t).Client()
 		locks := newClient(t, rdb, core.WithInstance(""))
 		unlock(t, mustLock(t, locks.Mutex(name)))
 		mustLock(t, locks.Mutex(name))
@@ -37,7 +37,7 @@ func TestKeysOfALock(t *testing.T) {
 func TestRepeatedReleaseTellsTheTruth(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	relay := server.Relay()
 	locks := newClient(t, relay.Client(), core.WithTTL(long))
 	unlock(t, mustLock(t, locks.Mutex("warm")))
@@ -46,11 +46,11 @@ func TestRepeatedReleaseTellsTheTruth(t *testing.T) {
 	if ok, err := newClient(t, server.Client()).ForceUnlock(ctx, "forced"); !ok || err != nil {
 		t.Fatalf("ForceUnlock = %v, %v", ok, err)
 	}
-	relay.LoseReplies("lock:forced", 1, redistest.Closed)
+	relay.LoseReplies("lock:forced", 1, testkit.Closed)
 	wantErr(t, forced.Unlock(ctx), core.ErrNotHeld)
 
 	kept := mustLock(t, locks.Mutex("kept"), core.WithMinHold(long))
-	relay.LoseReplies("lock:kept", 1, redistest.Closed)
+	relay.LoseReplies("lock:kept", 1, testkit.Closed)
 	unlock(t, kept)
 	if n := relay.LostReplies(); n != 2 {
 		t.Errorf("%d replies lost, want 2", n)
@@ -61,7 +61,7 @@ func TestRepeatedReleaseTellsTheTruth(t *testing.T) {
 func TestReleaseTakesTheHoldFirst(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	locks := newClient(t, restricted(t, server, "+@all", "-hdel"), core.WithTTL(long))
 	outer := mustLock(t, locks.Mutex("name"))
@@ -79,7 +79,7 @@ func TestReleaseTakesTheHoldFirst(t *testing.T) {
 func TestAcquireBetweenTwoReleases(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	held := mustLock(t, newClient(t, rdb).Fair("name"))
 	released := "holdfast:released:{lock:name}:late:1"
 	status, err := luaScript(t, luasource.Release...).Run(ctx, rdb,
@@ -99,11 +99,11 @@ func TestAcquireBetweenTwoReleases(t *testing.T) {
 func TestRepeatedAcquireRenews(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb, relay := server.Client(), server.Relay()
 	locks := newClient(t, relay.Client(), core.WithTTL(long))
 	unlock(t, mustLock(t, locks.Mutex("warm")))
-	relay.LoseReplies("lock:name", 1, redistest.Closed)
+	relay.LoseReplies("lock:name", 1, testkit.Closed)
 	beforeRepetition(relay, "lock:name", func() { rdb.PExpire(ctx, "lock:name", long/2) }) // so late it comes
 	lease := mustLock(t, locks.Mutex("name"))
 	if relay.LostReplies() != 1 {

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // oddNames are names that look like something else: to Redis' protocol, to Lua, to its patterns, to a
@@ -42,7 +42,7 @@ func namesUnder(prefix string) []string {
 func TestOddNames(t *testing.T) {
 	t.Parallel()
 	for _, prefix := range []string{"lock:", "", "{app}:", "\r\n\xff"} {
-		rdb := redistest.Start(t).Client()
+		rdb := testkit.Start(t).Client()
 		locks, other := newClient(t, rdb, core.WithPrefix(prefix)), newClient(t, rdb, core.WithPrefix(prefix))
 		for kind, strategy := range strategies(locks) {
 			t.Run(fmt.Sprintf("%q,%s", prefix, kind), func(t *testing.T) {
@@ -115,7 +115,7 @@ func handOver(t *testing.T, other *core.Client, kind string, leases map[string]*
 		waiting[name] = lockLater(rival(name))
 	}
 	for name := range leases {
-		redistest.Eventually(t, within, "somebody to wait", func() bool {
+		testkit.Eventually(t, within, "somebody to wait", func() bool {
 			info, err := other.Inspect(t.Context(), name)
 			return err == nil && info.Waiters+len(info.Queue) > 0
 		})
@@ -133,7 +133,7 @@ func TestOddKeysOfOnce(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	for _, prefix := range []string{"lock:", "", "{app}:", "\r\n\xff"} {
-		rdb := redistest.Start(t).Client()
+		rdb := testkit.Start(t).Client()
 		locks := newClient(t, rdb, core.WithPrefix(prefix), core.WithTTL(long))
 		names := namesUnder(prefix)
 		groups := make(map[string][]string)
@@ -202,7 +202,7 @@ func entrances(ctx context.Context, c *core.Client, name string) map[string]erro
 // TestRefusedNames: each is refused wherever it comes in, with what is wrong with it, before Redis hears of it. It is no
 // parallel test, because it counts what is allocated.
 func TestRefusedNames(t *testing.T) {
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	bare := newClient(t, server.Client(), core.WithPrefix(""))
 	huge := strings.Repeat("\xff{\n", 10<<20/3)
@@ -256,7 +256,7 @@ func TestRefusedNames(t *testing.T) {
 // TestRefusedPrefixes: the same for what is put in front of names.
 func TestRefusedPrefixes(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	for prefix, says := range map[string]string{
 		"a\x00":                     `WithPrefix("a\x00"): contains a NUL byte`,
 		strings.Repeat("x", 513):    "513 bytes",

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 var names = flag.Int64("names", 0, "how many names TestNamesLeaveNothing locks, also in a Cluster; 0: 2,000 on one server")
@@ -23,20 +23,20 @@ func TestNamesLeaveNothing(t *testing.T) {
 	t.Parallel()
 	t.Run("server", func(t *testing.T) {
 		t.Parallel()
-		s := redistest.Start(t)
+		s := testkit.Start(t)
 		lockNames(t, s.Client(), max(*names, 2_000), 1, s)
 	})
 	t.Run("Cluster", func(t *testing.T) {
 		if *names == 0 {
 			t.Skip("asked for by -names")
 		}
-		c := redistest.StartCluster(t, 3)
+		c := testkit.StartCluster(t, 3)
 		lockNames(t, c.Client(), *names, 16_384, c.Masters...)
 	})
 }
 
 // lockNames fails if more than so many tokens, or more than five megabytes, are left of n names.
-func lockNames(t *testing.T, rdb redis.UniversalClient, n, tokens int64, servers ...*redistest.Server) {
+func lockNames(t *testing.T, rdb redis.UniversalClient, n, tokens int64, servers ...*testkit.Server) {
 	t.Helper()
 	c := newClient(t, rdb, core.WithInstance("")) // which is a key for each client, not for each name
 	kinds := []core.Strategy{c.Mutex, c.Fair, c.Read, c.Write, c.FairRead, c.FairWrite}
@@ -56,7 +56,7 @@ func lockNames(t *testing.T, rdb redis.UniversalClient, n, tokens int64, servers
 	keysBefore, bytesBefore := stored(t, servers)
 	callers(1_000 + n)
 	var keys, bytes int64
-	redistest.Eventually(t, within, "the locks to be gone", func() bool {
+	testkit.Eventually(t, within, "the locks to be gone", func() bool {
 		keys, bytes = stored(t, servers)
 		return keys <= tokens && bytes-bytesBefore < 5<<20
 	})
@@ -76,7 +76,7 @@ func lockOnce(t *testing.T, l core.Locker) {
 }
 
 // stored returns how many keys servers hold, and the memory they use.
-func stored(t *testing.T, servers []*redistest.Server) (keys, bytes int64) {
+func stored(t *testing.T, servers []*testkit.Server) (keys, bytes int64) {
 	t.Helper()
 	for _, s := range servers {
 		used, err := strconv.ParseInt(s.Info("memory", "used_memory"), 10, 64)

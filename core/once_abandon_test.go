@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestAttemptAbandon: others are refused until the lease is over. What the attempt counts as then, it has said.
 func TestAttemptAbandon(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	var lost losses
 	locks, other := newClient(t, rdb, core.WithTTL(long), lost.hooks()), newClient(t, rdb)
 	var names []string
@@ -63,7 +63,7 @@ func TestAttemptAbandon(t *testing.T) {
 func TestEndAfterAbandon(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	ends := make(chan core.AttemptEnd, 1)
 	locks := newClient(t, rdb, core.WithTTL(long), core.WithHooks(core.Hooks{
 		AttemptEnd: func(_ context.Context, end core.AttemptEnd) { ends <- end },
@@ -95,7 +95,7 @@ func TestEndAfterAbandon(t *testing.T) {
 // TestCloseAfterAttemptAbandon leaves the record as it is.
 func TestCloseAfterAttemptAbandon(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	a := mustBegin(t, locks.Once("name"))
 	a.Abandon()

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestAttemptBind: the bound context has the values of the given context and the token of the attempt. It ends with the
@@ -25,7 +25,7 @@ func TestAttemptBind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := mustBegin(t, newClient(t, redistest.Start(t).Client(), core.WithTTL(long)).Once("name"))
+			a := mustBegin(t, newClient(t, testkit.Start(t).Client(), core.WithTTL(long)).Once("name"))
 			ctx, cancelGiven := context.WithCancelCause(context.WithValue(t.Context(), value{}, "x"))
 			defer cancelGiven(nil)
 			bound, cancel := a.Bind(ctx)
@@ -47,7 +47,7 @@ func TestAttemptBind(t *testing.T) {
 // is bound after the attempt has ended has ended too.
 func TestAttemptOutlivesBind(t *testing.T) {
 	t.Parallel()
-	a := mustBegin(t, newClient(t, redistest.Start(t).Client(), core.WithTTL(long)).Once("name"))
+	a := mustBegin(t, newClient(t, testkit.Start(t).Client(), core.WithTTL(long)).Once("name"))
 	first, cancelFirst := a.Bind(t.Context())
 	second, cancelSecond := a.Bind(t.Context())
 	defer cancelSecond()

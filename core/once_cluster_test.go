@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestOnceInCluster uses Once on names all over a Cluster, among them such with a hash tag.
 func TestOnceInCluster(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 3)
+	cluster := testkit.StartCluster(t, 3)
 	a, b := newClient(t, cluster.Client()), newClient(t, cluster.Client())
 	for i := range 8 {
 		name := fmt.Sprint("name", i)
@@ -31,7 +31,7 @@ func TestKeysOfARecord(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	for name, tag := range map[string]string{"plain": "lock:plain", "{tag}:x": "tag"} {
-		rdb := redistest.Start(t).Client()
+		rdb := testkit.Start(t).Client()
 		once := newClient(t, rdb, core.WithInstance("")).Once(name)
 		if err := mustBegin(t, once).Complete(ctx, nil); err != nil {
 			t.Error(err)

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestDeclarationArrivesLate: the first copy of a declaration is held back, until its second copy and a later declaration have been
@@ -23,7 +23,7 @@ func TestDeclarationArrivesLate(t *testing.T) {
 		t.Run(fmt.Sprintf("%q then %q", states[0], states[1]), func(t *testing.T) {
 			t.Parallel()
 			ctx := context.Background()
-			server := redistest.Start(t)
+			server := testkit.Start(t)
 			rdb, relay := server.Client(), server.Relay()
 			loadOnce(t, rdb)
 			locks := newClient(t, relay.Client(), core.WithTTL(long))
@@ -40,7 +40,7 @@ func TestDeclarationArrivesLate(t *testing.T) {
 			calls := server.CommandStats()["evalsha"].Calls
 			close(pass)
 			waitFor(t, passed, "the first copy to go on")
-			redistest.Eventually(t, within, "the first copy to be executed", func() bool {
+			testkit.Eventually(t, within, "the first copy to be executed", func() bool {
 				return server.CommandStats()["evalsha"].Calls > calls
 			})
 			abandon(t, rdb, "name")
@@ -55,7 +55,7 @@ func TestDeclarationArrivesLate(t *testing.T) {
 func TestDeclarationNumbers(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	s := newOnceScripts(t, redistest.Start(t).Client(), "name")
+	s := newOnceScripts(t, testkit.Start(t).Client(), "name")
 	want := func(id, what string, number int, reply, outcome, last string) {
 		t.Helper()
 		got := s.run(declareParts, id, id, what, number)
@@ -84,7 +84,7 @@ func TestDeclarationNumbers(t *testing.T) {
 // TestOvertakenDeclarationWrites: so a client that waits for replicas on that connection waits for the later declaration.
 func TestOvertakenDeclarationWrites(t *testing.T) {
 	t.Parallel()
-	s := newOnceScripts(t, redistest.Start(t).Client(), "name")
+	s := newOnceScripts(t, testkit.Start(t).Client(), "name")
 	s.begin("a")
 	s.run(declareParts, "a", "a", "completed", 2)
 	before, state := writes(t, s.rdb), s.state()
@@ -108,7 +108,7 @@ func writes(t *testing.T, rdb *redis.Client) int64 {
 // TestDeclarationEndsWithItsAttempt: no end of an attempt leaves the number of a declaration.
 func TestDeclarationEndsWithItsAttempt(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	for name, end := range map[string]func(*onceScripts){
 		"completed":          func(s *onceScripts) { s.complete("b") },
 		"completed, unheard": func(s *onceScripts) { s.remembered = true; s.complete("b") },
@@ -137,7 +137,7 @@ func TestDeclarationEndsWithItsAttempt(t *testing.T) {
 func TestDeclarationOfAnOlderVersion(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	for _, state := range []core.State{core.StateCompleted, core.StateUnknown} {
 		once := locks.Once(string(state))

@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 func TestOnceReplays(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	first, second := newClient(t, rdb), newClient(t, rdb)
 	var ran atomic.Int64
 	for i, client := range []*core.Client{first, first, second} {
@@ -44,7 +44,7 @@ func TestOnceReplays(t *testing.T) {
 // TestOnceOfMany: of many callers in several clients one runs, and those that wait get its value.
 func TestOnceOfMany(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	clients := []*core.Client{newClient(t, rdb), newClient(t, rdb), newClient(t, rdb)}
 	var ran, replayed, refused atomic.Int64
 	var all sync.WaitGroup
@@ -73,7 +73,7 @@ func TestOnceOfMany(t *testing.T) {
 			}
 		})
 	}
-	redistest.Eventually(t, within, "those who do not wait to be refused", func() bool { return refused.Load() >= 29 })
+	testkit.Eventually(t, within, "those who do not wait to be refused", func() bool { return refused.Load() >= 29 })
 	close(begin)
 	all.Wait()
 	if ran.Load() != 1 || replayed.Load()+refused.Load() != 59 {
@@ -84,7 +84,7 @@ func TestOnceOfMany(t *testing.T) {
 func TestOnceInProgress(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	once := locks.Once("name")
 	a := mustBegin(t, once)
 	_, err := once.Begin(ctx)
@@ -101,7 +101,7 @@ func TestOnceInProgress(t *testing.T) {
 		t.Errorf("record %+v", r)
 	}
 	// The run would wait for itself.
-	_, err = newClient(t, redistest.Start(t).Client()).Once("name").Begin(a.Context())
+	_, err = newClient(t, testkit.Start(t).Client()).Once("name").Begin(a.Context())
 	if err != nil {
 		t.Errorf("another Redis: %v", err)
 	}
@@ -129,7 +129,7 @@ func TestOnceInProgress(t *testing.T) {
 func TestFailurePolicies(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	failure := errors.New("no")
 	for _, end := range []string{"error", "panic", "exit"} {
 		retry := locks.Once("retry:" + end)
@@ -189,7 +189,7 @@ func runFailing(t *testing.T, once *core.Once, end string, failure error) {
 func TestFingerprints(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	of := func(print string) *core.Once { return locks.Once("name", core.WithFingerprint([]byte(print))) }
 	a := mustBegin(t, of("a"))
 	mismatch := func(when string) {
@@ -231,7 +231,7 @@ func TestFingerprints(t *testing.T) {
 func TestLargeValues(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	largest := []byte(strings.Repeat("x", 1<<20))
 	got, err := locks.Once("fits").Do(ctx, func(context.Context) ([]byte, error) { return largest, nil })
 	if err != nil || len(got.Value) != 1<<20 {
@@ -259,7 +259,7 @@ func TestLargeValues(t *testing.T) {
 func TestTokensOfAttempts(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	var last int64
 	grows := func(what string, token int64) {

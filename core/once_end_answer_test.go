@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // lostEnd is an attempt whose end is sent twice, because the first request has no answer.
@@ -106,7 +106,7 @@ func (l *lostEnd) expire() { l.rdb.Del(context.Background(), recordOf(l.other.Ke
 func TestEndWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	for name, row := range endRows {
-		for mode, how := range map[string]redistest.LossMode{"silent": redistest.Silent, "closed": redistest.Closed} {
+		for mode, how := range map[string]testkit.LossMode{"silent": testkit.Silent, "closed": testkit.Closed} {
 			if row.late && mode == "closed" {
 				continue // the first request is held back
 			}
@@ -121,9 +121,9 @@ func TestEndWithoutAnswer(t *testing.T) {
 }
 
 // play returns false if the events have outlasted the client's patience, as on a busy machine. It checks nothing then.
-func (row endRow) play(t *testing.T, how redistest.LossMode) bool {
+func (row endRow) play(t *testing.T, how testkit.LossMode) bool {
 	ends := make(chan core.AttemptEnd, 1)
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	relay, rdb := server.Relay(), server.Client()
 	loadOnce(t, rdb)
 	l := &lostEnd{t: t, rdb: rdb, other: newClient(t, rdb, core.WithTTL(long)).Once("name")}
@@ -167,7 +167,7 @@ func (row endRow) play(t *testing.T, how redistest.LossMode) bool {
 
 // endTwice lets the first request be executed, and lose its answer. On a busy machine the client may send further requests,
 // which wait for the event, and change nothing.
-func (row endRow) endTwice(t *testing.T, relay *redistest.Relay, l *lostEnd, how redistest.LossMode, end func() error) error {
+func (row endRow) endTwice(t *testing.T, relay *testkit.Relay, l *lostEnd, how testkit.LossMode, end func() error) error {
 	t.Helper()
 	var mu sync.Mutex
 	seen := 0
@@ -196,7 +196,7 @@ func (row endRow) endTwice(t *testing.T, relay *redistest.Relay, l *lostEnd, how
 }
 
 // endLate keeps the first request back until the second one was answered and between has happened.
-func (row endRow) endLate(t *testing.T, server *redistest.Server, relay *redistest.Relay, l *lostEnd, end func() error) error {
+func (row endRow) endLate(t *testing.T, server *testkit.Server, relay *testkit.Relay, l *lostEnd, end func() error) error {
 	t.Helper()
 	pass, passed := make(chan struct{}), make(chan struct{})
 	nth(relay, recordOf("name"), 1, func() { <-pass; close(passed) })
@@ -207,7 +207,7 @@ func (row endRow) endLate(t *testing.T, server *redistest.Server, relay *rediste
 	calls := server.CommandStats()["evalsha"].Calls
 	close(pass)
 	waitFor(t, passed, "the request to go on")
-	redistest.Eventually(t, within, "the request to be executed", func() bool {
+	testkit.Eventually(t, within, "the request to be executed", func() bool {
 		return server.CommandStats()["evalsha"].Calls > calls
 	})
 	return err
@@ -230,17 +230,17 @@ func (row endRow) findMemory(rdb *redis.Client) bool {
 func TestEndOfABeginInDoubt(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	relay, rdb := server.Relay(), server.Client()
 	loadOnce(t, rdb)
 	once := newClient(t, relay.Client(), core.WithTTL(long)).Once("name")
 	mustPeek(t, once)
-	relay.LoseReplies(recordOf("name"), 1, redistest.Silent)
+	relay.LoseReplies(recordOf("name"), 1, testkit.Silent)
 	a := mustBegin(t, once)
 	if err := a.Complete(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
-	redistest.Eventually(t, within, "the end to be remembered", func() bool {
+	testkit.Eventually(t, within, "the end to be remembered", func() bool {
 		keys := rdb.Keys(ctx, "holdfast:released*").Val()
 		return len(keys) == 1 && rdb.Get(ctx, keys[0]).Val() == "1" && rdb.PTTL(ctx, keys[0]).Val() > 9*time.Minute
 	})
@@ -251,7 +251,7 @@ func TestEndOfABeginInDoubt(t *testing.T) {
 func TestEndLeavesOnlyTheRecord(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	name := "order:" + strings.Repeat("7", 24) // 30 bytes
 	once := newClient(t, rdb, core.WithTTL(long), core.WithInstance("")).Once(name)
 	for _, end := range []func(*core.Attempt) error{

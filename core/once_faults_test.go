@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestOnceWithoutRedis: the server is not there when a run should begin.
 func TestOnceWithoutRedis(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t, redistest.AOF())
+	server := testkit.Start(t, testkit.AOF())
 	once := holding(newClient(t, server.Client()), "name")
 	server.Kill()
 	_, err := once.Do(ctx, answers(nil, ""))
@@ -45,7 +45,7 @@ func TestRedisDiesDuringARun(t *testing.T) {
 	}{"completed": {nil, core.StateCompleted}, "failed": {failure, core.StateUnknown}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t, redistest.AOF())
+			server := testkit.Start(t, testkit.AOF())
 			once := holding(newClient(t, server.Client(), core.WithTTL(long)), "name")
 			got, err := once.Do(ctx, func(context.Context) ([]byte, error) {
 				server.Kill()
@@ -60,7 +60,7 @@ func TestRedisDiesDuringARun(t *testing.T) {
 			}
 			server.Restart()
 			other := newClient(t, server.Client()).Once("name")
-			redistest.Eventually(t, within, "the record", func() bool {
+			testkit.Eventually(t, within, "the record", func() bool {
 				if _, err := other.Do(ctx, answers(nil, "")); errors.Is(err, core.ErrInProgress) {
 					return false
 				}
@@ -75,7 +75,7 @@ func TestRedisDiesDuringARun(t *testing.T) {
 func TestRedisRestartsDuringARun(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t, redistest.AOF())
+	server := testkit.Start(t, testkit.AOF())
 	locks := newClient(t, server.Client(), core.WithTTL(long))
 	got, err := locks.Once("name").Do(ctx, func(context.Context) ([]byte, error) {
 		server.Kill()
@@ -96,7 +96,7 @@ func TestRedisRestartsDuringARun(t *testing.T) {
 // TestFrozenOnce: every call returns soon after its context has ended, and says why.
 func TestFrozenOnce(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client(), core.WithTTL(long))
 	once := locks.Once("name")
 	a, b, c := mustBegin(t, locks.Once("a")), mustBegin(t, locks.Once("b")), mustBegin(t, locks.Once("c"))
@@ -134,7 +134,7 @@ func TestFrozenOnce(t *testing.T) {
 	for name, state := range map[string]core.State{
 		"b": core.StateCompleted, "c": core.StateNone, "d": core.StateUnknown, "name": core.StateNone,
 	} {
-		redistest.Eventually(t, within, name+" to be recorded", func() bool {
+		testkit.Eventually(t, within, name+" to be recorded", func() bool {
 			return mustPeek(t, locks.Once(name)).State == state
 		})
 	}
@@ -144,7 +144,7 @@ func TestFrozenOnce(t *testing.T) {
 func TestWaitersWithoutMessages(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	a := mustBegin(t, newClient(t, restricted(t, server, "+@all", "-publish"), core.WithTTL(long)).Once("name"))
 	locks := newClient(t, server.Client())
 	done := make(chan error, 3)
@@ -157,7 +157,7 @@ func TestWaitersWithoutMessages(t *testing.T) {
 			done <- err
 		}()
 	}
-	redistest.Eventually(t, within, "somebody to listen", func() bool {
+	testkit.Eventually(t, within, "somebody to listen", func() bool {
 		return server.Client().PubSubNumSub(ctx, "redisson_lock__channel:{lock:name}").
 			Val()["redisson_lock__channel:{lock:name}"] > 0
 	})
@@ -175,7 +175,7 @@ func TestWaitersWithoutMessages(t *testing.T) {
 func TestWaitersAreTold(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	for name, end := range map[string]func(*core.Attempt) error{
 		"complete": func(a *core.Attempt) error { return a.Complete(ctx, nil) },
@@ -201,7 +201,7 @@ func TestWaitersAreTold(t *testing.T) {
 // TestWaitIsOver: the time that was given for waiting, or the context.
 func TestWaitIsOver(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	mustBegin(t, locks.Once("name"))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

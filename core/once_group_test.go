@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/luasource"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/luasource"
 )
 
 // TestTokensOfABoundedGroup: they grow from key to key and from attempt to attempt, though each key leaves nothing, and
@@ -18,7 +18,7 @@ import (
 func TestTokensOfABoundedGroup(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	last := int64(0)
 	run := func(key string, opts ...core.OnceOption) {
@@ -61,7 +61,7 @@ func TestTokensOfABoundedGroup(t *testing.T) {
 func TestOvertakenInABoundedGroup(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	of := func(key string) *core.Once { return locks.Once(key, core.WithQuota(1)) }
 	late := mustBegin(t, of("{a}:1"))
@@ -85,14 +85,14 @@ func TestOvertakenInABoundedGroup(t *testing.T) {
 func TestRunningRecordStaysInItsGroup(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(3*time.Second))
 	of := func(i int) *core.Once {
 		return locks.Once(fmt.Sprintf("{a}:%d", i), core.WithQuota(1), core.WithRetention(3*time.Second))
 	}
 	a := mustBegin(t, of(1))
 	began := rdb.ZScore(ctx, groupOf("a"), recordOf("{a}:1")).Val()
-	redistest.Eventually(t, within, "a place for longer than one retention", func() bool {
+	testkit.Eventually(t, within, "a place for longer than one retention", func() bool {
 		return rdb.ZScore(ctx, groupOf("a"), recordOf("{a}:1")).Val() > began+500
 	})
 	if records, err := locks.Records(ctx, "{a}"); err != nil || len(records) != 1 {
@@ -102,7 +102,7 @@ func TestRunningRecordStaysInItsGroup(t *testing.T) {
 	wantErr(t, err, core.ErrTooManyKeys)
 	// It was lost: evicted, say.
 	rdb.Del(ctx, groupOf("a"))
-	redistest.Eventually(t, within, "the group to be made anew", func() bool {
+	testkit.Eventually(t, within, "the group to be made anew", func() bool {
 		return rdb.ZCard(ctx, groupOf("a")).Val() == 1
 	})
 	if err := a.Release(ctx); err != nil {
@@ -120,7 +120,7 @@ func TestRunningRecordStaysInItsGroup(t *testing.T) {
 func TestForgetOfAGroup(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	if err := mustBegin(t, locks.Once("{a}:1", core.WithQuota(1))).Hold(ctx, "reason"); err != nil {
 		t.Fatal(err)
@@ -150,14 +150,14 @@ func TestForgetOfAGroup(t *testing.T) {
 func TestRecordsSurviveAMigration(t *testing.T) {
 	t.Parallel()
 	const ttl = 9 * time.Second // two renewals that fail on a busy machine lose no lease
-	cluster := redistest.StartCluster(t, 2)
+	cluster := testkit.StartCluster(t, 2)
 	rdb := cluster.Client()
 	locks := newClient(t, rdb, core.WithTTL(ttl))
 	a := mustBegin(t, locks.Once("{m}:1", core.WithQuota(1), core.WithRetention(2*ttl)))
 	renewed := func() {
 		t.Helper()
 		until := a.ValidUntil()
-		redistest.Eventually(t, within, "a renewal", func() bool { return a.ValidUntil().After(until.Add(ttl / 4)) })
+		testkit.Eventually(t, within, "a renewal", func() bool { return a.ValidUntil().After(until.Add(ttl / 4)) })
 	}
 	slot := cluster.Slot("lock:{m}")
 	m := cluster.BeginMigration(slot, servedElsewhere(cluster, slot))
@@ -170,7 +170,7 @@ func TestRecordsSurviveAMigration(t *testing.T) {
 	m.End()
 	listed := func() float64 { return rdb.ZScore(context.Background(), groupOf("m"), recordOf("{m}:1")).Val() }
 	place := listed()
-	redistest.Eventually(t, within, "the record to be listed further", func() bool { return listed() > place })
+	testkit.Eventually(t, within, "the record to be listed further", func() bool { return listed() > place })
 	_, err := locks.Once("{m}:2", core.WithQuota(1)).Begin(context.Background())
 	wantErr(t, err, core.ErrTooManyKeys)
 	if err := a.Complete(context.Background(), nil); err != nil {
@@ -181,7 +181,7 @@ func TestRecordsSurviveAMigration(t *testing.T) {
 // TestSizesInAGroup: what a script makes of a size is not less than it, and not much more.
 func TestSizesInAGroup(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	source := luasource.Text("oncescript/common", "oncescript/group") + "\nreturn string.format('%.0f', classSize(sizeClass(ARGV[1])))"
 	for bytes := int64(1); bytes < 1<<40; bytes = bytes*9/8 + 1 {
 		got, err := redis.NewScript(source).Run(context.Background(), rdb, []string{"{a}"}, bytes).Int64()

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestOnceHooks: what they are told, in order, and that the context of BeginStart reaches BeginEnd and the attempt.
@@ -18,7 +18,7 @@ func TestOnceHooks(t *testing.T) {
 	var starts []core.BeginStart
 	var begins []core.BeginEnd
 	var ends []core.AttemptEnd
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long), core.WithHooks(core.Hooks{
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long), core.WithHooks(core.Hooks{
 		BeginStart: func(ctx context.Context, s core.BeginStart) context.Context {
 			starts = append(starts, s)
 			return context.WithValue(ctx, span{}, len(starts))
@@ -99,7 +99,7 @@ func wantEnds(t *testing.T, ends []core.AttemptEnd) {
 func TestOnceHooksPanic(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	other := newClient(t, rdb, core.WithTTL(long))
 	for name, hooks := range map[string]core.Hooks{
 		"BeginStart": {BeginStart: func(context.Context, core.BeginStart) context.Context { panic("hook") }},
@@ -121,7 +121,7 @@ func TestOnceHooksPanic(t *testing.T) {
 			}
 			continue
 		}
-		redistest.Eventually(t, within, "the attempt to be taken back", func() bool {
+		testkit.Eventually(t, within, "the attempt to be taken back", func() bool {
 			r := mustPeek(t, other.Once(name))
 			return r.State == core.StateNone && r.Attempt == 0
 		})
@@ -138,7 +138,7 @@ func TestOnceHooksPanic(t *testing.T) {
 func TestOnceHooksInTheBackground(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	waits, renewed, lost := make(chan core.Wait, 1), make(chan core.Renewed, 100), make(chan core.Lost, 1)
 	locks := newClient(t, rdb, core.WithTTL(2*time.Second), core.WithLogger(nil), core.WithHooks(core.Hooks{
 		Wait:    func(_ context.Context, w core.Wait) { waits <- w },
@@ -179,7 +179,7 @@ func TestOnceHooksInTheBackground(t *testing.T) {
 func TestOnceTokenFrom(t *testing.T) {
 	t.Parallel()
 	type value struct{}
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	ctx := context.WithValue(context.Background(), value{}, "x")
 	_, err := locks.Once("name").Do(ctx, func(ctx context.Context) ([]byte, error) {
 		outer, ok := core.TokenFrom(ctx)
@@ -204,7 +204,7 @@ func TestOnceTokenFrom(t *testing.T) {
 // TestOnceHeedsContexts: the run's context ends with the caller's, and its end is recorded all the same.
 func TestOnceHeedsContexts(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	for name, result := range map[string]error{"done": nil, "failed": context.Canceled} {
 		why := errors.New("client is gone")
 		ctx, cancel := context.WithCancelCause(context.Background())

@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestDeclare: what an attempt counts as once its lease is over is what it said last.
 func TestDeclare(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	for declared, want := range map[core.State]core.State{
 		core.StateCompleted: core.StateCompleted,
@@ -63,7 +63,7 @@ func TestDeclare(t *testing.T) {
 func TestDeclareToNobody(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	a := mustBegin(t, locks.Once("name"))
 	for _, state := range []core.State{core.StateRunning, core.StateAbandoned, "nonsense"} {
 		if err := a.Declare(ctx, state); err == nil {
@@ -85,7 +85,7 @@ func TestDeclareToNobody(t *testing.T) {
 func TestDeclareWhileItEnds(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	relay := redistest.Start(t).Relay()
+	relay := testkit.Start(t).Relay()
 	locks := newClient(t, relay.Client(), core.WithTTL(long))
 	loadOnce(t, relay.Client())
 	a := mustBegin(t, locks.Once("name"))
@@ -104,7 +104,7 @@ func TestDeclareWhileItEnds(t *testing.T) {
 func TestRetentionEnds(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	short := locks.Once("short", core.WithRetention(10*time.Millisecond))
 	a := mustBegin(t, short)
@@ -114,7 +114,7 @@ func TestRetentionEnds(t *testing.T) {
 	if err := a.Complete(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
-	redistest.Eventually(t, within, "the retention to end", func() bool {
+	testkit.Eventually(t, within, "the retention to end", func() bool {
 		return mustPeek(t, short).State == core.StateNone
 	})
 	if b := mustBegin(t, short); b.Number() != 1 || b.Token() <= a.Token() {
@@ -122,7 +122,7 @@ func TestRetentionEnds(t *testing.T) {
 	}
 	crashed := newClient(t, rdb).Once("crashed", core.WithFixedTTL(500*time.Millisecond), core.WithRetention(time.Hour))
 	mustBegin(t, crashed)
-	redistest.Eventually(t, within, "the lease to end", func() bool {
+	testkit.Eventually(t, within, "the lease to end", func() bool {
 		return mustPeek(t, crashed).State == core.StateAbandoned
 	})
 	if r := mustPeek(t, crashed); r.Retention < time.Hour-within || r.Lease != 0 || !r.Ended.IsZero() || r.Token == 0 {
@@ -135,7 +135,7 @@ func TestRetentionEnds(t *testing.T) {
 func TestOnceIsRenewed(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	renewed := make(chan core.Renewed, 100)
 	locks := newClient(t, rdb, core.WithTTL(6*time.Second), core.WithHooks(core.Hooks{
 		Renewed: func(_ context.Context, r core.Renewed) { renewed <- r },
@@ -152,7 +152,7 @@ func TestOnceIsRenewed(t *testing.T) {
 				return nil, context.Cause(ctx)
 			}
 			// Not at once: the notification may be of a renewal before the expiry was shortened.
-			redistest.Eventually(t, within, "a renewal that keeps the record", func() bool {
+			testkit.Eventually(t, within, "a renewal that keeps the record", func() bool {
 				return rdb.PTTL(ctx, recordOf("name")).Val() > 23*time.Hour
 			})
 		}
@@ -167,7 +167,7 @@ func TestOnceIsRenewed(t *testing.T) {
 func TestOnceMaxHold(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	for name, opts := range map[string][]core.OnceOption{
 		"max hold":  {core.WithMaxHold(50 * time.Millisecond), core.WithTTL(time.Second)},
@@ -199,11 +199,11 @@ func TestOnceMaxHold(t *testing.T) {
 // hold of the attempt notes, while the client takes the hold of the lost lease out. The race detector is the judge.
 func TestCompleteBesideTheLoss(t *testing.T) {
 	t.Parallel()
-	relay := redistest.Start(t).Relay()
+	relay := testkit.Start(t).Relay()
 	locks := newClient(t, relay.Client(), core.WithFixedTTL(500*time.Millisecond), core.WithLogger(nil))
 	for i := range 3 {
 		attempt := mustBegin(t, locks.Once(fmt.Sprint("name", i)))
-		relay.LoseReplies(recordOf(fmt.Sprint("name", i)), 1, redistest.Closed)
+		relay.LoseReplies(recordOf(fmt.Sprint("name", i)), 1, testkit.Closed)
 		waitFor(t, attempt.Done(), "the lease to expire")
 		if err := attempt.Complete(context.Background(), nil); err != nil {
 			t.Error(err)
@@ -218,7 +218,7 @@ func TestCompleteBesideTheLoss(t *testing.T) {
 func TestOnceLoses(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	lost := make(chan core.Lost, 1)
 	locks := newClient(t, rdb, core.WithTTL(2*time.Second), core.WithHooks(core.Hooks{
 		Lost: func(_ context.Context, l core.Lost) { lost <- l },
@@ -228,7 +228,7 @@ func TestOnceLoses(t *testing.T) {
 	for name, happen := range map[string]func(){
 		"forgotten": func() { forget(t, other.Once("forgotten")) },
 		"followed": func() {
-			redistest.Eventually(t, within, "a follower", func() bool { // before the next renewal
+			testkit.Eventually(t, within, "a follower", func() bool { // before the next renewal
 				abandon(t, rdb, "followed")
 				_, err := other.Once("followed").Begin(ctx)
 				return err == nil
@@ -255,7 +255,7 @@ func TestOnceLoses(t *testing.T) {
 func TestOnceAfterAClockStep(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	const ttl = 3 * time.Second // in which a busy machine asks four times
 	once := locks.Once("name", core.WithFixedTTL(ttl))

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // onceLoser is a client of Once whose replies get lost.
@@ -25,14 +25,14 @@ type onceLoser struct {
 // TestOnceLostReplies loses the reply to each kind of command on a client with go-redis's default options.
 func TestOnceLostReplies(t *testing.T) {
 	t.Parallel()
-	for mode, how := range map[string]redistest.LossMode{"Silent": redistest.Silent, "Closed": redistest.Closed} {
+	for mode, how := range map[string]testkit.LossMode{"Silent": testkit.Silent, "Closed": testkit.Closed} {
 		for step, test := range map[string]func(*testing.T, *onceLoser){
 			"Begin": loseBegin, "Renew": loseOnceRenew, "Complete": loseComplete, "Release": loseOnceRelease,
 			"Hold": loseHold, "Declare": loseDeclare, "Forget": loseForget, "Resolve": loseResolve,
 		} {
 			t.Run(step+mode, func(t *testing.T) {
 				t.Parallel()
-				server := redistest.Start(t)
+				server := testkit.Start(t)
 				relay := server.Relay()
 				log := &record{}
 				l := &onceLoser{rdb: server.Client(), renewed: make(chan error, 64)}
@@ -154,14 +154,14 @@ func loseResolve(t *testing.T, l *onceLoser) {
 // TestForgetTwice: another attempt begins between the two runs of a Forget, and stays.
 func TestForgetTwice(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	relay := server.Relay()
 	loadOnce(t, server.Client())
 	other := newClient(t, server.Client(), core.WithTTL(long)).Once("name")
 	once := newClient(t, relay.Client()).Once("name")
 	mustBegin(t, other)
 	seen := mustPeek(t, other)
-	relay.LoseReplies(recordOf("name"), 1, redistest.Closed)
+	relay.LoseReplies(recordOf("name"), 1, testkit.Closed)
 	beforeRepetition(relay, recordOf("name"), func() { mustBegin(t, other) })
 	if err := once.ForgetRunning(context.Background(), seen); err != nil || relay.LostReplies() != 1 {
 		t.Errorf("ForgetRunning: %v", err)
@@ -173,13 +173,13 @@ func TestForgetTwice(t *testing.T) {
 func TestCompleteTwice(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	relay := server.Relay()
 	loadOnce(t, server.Client())
 	other := newClient(t, server.Client(), core.WithTTL(long)).Once("name")
 	once := newClient(t, relay.Client(), core.WithTTL(long)).Once("name")
 	a := mustBegin(t, once)
-	relay.LoseReplies(recordOf("name"), 1, redistest.Closed)
+	relay.LoseReplies(recordOf("name"), 1, testkit.Closed)
 	beforeRepetition(relay, recordOf("name"), func() { forget(t, other); mustBegin(t, other) })
 	if err := a.Complete(ctx, nil); err != nil || relay.LostReplies() != 1 {
 		t.Errorf("Complete: %v", err)
@@ -192,11 +192,11 @@ func TestCompleteTwice(t *testing.T) {
 func TestBeginGivenUp(t *testing.T) {
 	t.Parallel()
 	for policy := range core.HoldFailures + 1 {
-		for name, way := range map[string]redistest.Direction{"request": redistest.ToServer, "reply": redistest.ToClient} {
+		for name, way := range map[string]testkit.Direction{"request": testkit.ToServer, "reply": testkit.ToClient} {
 			t.Run(name+[]string{" retry", " hold"}[policy], func(t *testing.T) {
 				t.Parallel()
 				ctx, cancel := context.WithCancel(context.Background())
-				server := redistest.Start(t)
+				server := testkit.Start(t)
 				rdb, relay := server.Client(), server.Relay()
 				locks := newClient(t, relay.Client(), core.WithTTL(long))
 				once := locks.Once("name", core.WithFailurePolicy(policy))
@@ -208,7 +208,7 @@ func TestBeginGivenUp(t *testing.T) {
 					t.Error(err)
 				}
 				relay.Deliver()
-				redistest.Eventually(t, within, "the attempt to be taken back", func() bool {
+				testkit.Eventually(t, within, "the attempt to be taken back", func() bool {
 					keys := rdb.Keys(context.Background(), "holdfast:released:{lock:name}*").Val()
 					return len(keys) == 1 && contents(t, rdb, "name")["state"] == ""
 				})
@@ -225,7 +225,7 @@ func TestBeginGivenUp(t *testing.T) {
 func TestBeginAfterItsRelease(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb, relay := server.Client(), server.Relay()
 	locks := newClient(t, relay.Client(), core.WithTTL(long))
 	loadOnce(t, rdb)
@@ -234,14 +234,14 @@ func TestBeginAfterItsRelease(t *testing.T) {
 	nth(relay, recordOf("name"), 1, func() { cancel(); <-pass; close(passed) })
 	_, err := holding(locks, "name").Begin(ctx)
 	wantErr(t, err, context.Canceled)
-	redistest.Eventually(t, within, "the release", func() bool {
+	testkit.Eventually(t, within, "the release", func() bool {
 		keys := rdb.Keys(context.Background(), "holdfast:released:{lock:name}*").Val()
 		return len(keys) == 1 && rdb.PTTL(context.Background(), keys[0]).Val() > 5*time.Minute
 	})
 	calls := server.CommandStats()["evalsha"].Calls
 	close(pass)
 	waitFor(t, passed, "the request to go on")
-	redistest.Eventually(t, within, "the request to be executed", func() bool {
+	testkit.Eventually(t, within, "the request to be executed", func() bool {
 		return server.CommandStats()["evalsha"].Calls > calls
 	})
 	if fields := contents(t, rdb, "name"); len(fields) != 0 {

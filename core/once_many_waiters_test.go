@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // onceCrowd is many callers of one process that wait for a run of another one, far from Redis.
 type onceCrowd struct {
-	server  *redistest.Server
+	server  *testkit.Server
 	running *core.Attempt
 	waits   atomic.Int64
 	locks   *core.Client
@@ -23,9 +23,9 @@ type onceCrowd struct {
 }
 
 func newOnceCrowd(t *testing.T) *onceCrowd {
-	c := &onceCrowd{server: redistest.Start(t)}
+	c := &onceCrowd{server: testkit.Start(t)}
 	relay := c.server.Relay()
-	relay.Delay(redistest.Both, 5*time.Millisecond)
+	relay.Delay(testkit.Both, 5*time.Millisecond)
 	c.locks = newClient(t, relay.Client(), core.WithTTL(long), core.WithHooks(core.Hooks{
 		Wait: func(context.Context, core.Wait) { c.waits.Add(1) },
 	}))
@@ -46,7 +46,7 @@ func (c *onceCrowd) wait(t *testing.T, n int, opts func(i int) []core.OnceOption
 			got(i, r, err)
 		})
 	}
-	redistest.Eventually(t, within, "all to wait", func() bool { return c.waits.Load() == before+int64(n) })
+	testkit.Eventually(t, within, "all to wait", func() bool { return c.waits.Load() == before+int64(n) })
 }
 
 // sent ends the run and returns how many scripts that took, until all waiters have their answer.

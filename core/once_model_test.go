@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // runner is an attempt and whether it has been ended.
@@ -221,7 +221,7 @@ func (g *onceGame) check() {
 // TestOnceModel plays random games.
 func TestOnceModel(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := []*core.Client{newClient(t, rdb, core.WithTTL(long)), newClient(t, rdb, core.WithTTL(long))}
 	seed := rand.Uint64()
 	for i := range 60 {

@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestOnceInput: every value that cannot work is refused by name, by whichever method meets it first.
 func TestOnceInput(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	for name, option := range map[string]core.OnceOption{
 		"WithRetention(9ms)":         core.WithRetention(9 * time.Millisecond),
@@ -75,7 +75,7 @@ func wantRefusals(t testing.TB, o *core.Once, kind error, names string) {
 // TestOnceLimits: what is just allowed.
 func TestOnceLimits(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	print := bytes.Repeat([]byte{0xff, 0, '\r', '\n'}, 64)
 	opts := []core.OnceOption{
 		nil, core.WithRetention(10 * 365 * 24 * time.Hour), core.WithFingerprint(print), core.WithMaxValue(256 << 20),
@@ -102,7 +102,7 @@ func TestOnceLimits(t *testing.T) {
 func TestOnceDefaults(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long), core.WithWait(time.Second),
 		core.WithOwner("me"), core.WithMinHold(time.Hour))
 	a := mustBegin(t, locks.Once("name"))
@@ -135,7 +135,7 @@ func TestOnceDefaults(t *testing.T) {
 func TestReasons(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	for given, want := range map[string]string{
 		"":                              "",
 		"it broke":                      "it broke",
@@ -159,7 +159,7 @@ func TestReasons(t *testing.T) {
 // TestTokenThatIsNone: what another program has written at the key of the last token keeps no caller out.
 func TestTokenThatIsNone(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	for _, text := range []string{"", "abc"} {
 		rdb.Set(context.Background(), "holdfast:token", text, 0)

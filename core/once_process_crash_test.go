@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // runOnce begins a run of the Once "name" that does not end by itself.
@@ -38,7 +38,7 @@ func TestKilledRun(t *testing.T) {
 		t.Run([]string{"retry", "hold"}[policy], func(t *testing.T) {
 			t.Parallel()
 			const ttl = 4 * time.Second
-			server := redistest.Start(t)
+			server := testkit.Start(t)
 			dying := startWorker(t, fmt.Sprint("once ", server.Network(), " ", server.Addr(), " ", int(policy), " ", int64(ttl)))
 			first := dying.entered(t)
 			once := newClient(t, server.Client()).Once("name", core.WithWait(within))
@@ -75,7 +75,7 @@ func TestKilledRun(t *testing.T) {
 func TestOnceClosed(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	for policy, want := range []core.State{core.StateAbandoned, core.StateUnknown} {
 		name := string(want)
 		locks := newClient(t, rdb, core.WithTTL(long))
@@ -105,7 +105,7 @@ func TestOnceClosed(t *testing.T) {
 // TestCloseDuringARun: a run whose client is closed fails, with the reason.
 func TestCloseDuringARun(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	_, err := holding(locks, "name").Do(context.Background(), func(ctx context.Context) ([]byte, error) {
 		_ = locks.Close()
@@ -126,14 +126,14 @@ func TestCloseDuringARun(t *testing.T) {
 func TestCloseWaitsForComplete(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb, relay := server.Client(), server.Relay()
 	loadOnce(t, rdb)
 	locks := newClient(t, relay.Client(), core.WithTTL(long))
 	a := mustBegin(t, locks.Once("name"))
 	b := mustBegin(t, locks.Once("later"))
 	unheard := make(chan struct{})
-	nth(relay, recordOf("name"), 1, func() { relay.Hold(redistest.ToServer); close(unheard) })
+	nth(relay, recordOf("name"), 1, func() { relay.Hold(testkit.ToServer); close(unheard) })
 	completed, closed := make(chan error, 1), make(chan error, 1)
 	go func() { completed <- a.Complete(ctx, nil) }()
 	waitFor(t, unheard, "the request")
@@ -141,7 +141,7 @@ func TestCloseWaitsForComplete(t *testing.T) {
 	defer cancel()
 	wantErr(t, b.Complete(ended, nil), core.ErrUnavailable)
 	go func() { closed <- locks.Close() }()
-	redistest.Eventually(t, within, "Close to begin", func() bool {
+	testkit.Eventually(t, within, "Close to begin", func() bool {
 		_, err := locks.Once("other").Peek(ended)
 		return errors.Is(err, core.ErrClosed)
 	})

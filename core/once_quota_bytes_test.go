@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // besiege calls run with so many numbers, some at a time.
@@ -50,7 +50,7 @@ func TestQuotaAgainstEverNewKeys(t *testing.T) {
 	} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			rdb := redistest.Start(t).Client()
+			rdb := testkit.Start(t).Client()
 			locks := newClient(t, rdb, core.WithTTL(long))
 			besiege(attempts, func(i int) {
 				once := locks.Once(fmt.Sprintf("{ada}:%d", i), core.WithQuota(quota))
@@ -82,7 +82,7 @@ func TestQuotaBytes(t *testing.T) {
 	t.Parallel()
 	const bound, largest = 512 << 10, 32 << 10
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	of := func(key any) *core.Once {
 		return locks.Once(fmt.Sprint("{ada}:", key), core.WithQuotaBytes(bound), core.WithMaxValue(largest),
@@ -128,7 +128,7 @@ func TestQuotaBytes(t *testing.T) {
 func TestQuotaBytesOfRunning(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	of := func(i int) *core.Once {
 		return locks.Once(fmt.Sprintf("{a}:%d", i), core.WithQuotaBytes(100_000), core.WithMaxValue(30_000))
 	}
@@ -161,7 +161,7 @@ func TestGroupTakesOutWhatHasExpired(t *testing.T) {
 	t.Parallel()
 	const gone = 250
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	for i := range gone {
 		size := float64(40 + i%20) // its class

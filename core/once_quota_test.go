@@ -10,13 +10,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	of := func(user string, i int) *core.Once {
 		return locks.Once(fmt.Sprintf("pay:{%s}:%d", user, i), core.WithQuota(3), core.WithRetention(time.Hour))
@@ -73,7 +73,7 @@ func TestQuota(t *testing.T) {
 
 func TestQuotaNeedsAGroup(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	for _, once := range []*core.Once{
 		locks.Once("no braces", core.WithQuota(1)), locks.Once("{a}", core.WithQuota(-1)),
 	} {

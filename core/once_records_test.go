@@ -8,14 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestRecordsOfALargeGroup: a group that is larger than one script looks at is listed whole, by several.
 func TestRecordsOfALargeGroup(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	locks := newClient(t, server.Client())
 	begin := func(key string) {
@@ -50,7 +50,7 @@ func TestRecordsOfALargeGroup(t *testing.T) {
 func TestRecordsOfAGroup(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks, other := newClient(t, rdb, core.WithTTL(long)), newClient(t, rdb, core.WithPrefix("other:"))
 	of := func(c *core.Client, key string) *core.Once {
 		return c.Once("job:{report}:"+key, core.WithGroup(), core.WithNote("by "+key))

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // The parts of the scripts of Once.
@@ -198,7 +198,7 @@ var eventsBetween = map[string]func(*onceScripts){
 // run answers like the first and changes nothing.
 func TestOnceScriptsTwice(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	for script, run := range scriptsOfAttempts {
 		for was, prepare := range statesBefore {
 			for then, happen := range eventsBetween {
@@ -235,7 +235,7 @@ func TestOnceScriptsTwice(t *testing.T) {
 // TestBeginAfterItsEnd: whatever has ended the attempt, a begin that arrives later claims nothing.
 func TestBeginAfterItsEnd(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	for end, run := range map[string]func(*onceScripts, string) string{
 		"complete": (*onceScripts).complete, "hold": (*onceScripts).hold, "release": (*onceScripts).release,
 		"give up": (*onceScripts).giveUp,
@@ -258,7 +258,7 @@ func TestBeginAfterItsEnd(t *testing.T) {
 // TestReleaseOfACompletedRun: so late that nothing is remembered of its end, a release does not undo it.
 func TestReleaseOfACompletedRun(t *testing.T) {
 	t.Parallel()
-	s := newOnceScripts(t, redistest.Start(t).Client(), "name")
+	s := newOnceScripts(t, testkit.Start(t).Client(), "name")
 	s.begin("a")
 	s.complete("a")
 	s.rdb.Del(context.Background(), "holdfast:released:{lock:name}:a")
@@ -277,7 +277,7 @@ func TestRepeatedEndsAreRemembered(t *testing.T) {
 		"complete": (*onceScripts).complete, "hold": (*onceScripts).hold, "release": (*onceScripts).release,
 		"forget": (*onceScripts).forget, "resolve": (*onceScripts).resolve,
 	} {
-		s := newOnceScripts(t, redistest.Start(t).Client(), name)
+		s := newOnceScripts(t, testkit.Start(t).Client(), name)
 		s.remembered = true
 		s.begin("a")
 		end(s, "a")
@@ -292,7 +292,7 @@ func TestRepeatedEndsAreRemembered(t *testing.T) {
 // TestRenewalsOfNoAttempt: a renewal that arrives when its attempt is over changes nothing and says so.
 func TestRenewalsOfNoAttempt(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	for name, end := range map[string]func(*onceScripts){
 		"completed": func(s *onceScripts) { s.complete("a") },
 		"held":      func(s *onceScripts) { s.hold("a") },
@@ -320,12 +320,12 @@ func TestRenewalsOfNoAttempt(t *testing.T) {
 func TestRepeatedBeginKeepsItsRecord(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb, relay := server.Client(), server.Relay()
 	locks := newClient(t, relay.Client(), core.WithFixedTTL(long))
 	loadOnce(t, rdb)
 	once := locks.Once("name", core.WithRetention(10*time.Millisecond))
-	relay.LoseReplies(recordOf("name"), 1, redistest.Closed)
+	relay.LoseReplies(recordOf("name"), 1, testkit.Closed)
 	beforeRepetition(relay, recordOf("name"), func() { // so late it comes
 		rdb.PExpire(ctx, recordOf("name"), within)
 		rdb.HSet(ctx, recordOf("name"), "deadline", time.Now().Add(within).UnixMilli())
@@ -343,7 +343,7 @@ func TestRepeatedBeginKeepsItsRecord(t *testing.T) {
 // was the first, it leaves no record.
 func TestGivenUpAttemptOvertakesNone(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	s := newOnceScripts(t, rdb, "name")
 	s.begin("a")
 	abandon(t, rdb, s.name)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestOnceIsAcknowledged: with the option, each write waits for the replica.
@@ -61,13 +61,13 @@ func TestOnceIsNotAcknowledged(t *testing.T) {
 	acked := func(name string) *core.Once { return locks.Once(name, core.WithReplicaAck(1, soon)) }
 	attempts := map[string]*core.Attempt{}
 	for _, name := range []string{"complete", "release", "hold", "declare"} {
-		redistest.Eventually(t, within, "an attempt", func() bool {
+		testkit.Eventually(t, within, "an attempt", func() bool {
 			a, err := acked(name).Begin(ctx)
 			attempts[name] = a
 			return err == nil
 		})
 	}
-	p.link.Hold(redistest.ToServer) // what the replica acknowledges
+	p.link.Hold(testkit.ToServer) // what the replica acknowledges
 	_, err := acked("name").Begin(ctx)
 	if wantNotReplicated(t, err, 0, 1); errors.Is(err, core.ErrInProgress) {
 		t.Error(err)
@@ -84,13 +84,13 @@ func TestOnceIsNotAcknowledged(t *testing.T) {
 	} {
 		wantStateOnly(t, locks.Once(name), state) // on the master
 	}
-	redistest.Eventually(t, within, "the begin to be taken back", func() bool {
+	testkit.Eventually(t, within, "the begin to be taken back", func() bool {
 		return mustPeek(t, locks.Once("name")).State == core.StateNone
 	})
 	p.link.Deliver()
 	p.awaitReplica(t)
 	var ran atomic.Int64
-	redistest.Eventually(t, within, "a run", func() bool {
+	testkit.Eventually(t, within, "a run", func() bool {
 		_, err := acked("name").Do(ctx, answers(&ran, ""))
 		return err == nil
 	})
@@ -121,15 +121,15 @@ func TestRepeatedEndIsNotAcknowledged(t *testing.T) {
 	}
 	attempts := map[string]*core.Attempt{}
 	for name := range ends {
-		redistest.Eventually(t, within, "an attempt", func() bool {
+		testkit.Eventually(t, within, "an attempt", func() bool {
 			a, err := acked(name).Begin(ctx)
 			attempts[name] = a
 			return err == nil
 		})
 	}
-	p.link.Hold(redistest.ToServer) // what the replica acknowledges
+	p.link.Hold(testkit.ToServer) // what the replica acknowledges
 	for name, end := range ends {
-		relay.LoseReplies(recordOf(name), 1, redistest.Closed)
+		relay.LoseReplies(recordOf(name), 1, testkit.Closed)
 		wantNotReplicated(t, end(attempts[name]), 0, 1)
 	}
 	if n := relay.LostReplies(); n != len(ends) {

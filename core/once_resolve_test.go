@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // resolvable brings the record of a name into a state, and returns the last attempt, nil if there was none, with what
@@ -79,7 +79,7 @@ func begun(t testing.TB, _ *redis.Client, locks *core.Client, name string) *core
 func TestResolve(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	for was, test := range resolvables {
 		if test.refused != nil {
@@ -149,7 +149,7 @@ func wantResolved(t testing.TB, o *core.Once, a *core.Attempt, print string) {
 func TestResolveIsRefused(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	for was, test := range resolvables {
 		if test.refused == nil {
@@ -187,7 +187,7 @@ func TestResolveIsRefused(t *testing.T) {
 func TestResolveOfAFollowedAttempt(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	once := newClient(t, rdb, core.WithTTL(long)).Once("name",
 		core.WithRetention(48*time.Hour), core.WithFingerprint([]byte("own")))
 	mustBegin(t, once)
@@ -210,7 +210,7 @@ func TestResolveOfAFollowedAttempt(t *testing.T) {
 func TestResolveWhileItRuns(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	once := newClient(t, rdb, core.WithTTL(2*time.Second)).Once("name")
 	a := mustBegin(t, once)
 	rdb.Del(ctx, recordOf("name"))
@@ -229,7 +229,7 @@ func TestResolveWhileItRuns(t *testing.T) {
 func TestResolvedValues(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	for name, test := range map[string]struct {
 		value   []byte
 		omitted bool
@@ -256,7 +256,7 @@ func TestResolvedValues(t *testing.T) {
 func TestWaitersGetWhatWasResolved(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb, relay := server.Client(), server.Relay()
 	locks, waiter := newClient(t, rdb, core.WithTTL(long)), newClient(t, relay.Client())
 	mustBegin(t, locks.Once("name"))
@@ -270,11 +270,11 @@ func TestWaitersGetWhatWasResolved(t *testing.T) {
 			done <- err
 		}()
 	}
-	redistest.Eventually(t, within, "somebody to listen", func() bool {
+	testkit.Eventually(t, within, "somebody to listen", func() bool {
 		return rdb.PubSubNumSub(ctx, "redisson_lock__channel:{lock:name}").
 			Val()["redisson_lock__channel:{lock:name}"] > 0
 	})
-	relay.Hold(redistest.ToServer) // so that none of them begins before
+	relay.Hold(testkit.ToServer) // so that none of them begins before
 	abandon(t, rdb, "name")
 	if err := resolveNow(ctx, locks.Once("name"), []byte("value")); err != nil {
 		t.Error(err)
@@ -291,7 +291,7 @@ func TestWaitersGetWhatWasResolved(t *testing.T) {
 func TestResolveCounts(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	of := func(i int) *core.Once {
 		return locks.Once(fmt.Sprintf("pay:{ada}:%d", i), core.WithQuota(1), core.WithRetention(time.Hour))
@@ -338,7 +338,7 @@ func TestResolveCounts(t *testing.T) {
 func TestResolveKeepsTheRetention(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	for name, row := range map[string]struct{ service, operator, least, most time.Duration }{
 		"shorter": {720 * time.Hour, 24 * time.Hour, 719 * time.Hour, 720 * time.Hour},

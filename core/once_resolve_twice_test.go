@@ -10,14 +10,14 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestHalfAResolve takes one command after another from the user: what could not be resolved can be, later.
 func TestHalfAResolve(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	for _, command := range []string{"time", "hmget", "hset", "hdel", "pexpire", "pexpire -del", "set", "get"} {
 		t.Run(command, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestHalfAResolve(t *testing.T) {
 				if command == "hset" && !maps.Equal(before, contents(t, rdb, name)) {
 					t.Errorf("half of a Resolve is left: %v", contents(t, rdb, name))
 				}
-				redistest.Eventually(t, within, "the rest to expire", func() bool { // see expire in internal/oncescript/lua/common.lua
+				testkit.Eventually(t, within, "the rest to expire", func() bool { // see expire in internal/oncescript/lua/common.lua
 					return rdb.Type(ctx, recordOf(name)).Val() != "string"
 				})
 				err := resolveNow(ctx, locksOf(t, rdb, name), []byte("value"))
@@ -53,7 +53,7 @@ func TestHalfAResolve(t *testing.T) {
 func TestResolveIsFinished(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb, relay := server.Client(), server.Relay()
 	loadOnce(t, rdb)
 	once := newClient(t, relay.Client(), core.WithTTL(long)).Once("name")
@@ -61,7 +61,7 @@ func TestResolveIsFinished(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := mustPeek(t, once)
-	relay.LoseReplies(recordOf("name"), 1, redistest.Closed)
+	relay.LoseReplies(recordOf("name"), 1, testkit.Closed)
 	beforeRepetition(relay, recordOf("name"), func() {
 		for _, key := range rdb.Keys(ctx, "holdfast:released:*").Val() {
 			rdb.Del(ctx, key)
@@ -79,12 +79,12 @@ func TestResolveIsFinished(t *testing.T) {
 // TestResolveTwice: the record is forgotten and another attempt begins between the two runs of a Resolve, and stays.
 func TestResolveTwice(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	relay := server.Relay()
 	loadOnce(t, server.Client())
 	other := newClient(t, server.Client(), core.WithTTL(long)).Once("name")
 	once := newClient(t, relay.Client()).Once("name")
-	relay.LoseReplies(recordOf("name"), 1, redistest.Closed)
+	relay.LoseReplies(recordOf("name"), 1, testkit.Closed)
 	beforeRepetition(relay, recordOf("name"), func() {
 		wantState(t, other, core.StateCompleted, 0)
 		forget(t, other)
@@ -100,7 +100,7 @@ func TestResolveTwice(t *testing.T) {
 func TestResolveAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	var first atomic.Int64
 	done := make(chan error, 8)
 	for i := range cap(done) {

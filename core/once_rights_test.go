@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestBeginInAGroupWithoutHDEL: a new record needs no HDEL. If the user may not use it, no record without an expiry stays.
 func TestBeginInAGroupWithoutHDEL(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, restricted(t, server, "+@all", "-hdel"), core.WithTTL(long))
 	mustBegin(t, locks.Once("{a}:1", core.WithGroup(), core.WithFailurePolicy(core.HoldFailures)))
 	wantExpiry(t, server.Client(), "{a}:1")
@@ -26,7 +26,7 @@ func TestReleaseWithoutARight(t *testing.T) {
 	for _, command := range []string{"del", "zrem", "hdel"} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t)
+			server := testkit.Start(t)
 			locks := newClient(t, restricted(t, server, "+@all"), core.WithTTL(long))
 			a := mustBegin(t, locks.Once("{a}:1", core.WithQuota(1)))
 			setRight(t, server, "-"+command)
@@ -36,7 +36,7 @@ func TestReleaseWithoutARight(t *testing.T) {
 			_, err := locks.Once("{a}:2", core.WithQuota(1)).Begin(ctx)
 			wantErr(t, err, core.ErrTooManyKeys) // the first still counts
 			setRight(t, server, "+"+command)
-			redistest.Eventually(t, within, "the release", func() bool {
+			testkit.Eventually(t, within, "the release", func() bool {
 				return server.Client().Exists(ctx, recordOf("{a}:1")).Val() == 0
 			})
 			next := mustBegin(t, locks.Once("{a}:2", core.WithQuota(1)))
@@ -52,7 +52,7 @@ func TestReleaseWithoutARight(t *testing.T) {
 func TestWithdrawWithoutHSET(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	once := newClient(t, restricted(t, server, "+@all"), core.WithTTL(long)).Once("name")
 	wantErr(t, mustBegin(t, once).Release(ctx), nil)
 	second := mustBegin(t, once)
@@ -64,7 +64,7 @@ func TestWithdrawWithoutHSET(t *testing.T) {
 		t.Errorf("the attempt is %q", state)
 	}
 	setRight(t, server, "+hset")
-	redistest.Eventually(t, within, "the withdrawal", func() bool {
+	testkit.Eventually(t, within, "the withdrawal", func() bool {
 		return server.Client().HGet(ctx, recordOf("name"), "state").Val() == ""
 	})
 	if next := mustBegin(t, once); next.Number() != 2 {
@@ -77,7 +77,7 @@ func TestWithdrawWithoutHSET(t *testing.T) {
 func TestNoKeyWithoutExpiryWithoutPEXPIRE(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, restricted(t, server, "+@all"), core.WithTTL(long))
 	for _, key := range []string{"forgotten", "resolved"} {
 		wantErr(t, mustBegin(t, locks.Once(key, core.WithFailurePolicy(core.HoldFailures))).Hold(ctx, "reason"), nil)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // wantRunner checks what a record says of the process and the place of its attempt, to Peek and in a list.
@@ -29,7 +29,7 @@ func wantRunner(t *testing.T, locks *core.Client, key, instance, label string) {
 func TestRecordNamesItsRunner(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	observer := newClient(t, rdb, core.WithInstance("observer"))
 	process, err := core.New(rdb, core.WithInstance("web-1:7"), core.WithTTL(long))
 	if err != nil {
@@ -92,7 +92,7 @@ func TestRecordNamesItsRunner(t *testing.T) {
 func TestLateEndNamesItsRunner(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	first, second := newClient(t, rdb, core.WithInstance("web-1:7"), core.WithTTL(long)), newClient(t, rdb, core.WithInstance("web-2:8"))
 	for _, own := range []string{"POST /a", ""} {
 		for name, overtake := range map[string]func(key string){
@@ -124,7 +124,7 @@ func TestLateEndNamesItsRunner(t *testing.T) {
 // TestRecordIsSmall: what docs/redis.md says a record takes, with a process and a label of common length.
 func TestRecordIsSmall(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithInstance("checkout-7d9f8b6c5d-x2x4z:1"))
 	for label, most := range map[string]int64{"": 190, "POST /orders/{id}/items": 230} {
 		o := locks.Once("order:42", core.WithLabel(label))
@@ -143,7 +143,7 @@ func TestRecordIsSmall(t *testing.T) {
 // TestLabelIsBounded: 256 bytes are allowed, one more is refused.
 func TestLabelIsBounded(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	longest := strings.Repeat("é", 128)
 	mustBegin(t, locks.Once("a", core.WithLabel(longest)))
 	if r := mustPeek(t, locks.Once("a")); r.Label != longest {
@@ -157,7 +157,7 @@ func TestLabelIsBounded(t *testing.T) {
 func TestRecordsByState(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	of := func(key string) *core.Once { return locks.Once(key, core.WithGroup()) }
@@ -220,7 +220,7 @@ func TestRecordsByState(t *testing.T) {
 func TestPageOfOneState(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	const records, every = 600, 100
 	besiege(records, func(i int) {

@@ -11,14 +11,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestFullServerOnce: a server without memory begins nothing, and learns how everything ends that had begun.
 func TestFullServerOnce(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	attempts := map[string]*core.Attempt{}
 	for _, name := range []string{"complete", "hold", "release", "declare", "evicted", "zombie", "resolve"} {
@@ -71,12 +71,12 @@ func TestFullServerOnce(t *testing.T) {
 // that no caller can get past. Each begin has a server of its own, see TestHalfAScript.
 func TestHalfAScriptOfOnce(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	ctx := context.Background()
 	begin := func(t *testing.T, name, command string, opts ...core.OnceOption) {
 		t.Parallel()
-		server := redistest.Start(t)
+		server := testkit.Start(t)
 		rdb := server.Client()
 		rules := append([]string{"+@all"}, strings.Fields("-"+command)...)
 		locks := newClient(t, restricted(t, server, rules...), core.WithTTL(long))
@@ -84,7 +84,7 @@ func TestHalfAScriptOfOnce(t *testing.T) {
 		if err == nil || !regexp.MustCompile("run this command|no permissions").MatchString(err.Error()) {
 			t.Errorf("error %v does not tell of the missing permission", err)
 		}
-		redistest.Eventually(t, within, "the record to be gone", func() bool {
+		testkit.Eventually(t, within, "the record to be gone", func() bool {
 			return rdb.HGet(ctx, recordOf(name), "state").Err() == redis.Nil
 		})
 		wantExpiry(t, rdb, name)
@@ -119,7 +119,7 @@ func TestHalfAScriptOfOnce(t *testing.T) {
 					t.Errorf("half of a Complete is left: %v", contents(t, rdb, name))
 				}
 				rdb.Do(ctx, "ACL", "SETUSER", t.Name(), "+"+command)
-				redistest.Eventually(t, within, "the record", func() bool {
+				testkit.Eventually(t, within, "the record", func() bool {
 					return mustPeek(t, locksOf(t, rdb, name)).State == core.StateCompleted
 				})
 			}
@@ -131,7 +131,7 @@ func TestHalfAScriptOfOnce(t *testing.T) {
 func TestOnceOfAnotherType(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	once := newClient(t, rdb, core.WithTTL(long)).Once("name")
 	a, b, c := mustBegin(t, once), (*core.Attempt)(nil), (*core.Attempt)(nil)
 	abandon(t, rdb, "name")

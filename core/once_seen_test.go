@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 var allStates = []core.State{
@@ -46,7 +46,7 @@ func writeRecord(t testing.TB, rdb *redis.Client, name string, state core.State,
 func TestSeenRecords(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	const token = 1_700_000_000_000_000
 	actions := map[string]struct {
@@ -104,7 +104,7 @@ func TestSeenRecords(t *testing.T) {
 func TestSeenRecordsOfNobody(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	for _, token := range []string{"abc", "-7", "007", "9223372036854775807", "1e3", "0x10", ""} {
 		name := "token " + token
@@ -121,7 +121,7 @@ func TestSeenRecordsOfNobody(t *testing.T) {
 func TestSeenRecordIsChecked(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	once := newClient(t, rdb).Once("name")
 	for _, seen := range []core.Record{{Key: "other"}, {State: "retry"}} {
 		wantErr(t, once.Forget(ctx, seen), core.ErrInvalidOption)

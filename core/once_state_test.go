@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestTakeover: a caller that comes after the lease has expired gets the next attempt and a greater token. The one before can say
@@ -18,7 +18,7 @@ import (
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	for end, call := range map[string]func(*core.Attempt) error{
 		"complete": func(a *core.Attempt) error { return a.Complete(ctx, []byte("late")) },
 		"release":  func(a *core.Attempt) error { return a.Release(ctx) },
@@ -123,7 +123,7 @@ func recordEvents(t *testing.T, rdb *redis.Client) map[string]recordEvent {
 // TestLateComplete: what has become of the record meanwhile, and what a Complete does then.
 func TestLateComplete(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	ends := make(chan core.AttemptEnd, 9)
 	locks := newClient(t, rdb, core.WithTTL(long), core.WithHooks(core.Hooks{
 		AttemptEnd: func(_ context.Context, end core.AttemptEnd) { ends <- end },
@@ -159,7 +159,7 @@ func TestLateComplete(t *testing.T) {
 func TestLateHold(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	a := mustBegin(t, locks.Once("held"))
 	forget(t, locks.Once("held"))
 	if err := a.Hold(ctx, "who knows"); err != nil {
@@ -178,7 +178,7 @@ func TestLateHold(t *testing.T) {
 func TestAbandoned(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	kinds := map[string]func(string) *core.Once{
 		"retry": func(name string) *core.Once { return locks.Once(name) },
@@ -214,7 +214,7 @@ func TestAbandoned(t *testing.T) {
 // nothing is compared.
 func TestFingerprintOfATakeover(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	with := locks.Once("name", core.WithFingerprint([]byte("a")))
 	mustBegin(t, with)
@@ -242,7 +242,7 @@ func TestFingerprintOfATakeover(t *testing.T) {
 func TestAttemptNumbers(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	once := locks.Once("name")
 	for want := 1; want <= 3; want++ {

@@ -11,20 +11,20 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestUnconfirmedEndsComeFirst: Redis is away when runs have taken effect, for longer than their leases. The same client is asked
 // for the same keys all the time, and runs none of them again.
 func TestUnconfirmedEndsComeFirst(t *testing.T) {
 	t.Parallel()
-	for name, leave := range map[string]func(*redistest.Relay){
-		"refused": func(r *redistest.Relay) { r.Refuse(true); r.Reset() },
-		"silent":  func(r *redistest.Relay) { r.Drop(redistest.ToServer) },
+	for name, leave := range map[string]func(*testkit.Relay){
+		"refused": func(r *testkit.Relay) { r.Refuse(true); r.Reset() },
+		"silent":  func(r *testkit.Relay) { r.Drop(testkit.ToServer) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t)
+			server := testkit.Start(t)
 			relay := server.Relay()
 			loadOnce(t, server.Client())
 			o := &absence{t: t, relay: relay, leave: sync.OnceFunc(func() { leave(relay) })}
@@ -39,7 +39,7 @@ func TestUnconfirmedEndsComeFirst(t *testing.T) {
 			if n := o.effects.Load(); n != outageKeys {
 				t.Errorf("%d effects of %d keys", n, outageKeys)
 			}
-			redistest.Eventually(t, within, "all ends to be answered", func() bool { return core.UnconfirmedEnds(away) == 0 })
+			testkit.Eventually(t, within, "all ends to be answered", func() bool { return core.UnconfirmedEnds(away) == 0 })
 		})
 	}
 }
@@ -49,7 +49,7 @@ const outageKeys = 20
 // absence is a time without Redis. It begins when all keys are running, and ends when all their leases have expired.
 type absence struct {
 	t       *testing.T
-	relay   *redistest.Relay
+	relay   *testkit.Relay
 	leave   func()
 	all     sync.WaitGroup // of the keys: done when they run
 	expired atomic.Int32
@@ -67,13 +67,13 @@ func (o *absence) runOnce(once *core.Once, past *core.Client) {
 		return run(ctx)
 	})
 	wantErr(o.t, err, core.ErrUnavailable)
-	redistest.Eventually(o.t, within, "the lease to expire", func() bool {
+	testkit.Eventually(o.t, within, "the lease to expire", func() bool {
 		return mustPeek(o.t, past.Once(once.Key())).State == core.StateAbandoned
 	})
 	if o.expired.Add(1) == outageKeys {
 		o.relay.Heal()
 	}
-	redistest.Eventually(o.t, within, "an answer", func() bool {
+	testkit.Eventually(o.t, within, "an answer", func() bool {
 		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 		defer cancel()
 		got, err := once.Do(ctx, run)
@@ -95,7 +95,7 @@ func TestEndBehindABegin(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t)
+			server := testkit.Start(t)
 			relay := server.Relay()
 			loadOnce(t, server.Client())
 			past, rdb := newClient(t, server.Client()).Once("name"), relay.Client()
@@ -103,10 +103,10 @@ func TestEndBehindABegin(t *testing.T) {
 			a := mustBegin(t, once)
 			abandon(t, server.Client(), "name")
 			connect(rdb, 6)
-			relay.Hold(redistest.ToClient)
+			relay.Hold(testkit.ToClient)
 			begun := make(chan error, 1)
 			go func() { _, err := once.Begin(ctx); begun <- err }()
-			redistest.Eventually(t, within, "the grant", func() bool { return mustPeek(t, past).Attempt == 2 })
+			testkit.Eventually(t, within, "the grant", func() bool { return mustPeek(t, past).Attempt == 2 })
 			short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 			defer cancel()
 			wantErr(t, end(short, a), core.ErrUnavailable)
@@ -134,7 +134,7 @@ func connect(rdb *redis.Client, connections int) {
 func wantRecorded(t *testing.T, o *core.Once, a *core.Attempt) core.Record {
 	t.Helper()
 	var r core.Record
-	redistest.Eventually(t, within, "the end to be recorded", func() bool {
+	testkit.Eventually(t, within, "the end to be recorded", func() bool {
 		r = mustPeek(t, o)
 		return r.Token == a.Token() && (r.State == core.StateCompleted || r.State == core.StateUnknown)
 	})
@@ -149,7 +149,7 @@ func wantRecorded(t *testing.T, o *core.Once, a *core.Attempt) core.Record {
 func TestOvertakenEndIsRecordedLater(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	relay := server.Relay()
 	locks, other := newClient(t, relay.Client(), core.WithTTL(long)), newClient(t, rdb, core.WithTTL(long))
@@ -166,13 +166,13 @@ func TestOvertakenEndIsRecordedLater(t *testing.T) {
 		a := mustBegin(t, locks.Once(name, core.WithFingerprint([]byte("print"))))
 		abandon(t, rdb, name)
 		b := mustBegin(t, other.Once(name, core.WithNote("of the other")))
-		relay.Drop(redistest.ToServer)
+		relay.Drop(testkit.ToServer)
 		short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 		wantErr(t, a.Complete(short, []byte("done")), core.ErrUnavailable)
 		cancel()
 		calls := server.CommandStats()["evalsha"].Calls
 		relay.Heal()
-		redistest.Eventually(t, within, "the end to meet the other attempt", func() bool {
+		testkit.Eventually(t, within, "the end to meet the other attempt", func() bool {
 			return server.CommandStats()["evalsha"].Calls > calls
 		})
 		if err := test.successor(name, b); err != nil {
@@ -185,7 +185,7 @@ func TestOvertakenEndIsRecordedLater(t *testing.T) {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
-	redistest.Eventually(t, within, "all ends to be answered", func() bool { return core.UnconfirmedEnds(locks) == 0 })
+	testkit.Eventually(t, within, "all ends to be answered", func() bool { return core.UnconfirmedEnds(locks) == 0 })
 	wantState(t, other.Once("completed"), core.StateCompleted, 2)
 	wantState(t, other.Once("held"), core.StateUnknown, 2)
 }

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 func TestWindow(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	now := rdb.Time(ctx).Val()
 	in := func(from, to time.Duration) *core.Once {
@@ -55,7 +55,7 @@ func TestWindow(t *testing.T) {
 func TestWindowOfAnUnsetTimestamp(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	none, far := time.Time{}, time.Unix(math.MaxInt64, 0)
 	for i, past := range []time.Time{
 		time.Unix(0, 0), time.UnixMilli(-1), time.Unix(-1, 0), none.Add(1), time.UnixMilli(0).UTC(), time.Unix(math.MinInt64, 0),

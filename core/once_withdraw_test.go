@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestWithdraw: an attempt that has not begun its work does not count, also if it has overtaken another one, which
@@ -14,7 +14,7 @@ import (
 func TestWithdraw(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	begin := func() *core.Attempt {
 		t.Helper()
 		attempt, err := locks.Once("order", core.WithWait(time.Minute), core.WithTTL(time.Hour)).Begin(ctx)

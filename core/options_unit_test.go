@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestDurationsWithoutUnit: a number without a unit is one of nanoseconds. The error of each option says what was probably meant.
 func TestDurationsWithoutUnit(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	for option, use := range map[string]func(d time.Duration) core.Option{
 		"WithTTL":         func(d time.Duration) core.Option { return core.WithTTL(d) },
 		"WithFixedTTL":    func(d time.Duration) core.Option { return core.WithFixedTTL(d) },

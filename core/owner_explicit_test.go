@@ -8,14 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestExplicitOwnerEntersFromAnotherProcess: an owner that WithOwner names gets the lock in one process, while calls for
 // it wait in another one, behind other callers. They enter, though nothing is released.
 func TestExplicitOwnerEntersFromAnotherProcess(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	nodes := startMasters(t, 3)
 	for _, name := range []string{"Mutex", "Fair", "Write", "FairWrite", "Redlock"} {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func lockWaiting(t *testing.T, waits <-chan struct{}, l core.Locker, opts ...cor
 func TestExplicitOwnerIsToldOfItsShare(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	one, other := newClient(t, server.Client()), newClient(t, server.Client())
 	holder := mustLock(t, one.Write("name"), core.WithTTL(long))
 	queued := func(n int) func() bool {
@@ -92,13 +92,13 @@ func TestExplicitOwnerIsToldOfItsShare(t *testing.T) {
 		}
 		reading <- lease
 	}()
-	redistest.Eventually(t, within, "a reader to wait", queued(1))
+	testkit.Eventually(t, within, "a reader to wait", queued(1))
 	writing := make(chan error, 1)
 	go func() {
 		_, err := other.Write("name").Lock(ctx, core.WithOwner("x"))
 		writing <- err
 	}()
-	redistest.Eventually(t, within, "a writer to wait", queued(2))
+	testkit.Eventually(t, within, "a writer to wait", queued(2))
 	unlock(t, holder)
 	wantErr(t, receive(t, writing), core.ErrUpgrade)
 	unlock(t, <-reading)
@@ -107,7 +107,7 @@ func TestExplicitOwnerIsToldOfItsShare(t *testing.T) {
 // TestNewOwner: whatever the client and the context say, the call is of a new owner, and Redis knows its process.
 func TestNewOwner(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	shared := newClient(t, rdb, core.WithTTL(long), core.WithOwner("shared"), core.WithInstance("web-1:7"))
 	plain := newClient(t, rdb, core.WithTTL(long), core.WithInstance("web-1:7"))
 	for name, locks := range map[string]*core.Client{"owner of the client": shared, "owner of the context": plain} {
@@ -135,10 +135,10 @@ func TestNewOwner(t *testing.T) {
 func TestOwnerOfAClient(t *testing.T) {
 	t.Parallel()
 	const line = "WithOwner is set for a whole client"
-	rdb, log := redistest.Start(t).Client(), new(record)
+	rdb, log := testkit.Start(t).Client(), new(record)
 	locks := newClient(t, rdb, core.WithTTL(long), core.WithOwner("secret-7"), core.WithLogger(textLogger(log)))
 	unlock(t, mustLock(t, locks.Mutex("name")))
-	nodes := []redis.UniversalClient{rdb, redistest.Start(t).Client(), redistest.Start(t).Client()}
+	nodes := []redis.UniversalClient{rdb, testkit.Start(t).Client(), testkit.Start(t).Client()}
 	redlock, err := core.NewRedlock(nodes, core.WithOwner("secret-7"), core.WithLogger(textLogger(log)))
 	if err != nil {
 		t.Fatal(err)

@@ -10,13 +10,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // contested is a lock that one owner holds at a time, and the servers on which it lies.
 type contested struct {
 	lock    func(opts ...core.LockOption) core.Locker
-	servers []*redistest.Server
+	servers []*testkit.Server
 }
 
 // forget deletes the lock on the first n servers, as an operator might.
@@ -33,11 +33,11 @@ func (c contested) forget(t *testing.T, n int) {
 func eachContested(t *testing.T, test func(t *testing.T, c contested)) {
 	single := func(strategy func(c *core.Client, opts ...core.LockOption) core.Locker) func(t *testing.T) contested {
 		return func(t *testing.T) contested {
-			server := redistest.Start(t)
+			server := testkit.Start(t)
 			locks := newClient(t, server.Client())
 			return contested{
 				lock:    func(opts ...core.LockOption) core.Locker { return strategy(locks, opts...) },
-				servers: []*redistest.Server{server},
+				servers: []*testkit.Server{server},
 			}
 		}
 	}
@@ -162,7 +162,7 @@ func TestParentEndsBeforeTheRequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var outer atomic.Pointer[core.Lease]
-			locks := newClient(t, redistest.Start(t).Client(), core.WithHooks(core.Hooks{
+			locks := newClient(t, testkit.Start(t).Client(), core.WithHooks(core.Hooks{
 				AcquireStart: func(ctx context.Context, _ core.AcquireStart) context.Context {
 					if l := outer.Load(); l != nil {
 						l.Abandon()
@@ -189,7 +189,7 @@ func TestParentEndsWhileInDoubt(t *testing.T) {
 	for _, name := range []string{"Mutex", "Fair", "Write"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t)
+			server := testkit.Start(t)
 			relay := server.Relay()
 			locks := newClient(t, relay.Client())
 			strategy := strategies(locks)[name]
@@ -197,7 +197,7 @@ func TestParentEndsWhileInDoubt(t *testing.T) {
 			inner := mustLockWith(t, outer.Context(), strategy("name")) // so that the server knows the scripts
 			unlock(t, inner)
 			ctx := context.WithoutCancel(outer.Context())
-			relay.LoseReplies("lock:name", 1000, redistest.Silent)
+			relay.LoseReplies("lock:name", 1000, testkit.Silent)
 			waiting := make(chan *core.Lease, 1)
 			go func() {
 				lease, err := strategy("name").Lock(ctx, core.WithTTL(long))
@@ -206,10 +206,10 @@ func TestParentEndsWhileInDoubt(t *testing.T) {
 				}
 				waiting <- lease
 			}()
-			redistest.Eventually(t, within, "a reply to be lost", func() bool { return relay.LostReplies() > 0 })
+			testkit.Eventually(t, within, "a reply to be lost", func() bool { return relay.LostReplies() > 0 })
 			outer.Abandon()
 			relay.Heal()
-			redistest.Eventually(t, within, "the doubtful hold to be given up", func() bool {
+			testkit.Eventually(t, within, "the doubtful hold to be given up", func() bool {
 				return holds(t, locks) == 1
 			})
 			_ = outer.Unlock(context.Background())
@@ -256,7 +256,7 @@ func TestInnerOutlivesOuter(t *testing.T) {
 func TestForgottenReader(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	locks := newClient(t, server.Client())
 	const shares = "holdfast:share_expiries:{lock:name}"
@@ -272,7 +272,7 @@ func TestForgottenReader(t *testing.T) {
 	_, err = locks.Write("name").TryLock(inner.Context())
 	wantErr(t, err, core.ErrUpgrade)
 	writing := lockLater(locks.Write("name"))
-	redistest.Eventually(t, within, "a writer to wait", func() bool {
+	testkit.Eventually(t, within, "a writer to wait", func() bool {
 		info, err := locks.Inspect(ctx, "name")
 		return err == nil && len(info.Queue) == 1
 	})

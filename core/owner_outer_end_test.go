@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestAbandonEndsReentries: the work under an inner lease hangs, and its context does not tell the outer one. Once that is
@@ -39,7 +39,7 @@ func TestAbandonEndsReentries(t *testing.T) {
 // outer lease if an inner one is abandoned.
 func TestAbandonLeavesOthers(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	var lost losses
 	locks := newClient(t, rdb, core.WithTTL(long), lost.hooks())
 	outer := mustLock(t, locks.Mutex("name"))
@@ -64,7 +64,7 @@ func TestAbandonLeavesOthers(t *testing.T) {
 // TestAbandonDuringReentry: whichever comes first, no re-entry under the abandoned lease is renewed.
 func TestAbandonDuringReentry(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	for kind, strategy := range strategies(locks) {
 		for i := range 20 {
 			lock := strategy(kind)
@@ -94,10 +94,10 @@ func TestAbandonDuringReentry(t *testing.T) {
 // nor the end of the outer lease changes that.
 func TestMaxHoldOfReentries(t *testing.T) {
 	t.Parallel()
-	for kind := range wholes(newClient(t, redistest.Start(t).Client())) {
+	for kind := range wholes(newClient(t, testkit.Start(t).Client())) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			rdb := redistest.Start(t).Client()
+			rdb := testkit.Start(t).Client()
 			locks := newClient(t, rdb, core.WithTTL(time.Hour))
 			lock := wholes(locks)[kind]
 			outer := mustLock(t, lock, core.WithMaxHold(long))
@@ -131,7 +131,7 @@ func TestMaxHoldOfReentries(t *testing.T) {
 // the same cause. The lock is neither released nor renewed.
 func TestMaxHoldEndsReentries(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	for kind, outside := range map[string]func(c *core.Client, limit core.LockOption) core.Locker{
 		"a lease": func(c *core.Client, limit core.LockOption) core.Locker { return c.Fair("lease", limit) },
 		"a Multi": func(c *core.Client, limit core.LockOption) core.Locker {
@@ -147,7 +147,7 @@ func TestMaxHoldEndsReentries(t *testing.T) {
 			if cause := context.Cause(inner.Context()); !strings.Contains(cause.Error(), "WithMaxHold") {
 				t.Errorf("the cause is %v", cause)
 			}
-			redistest.Eventually(t, within, "no lease to be renewed", func() bool { return len(locks.Held()) == 0 })
+			testkit.Eventually(t, within, "no lease to be renewed", func() bool { return len(locks.Held()) == 0 })
 			if kept := left(t, rdb, name); kept < long-within {
 				t.Errorf("kept for %v", kept)
 			}
@@ -175,7 +175,7 @@ func enterInTime(t *testing.T, l core.Locker, outside func(limit core.LockOption
 // limit applies. A lock of the same name in another Redis has nothing to do with it.
 func TestReentryByAnotherClient(t *testing.T) {
 	t.Parallel()
-	one, two := redistest.Start(t), redistest.Start(t)
+	one, two := testkit.Start(t), testkit.Start(t)
 	locks := newClient(t, one.Client(), core.WithTTL(long))
 	outer := mustLock(t, locks.Mutex("name"), core.WithMaxHold(long))
 	end := time.Now().Add(long)

@@ -8,13 +8,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestNestedLocks: an owner enters an outer lock again from within another lock.
 func TestNestedLocks(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	a := mustLock(t, locks.Mutex("a"))
 	waiting := lockLater(locks.Mutex("a"))
 	b := mustLockWith(t, a.Context(), locks.Mutex("b"))
@@ -30,7 +30,7 @@ func TestNestedLocks(t *testing.T) {
 // TestEntryAndTTL: the shorter TTL, of whichever entry, cuts nothing, neither at once nor when a waiter looks.
 func TestEntryAndTTL(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	for name, ttls := range map[string][2]time.Duration{
 		"longer outside": {long, 10 * time.Second}, "longer inside": {10 * time.Second, long},
@@ -50,7 +50,7 @@ func TestEntryAndTTL(t *testing.T) {
 func TestOwnerIsLetInTwice(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks, second := newClient(t, rdb, core.WithTTL(long)), newClient(t, rdb, core.WithTTL(long))
 	held := make(map[string]*core.Lease)
 	waiting := make(map[string][]<-chan *core.Lease)

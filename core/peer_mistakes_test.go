@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // The tests in this file are holes of other lock libraries, each named after what went wrong there. More of them
@@ -26,7 +26,7 @@ import (
 // time may be sent.
 func TestPeerClientClockReachesRedis(t *testing.T) {
 	t.Parallel()
-	relay := redistest.Start(t).Relay()
+	relay := testkit.Start(t).Relay()
 	var mu sync.Mutex
 	var sent strings.Builder
 	relay.OnRequest(func(chunk []byte) {
@@ -62,7 +62,7 @@ func TestPeerClientClockReachesRedis(t *testing.T) {
 // the user that releases may not publish.
 func TestPeerWaitersNeedAPush(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	mute := restricted(t, server, "+@all", "-publish")
 	holder, waiter := newClient(t, mute), newClient(t, server.Client())
 	lease := mustLock(t, holder.Mutex("name"), core.WithTTL(long))
@@ -96,7 +96,7 @@ func TestPeerLeaseOffersLocking(t *testing.T) {
 // one overwrites the other.
 func TestPeerRenewalsShareAMap(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	a := newClient(t, server.Client(), core.WithTTL(3*time.Second))
 	b := newClient(t, server.Client(), core.WithTTL(3*time.Second), core.WithPrefix("other:"))
 	first := mustLock(t, a.Mutex("name"))
@@ -112,10 +112,10 @@ func TestPeerRenewalsShareAMap(t *testing.T) {
 // names with braces are refused, so that nothing can share a slot.
 func TestPeerTokenOfRetriedAcquireIsZero(t *testing.T) {
 	t.Parallel()
-	relay := redistest.Start(t).Relay()
+	relay := testkit.Start(t).Relay()
 	locks := newClient(t, relay.Client())
 	unlock(t, mustLock(t, locks.Mutex("{user:1}:warm")))
-	relay.LoseReplies("{user:1}:cart", 1, redistest.Closed)
+	relay.LoseReplies("{user:1}:cart", 1, testkit.Closed)
 	lease := mustLock(t, locks.Mutex("{user:1}:cart"))
 	if relay.LostReplies() == 0 {
 		t.Error("no reply was lost")
@@ -133,7 +133,7 @@ func TestPeerTokenOfRetriedAcquireIsZero(t *testing.T) {
 // TestPeerEachWaiterSubscribes: a connection for each waiting call, and all of them polling.
 func TestPeerEachWaiterSubscribes(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	holder := mustLock(t, newClient(t, server.Client()).Mutex("name"), core.WithTTL(long))
 	locks := newClient(t, server.Client())
 	const waiters = 50
@@ -161,12 +161,12 @@ func TestPeerEachWaiterSubscribes(t *testing.T) {
 // lock anew.
 func TestPeerStaleUnlockFreesASuccessor(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	relay := server.Relay()
 	locks := newClient(t, relay.Client())
 	unlock(t, mustLock(t, locks.Mutex("name")))
 	lease := mustLock(t, locks.Mutex("name"), core.WithTTL(long))
-	relay.Hold(redistest.ToServer) // the release stays on its way
+	relay.Hold(testkit.ToServer) // the release stays on its way
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	if err := lease.Unlock(ctx); err == nil {
@@ -179,7 +179,7 @@ func TestPeerStaleUnlockFreesASuccessor(t *testing.T) {
 	next := mustLock(t, newClient(t, rdb).Mutex("name"), core.WithTTL(long))
 	before := server.CommandStats()["evalsha"].Calls
 	relay.Deliver()
-	redistest.Eventually(t, within, "the late release to be executed", func() bool {
+	testkit.Eventually(t, within, "the late release to be executed", func() bool {
 		return server.CommandStats()["evalsha"].Calls > before
 	})
 	if _, err := locks.Mutex("name").TryLock(context.Background()); err == nil {

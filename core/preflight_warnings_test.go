@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // infoHook sees the INFO commands of a client; what it returns is the reply, if it is not empty.
@@ -41,7 +41,7 @@ func inspected(t *testing.T, rdb redis.UniversalClient) (warnings []string) {
 	if lease, err := locks.Mutex("name").TryLock(context.Background()); err == nil {
 		unlock(t, lease)
 	}
-	redistest.Eventually(t, within, "the inspection", func() bool {
+	testkit.Eventually(t, within, "the inspection", func() bool {
 		return strings.Contains(log.String(), "setup of Redis inspected")
 	})
 	for line := range strings.Lines(log.String()) {
@@ -82,7 +82,7 @@ func TestSetupIsInspected(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t)
+			server := testkit.Start(t)
 			rdb := server.Client()
 			for name, value := range test.config {
 				rdb.ConfigSet(context.Background(), name, value)
@@ -118,7 +118,7 @@ func TestReplicaIsFound(t *testing.T) {
 // TestEachMasterIsInspected: two of three masters of a Cluster evict.
 func TestEachMasterIsInspected(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 3)
+	cluster := testkit.StartCluster(t, 3)
 	for _, master := range cluster.Masters[1:] {
 		master.Client().ConfigSet(context.Background(), "maxmemory-policy", "allkeys-random")
 	}
@@ -133,7 +133,7 @@ func TestEachMasterIsInspected(t *testing.T) {
 // TestUnknownPersistence: a user of an ACL may lack the right to ask for the setting. Nothing is asked, and there is no warning.
 func TestUnknownPersistence(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t, redistest.Config("save", `""`))
+	server := testkit.Start(t, testkit.Config("save", `""`))
 	if warnings := inspected(t, restricted(t, server, "+@all", "-config")); len(warnings) != 0 {
 		t.Errorf("warned: %q", warnings)
 	}
@@ -145,7 +145,7 @@ func TestUnknownPersistence(t *testing.T) {
 // TestForbiddenInspection: a user without the right to INFO works without it, and gets no warning.
 func TestForbiddenInspection(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t, redistest.Config("maxmemory-policy", "allkeys-lru"))
+	server := testkit.Start(t, testkit.Config("maxmemory-policy", "allkeys-lru"))
 	if warnings := inspected(t, restricted(t, server, "+@all", "-info")); len(warnings) != 0 {
 		t.Errorf("warned: %q", warnings)
 	}
@@ -154,7 +154,7 @@ func TestForbiddenInspection(t *testing.T) {
 // TestNobodyReadsWarnings: then nothing is asked. The other client, which asks later, shows that there was time for it.
 func TestNobodyReadsWarnings(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	ask := infoHook(func(reply string) string { t.Error("INFO was sent"); return reply })
 	errorsOnly := slog.New(slog.NewTextHandler(&record{}, &slog.HandlerOptions{Level: slog.LevelError}))
 	for _, logger := range []*slog.Logger{nil, errorsOnly} {
@@ -170,7 +170,7 @@ func TestNobodyReadsWarnings(t *testing.T) {
 // TestCloseLeavesTheInspection: a client closes while INFO is not answered.
 func TestCloseLeavesTheInspection(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	asked, goOn := make(chan struct{}), make(chan struct{})
 	rdb.AddHook(infoHook(func(reply string) string { close(asked); <-goOn; return reply }))
 	locks := newClient(t, rdb)
@@ -185,7 +185,7 @@ func TestCloseLeavesTheInspection(t *testing.T) {
 // TestPanicInInspection: a hook of the user's client panics on a goroutine that is not the user's.
 func TestPanicInInspection(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	rdb.AddHook(infoHook(func(string) string { panic("in INFO") }))
 	warnings := inspected(t, rdb)
 	if len(warnings) != 1 || !strings.Contains(warnings[0], "panic in a hook") {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestKilledWaiters kills a process that waits: in the middle of the line, as its head, with twenty waiters. The
@@ -26,7 +26,7 @@ func TestKilledWaiters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t)
+			server := testkit.Start(t)
 			locks := newClient(t, server.Client())
 			lock := locks.FairWrite("name")
 			held := mustLock(t, lock)
@@ -78,7 +78,7 @@ func TestKilledHolder(t *testing.T) {
 		t.Run(strategy, func(t *testing.T) {
 			t.Parallel()
 			const ttl = 4 * time.Second
-			server := redistest.Start(t)
+			server := testkit.Start(t)
 			rdb := server.Client()
 			dying := startStaying(t, server, strategy, 1, ttl)
 			holder := dying.entered(t)

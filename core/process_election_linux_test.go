@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 var elections = flag.Duration("elections", 0, "how long TestElectionAmongProcesses breaks leaders, at least a hundred of them")
@@ -34,14 +34,14 @@ type electorate struct {
 // elector is one candidate, which is another process after it was killed.
 type elector struct {
 	worker *worker
-	relay  *redistest.Relay
+	relay  *testkit.Relay
 	number int
 	lives  int
 }
 
 func newElectorate(t *testing.T, n int) *electorate {
 	c := &electorate{t: t, referee: newReferee()}
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	for i := range n {
 		m := &elector{relay: server.Relay(), number: i}
 		c.members = append(c.members, m)
@@ -83,7 +83,7 @@ func (c *electorate) leader(term *reigned) *elector {
 // successor returns the next term after one.
 func (c *electorate) successor(after int64) *reigned {
 	c.t.Helper()
-	redistest.Eventually(c.t, within, "the next leader", func() bool {
+	testkit.Eventually(c.t, within, "the next leader", func() bool {
 		next := c.referee.newest()
 		return next != nil && next.term > after
 	})
@@ -104,7 +104,7 @@ var troubles = []struct {
 		return func() { c.signal(m, syscall.SIGCONT) }
 	}},
 	{"cut off", func(c *electorate, m *elector) func() {
-		m.relay.Drop(redistest.Both)
+		m.relay.Drop(testkit.Both)
 		return m.relay.Heal
 	}},
 	{"resigned", func(c *electorate, m *elector) func() {
@@ -142,7 +142,7 @@ func TestElectionAmongProcesses(t *testing.T) {
 		vacancies[trouble.name] = append(vacancies[trouble.name], c.referee.vacancyBefore(next.term))
 		undo()
 		after := clock.System().Add(time.Duration(random.Int64N(int64(50 * time.Millisecond))))
-		redistest.Eventually(t, within, "a moment of the term", func() bool { return c.referee.newest().last > after })
+		testkit.Eventually(t, within, "a moment of the term", func() bool { return c.referee.newest().last > after })
 		term = c.referee.newest()
 	}
 	took := time.Since(began)

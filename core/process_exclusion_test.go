@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestTwoProcesses lets two real processes with 8 goroutines each take one name 2,000 times in all. By Redis's
 // own clock no two of them may be inside at once, and tokens must grow in that order.
 func TestTwoProcesses(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	const processes, goroutines, acquisitions = 2, 8, 2000
 	order := fmt.Sprint("visit ", server.Network(), " ", server.Addr(), " ", goroutines, " ",
 		acquisitions/processes/goroutines)

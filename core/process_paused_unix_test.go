@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestPausedWaiterKeepsItsPlace freezes a process that waits until its place is given up. When it goes on, it is
@@ -19,7 +19,7 @@ func TestPausedWaiterKeepsItsPlace(t *testing.T) {
 	for _, holder := range []string{"Write", "Read"} { // under which the dead are swept out later, or at once
 		t.Run(holder, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t)
+			server := testkit.Start(t)
 			rdb := server.Client()
 			locks := newClient(t, rdb, core.WithTTL(long))
 			held := mustLock(t, strategies(locks)[holder]("name"))
@@ -32,10 +32,10 @@ func TestPausedWaiterKeepsItsPlace(t *testing.T) {
 				t.Fatal(err)
 			}
 			stopped := time.Now()
-			redistest.Eventually(t, within, "its time to pass", func() bool { return time.Since(stopped) > placeTTL })
+			testkit.Eventually(t, within, "its time to pass", func() bool { return time.Since(stopped) > placeTTL })
 			awaitQueue(t, locks, "name", 1)
 			if holder == "Read" {
-				redistest.Eventually(t, within, "its place to be taken out", func() bool {
+				testkit.Eventually(t, within, "its place to be taken out", func() bool {
 					return rdb.HLen(context.Background(), "holdfast:waiters:{lock:name}").Val() == 1
 				})
 			}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestUpgradeIsRefused: a reader would wait for itself, so every exclusive lock on the name is refused to it at
@@ -16,7 +16,7 @@ import (
 func TestUpgradeIsRefused(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	for reader, read := range map[string]core.Strategy{"Read": locks.Read, "FairRead": locks.FairRead} {
 		for writer, write := range exclusives(locks) {
@@ -41,7 +41,7 @@ func TestUpgradeIsRefused(t *testing.T) {
 func TestDowngrade(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks, other := newClient(t, server.Client(), core.WithTTL(long)), newClient(t, server.Client(), core.WithTTL(long))
 	for name, write := range exclusives(locks) {
 		writing := mustLock(t, write(name))
@@ -72,7 +72,7 @@ func TestDowngrade(t *testing.T) {
 // taken until the last has left, then it is free.
 func TestStrategiesNest(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks, other := newClient(t, server.Client(), core.WithTTL(long)), newClient(t, server.Client())
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -108,7 +108,7 @@ func TestStrategiesNest(t *testing.T) {
 func TestHoldsHaveTheirOwnTime(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	short := mustLock(t, locks.Read("name"), core.WithFixedTTL(30*time.Second))
 	longer := mustLock(t, locks.Read("name"), core.WithFixedTTL(long))

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // shareEnds returns when the share of an owner ends, by Redis's clock.
@@ -26,7 +26,7 @@ func shareEnds(t testing.TB, rdb *redis.Client, owner string) time.Time {
 func awaitRenewal(t testing.TB, lease *core.Lease) {
 	t.Helper()
 	before := lease.ValidUntil()
-	redistest.Eventually(t, within, "a renewal", func() bool {
+	testkit.Eventually(t, within, "a renewal", func() bool {
 		return lease.ValidUntil().Sub(before) > 100*time.Millisecond
 	})
 }
@@ -45,7 +45,7 @@ func TestKilledReader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t)
+			server := testkit.Start(t)
 			rdb := server.Client()
 			dying := startStaying(t, server, "Read", 1, test.dead)
 			dead := dying.entered(t)
@@ -57,7 +57,7 @@ func TestKilledReader(t *testing.T) {
 			due := shareEnds(t, rdb, dead.Owner)
 			awaitRenewal(t, living)
 			if test.unlockLast {
-				redistest.Eventually(t, within, "the dead one's time to be over, and the living one renewed", func() bool {
+				testkit.Eventually(t, within, "the dead one's time to be over, and the living one renewed", func() bool {
 					return redisTime(t, rdb).After(due.Add(test.living))
 				})
 				due = redisTime(t, rdb)
@@ -80,7 +80,7 @@ func TestKilledReader(t *testing.T) {
 func TestSharesKeepTheirOwnTime(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	lock := locks.Read("name")
 	short := mustLock(t, lock, core.WithFixedTTL(within))
@@ -137,12 +137,12 @@ func TestSharesKeepTheirOwnTime(t *testing.T) {
 func TestDeadShareUnderAWriter(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb, relay := server.Client(), server.Relay()
 	writer := mustLock(t, newClient(t, rdb).Write("name"), core.WithTTL(4*time.Second))
 	share := mustLock(t, newClient(t, relay.Client()).Read("name"), core.WithOwner(writer.Owner()),
 		core.WithFixedTTL(time.Second))
-	relay.Drop(redistest.Both)
+	relay.Drop(testkit.Both)
 	waitFor(t, share.Done(), "the share to end")
 	awaitRenewed(t, []*core.Lease{writer}, 8*time.Second) // longer than the share's key was given at first
 	if writer.Context().Err() != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // readWrite is a read-write lock, and what its turns must not be.
@@ -55,7 +55,7 @@ func TestReadersAndWritersTakeTurns(t *testing.T) {
 // streamReadersAndWriters returns what happened until there were some dozens of reads and of writes.
 func streamReadersAndWriters(t *testing.T, kind readWrite, readers, writers int) []localWaiter {
 	t.Helper()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	ledger := newLedger(t, server.Client(), "name")
 	ctx, stop := context.WithCancel(context.Background())
 	var clients [4]*core.Client
@@ -78,7 +78,7 @@ func streamReadersAndWriters(t *testing.T, kind readWrite, readers, writers int)
 	stream(writers, kind.write, localWaiter{Write: true}, &writes)
 	defer all.Wait()
 	defer stop()
-	redistest.Eventually(t, 3*within, "dozens of turns", func() bool { return min(reads.Load(), writes.Load()) >= 30 })
+	testkit.Eventually(t, 3*within, "dozens of turns", func() bool { return min(reads.Load(), writes.Load()) >= 30 })
 	end := ledger.now()
 	stop()
 	all.Wait()
@@ -103,7 +103,7 @@ func overlaps(turns []localWaiter) (found []string) {
 func TestReadersTurnAfterAMinimumTime(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	queued := func(n int) func() bool {
 		return func() bool {
@@ -125,9 +125,9 @@ func TestReadersTurnAfterAMinimumTime(t *testing.T) {
 		_ = lease.Unlock(ctx)
 	}
 	all.Go(func() { enter("writer", locks.Write("name")) })
-	redistest.Eventually(t, within, "a writer to wait", queued(1))
+	testkit.Eventually(t, within, "a writer to wait", queued(1))
 	all.Go(func() { enter("reader", locks.Read("name")) })
-	redistest.Eventually(t, within, "a reader to wait", queued(2))
+	testkit.Eventually(t, within, "a reader to wait", queued(2))
 	unlock(t, holder)
 	server.Client().PExpire(ctx, "lock:name", time.Millisecond) // the minute is over
 	if first := <-entered; first != "reader" {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestRedissonState: what a Redisson client sees of a held Mutex is an RLock, and its read-write scripts, which
@@ -14,7 +14,7 @@ import (
 func TestRedissonState(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithPrefix(""))
 	outer := mustLock(t, locks.Mutex("name"))
 	inner := mustLockWith(t, outer.Context(), locks.Mutex("name"))
@@ -42,7 +42,7 @@ func TestRedissonState(t *testing.T) {
 func TestRedissonHolder(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithPrefix(""))
 	java := "8b0f7e2d-0000-4000-8000-000000000001:42"
 	rdb.HSet(ctx, "{a}:name", java, 2)
@@ -81,7 +81,7 @@ func TestRedissonHolder(t *testing.T) {
 func TestAdoptedLeaseIsNotCut(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	java := "8b0f7e2d-0000-4000-8000-000000000001:42"
 	rdb.HSet(ctx, "lock:name", java, 1)

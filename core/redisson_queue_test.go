@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestLineAndRedisson: what a Redisson client holds, with an RLock or with its read-write lock, is respected by every
@@ -14,7 +14,7 @@ import (
 func TestLineAndRedisson(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithPrefix(""), core.WithTTL(long))
 	java := "8b0f7e2d-0000-4000-8000-000000000001:42"
 	for kind, strategy := range onlyQueued(locks) {

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 func TestRedlockRefusesNodes(t *testing.T) {
@@ -124,7 +124,7 @@ func TestRedlockTellsOfAServerThatRefuses(t *testing.T) {
 	for range 2 {
 		unlock(t, mustLock(t, r.Mutex("name")))
 	}
-	redistest.Eventually(t, within, "the log to tell", func() bool {
+	testkit.Eventually(t, within, "the log to tell", func() bool {
 		return strings.Contains(log.String(), "refuses requests")
 	})
 	if n := strings.Count(log.String(), "node=2"); n != 1 {
@@ -136,9 +136,9 @@ func TestRedlockTellsOfAServerThatRefuses(t *testing.T) {
 // TestRedlockWithoutAMinority has two of five servers down, in each of the ways that a server can be down.
 func TestRedlockWithoutAMinority(t *testing.T) {
 	t.Parallel()
-	for name, takeDown := range map[string]func(*redistest.Server){
-		"killed": (*redistest.Server).Kill,
-		"frozen": (*redistest.Server).Pause,
+	for name, takeDown := range map[string]func(*testkit.Server){
+		"killed": (*testkit.Server).Kill,
+		"frozen": (*testkit.Server).Pause,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -329,11 +329,11 @@ func TestRedlockInMulti(t *testing.T) {
 	five := startMasters(t, 5)
 	patient := core.WithNodeTimeout(time.Minute) // a server that is too slow for the joint token does not get it later
 	r, other := five.redlock(t, patient), five.redlock(t, patient)
-	single := redistest.Start(t)
+	single := testkit.Start(t)
 	locks := newClient(t, single.Client())
 	lease := mustLock(t, core.Multi(r.Mutex("many"), locks.Fair("one")))
 	for _, rdb := range five.looks {
-		redistest.Eventually(t, within, "the joint token to arrive", func() bool {
+		testkit.Eventually(t, within, "the joint token to arrive", func() bool {
 			token, _ := rdb.Get(context.Background(), "holdfast:token").Int64()
 			return token >= lease.Token()
 		})

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestRedlockReleasesAnUncommittedHold: all servers vote for the lock, and answer nothing from the commit on. Each of the
@@ -18,7 +18,7 @@ import (
 func TestRedlockReleasesAnUncommittedHold(t *testing.T) {
 	t.Parallel()
 	three := startMasters(t, 3)
-	nodes, relays := make([]redis.UniversalClient, 3), make([]*redistest.Relay, 3)
+	nodes, relays := make([]redis.UniversalClient, 3), make([]*testkit.Relay, 3)
 	repeated := make(chan struct{}, 3)
 	for i, s := range three.servers {
 		relay := s.Relay()
@@ -34,7 +34,7 @@ func TestRedlockReleasesAnUncommittedHold(t *testing.T) {
 			}
 		}), relay
 		nth(relay, "lock:name", 2, func() { // the second request is the commit
-			relay.Hold(redistest.ToClient)
+			relay.Hold(testkit.ToClient)
 			held.Store(true)
 		})
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestRedlockRestoresForgottenHolds has every server restart empty, one after the other while a lease lasts: each is
@@ -23,7 +23,7 @@ func TestRedlockRestoresForgottenHolds(t *testing.T) {
 	for i, s := range five.servers {
 		s.Restart()
 		five.awaitHolders(t, "lock:name", 5)
-		redistest.Eventually(t, within, "both holds to be there again", func() bool {
+		testkit.Eventually(t, within, "both holds to be there again", func() bool {
 			return five.looks[i].HGet(context.Background(), "lock:name", outer.Owner()).Val() == "2"
 		})
 	}
@@ -47,7 +47,7 @@ func TestRedlockRestoresHoldsAsTheyWere(t *testing.T) {
 	ctx := context.Background()
 	five := startMasters(t, 5)
 	r := five.redlock(t)
-	single := redistest.Start(t).Client()
+	single := testkit.Start(t).Client()
 	ahead := time.Now().Add(time.Hour).UnixMicro()
 	single.Set(ctx, "holdfast:token", ahead, time.Hour)
 	locks := core.Multi(r.Mutex("name", core.WithMinHold(long)), newClient(t, single).Mutex("one"))
@@ -58,7 +58,7 @@ func TestRedlockRestoresHoldsAsTheyWere(t *testing.T) {
 	}
 	for i, s := range five.servers {
 		s.Restart()
-		redistest.Eventually(t, within, "both holds to be there again", func() bool {
+		testkit.Eventually(t, within, "both holds to be there again", func() bool {
 			return five.looks[i].HGet(ctx, "lock:name", outer.Owner()).Val() == "2"
 		})
 	}
@@ -116,7 +116,7 @@ func TestRedlockRestartDelay(t *testing.T) {
 	five := startMasters(t, 5)
 	const ttl = 2 * time.Second
 	for _, rdb := range five.looks {
-		redistest.Eventually(t, within, "the servers to be up for long enough", func() bool {
+		testkit.Eventually(t, within, "the servers to be up for long enough", func() bool {
 			up := rdb.InfoMap(context.Background(), "server").Val()["Server"]["uptime_in_seconds"]
 			seconds, _ := strconv.Atoi(up)
 			return seconds >= 3 // a second more than the delay, because it is cut to whole ones
@@ -127,7 +127,7 @@ func TestRedlockRestartDelay(t *testing.T) {
 	_ = mustLock(t, hasty.Mutex("control"), core.WithFixedTTL(long))
 	five.awaitHolders(t, "lock:control", 5)
 	lease := mustLock(t, holder.Mutex("name"), core.WithFixedTTL(ttl))
-	redistest.Eventually(t, within, "all servers to hold the lock, or its end", func() bool {
+	testkit.Eventually(t, within, "all servers to hold the lock, or its end", func() bool {
 		held := int64(0)
 		for _, rdb := range five.looks {
 			held += rdb.Exists(context.Background(), "lock:name").Val()
@@ -205,14 +205,14 @@ func TestRedlockReleasesOnServersThatWereAway(t *testing.T) {
 // back, after the lease's TTL, and not before what it was extended by.
 func TestRedlockReleasesWhatWasExtended(t *testing.T) {
 	t.Parallel()
-	three := startMasters(t, 3, redistest.AOF())
+	three := startMasters(t, 3, testkit.AOF())
 	r := three.redlock(t)
 	lease := mustLock(t, r.Mutex("name"), core.WithFixedTTL(5*time.Second))
 	three.awaitHolders(t, "lock:name", 3)
 	if err := lease.Extend(context.Background(), long); err != nil {
 		t.Fatalf("extend: %v", err)
 	}
-	redistest.Eventually(t, within, "all servers to extend it", func() bool {
+	testkit.Eventually(t, within, "all servers to extend it", func() bool {
 		return three.looks[0].PTTL(context.Background(), "lock:name").Val() > long/2
 	})
 	three.servers[0].Kill()
@@ -234,7 +234,7 @@ func TestRedlockRestoresNothingOverOthers(t *testing.T) {
 	var others []*core.Lease
 	for _, rdb := range five.looks[:2] {
 		other := newClient(t, rdb, core.WithTTL(long)).Mutex("name")
-		redistest.Eventually(t, within, "the lock, before it is restored", func() bool {
+		testkit.Eventually(t, within, "the lock, before it is restored", func() bool {
 			rdb.Del(ctx, "lock:name")
 			got, err := other.TryLock(ctx)
 			if err == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestRedlockOfSlowServers: servers that are all slow, as on a busy host, grant a free lock with a short TTL too. A round trip
@@ -17,7 +17,7 @@ func TestRedlockOfSlowServers(t *testing.T) {
 	var nodes []redis.UniversalClient
 	for _, server := range startMasters(t, 3).servers {
 		relay := server.Relay()
-		relay.Delay(redistest.Both, 30*time.Millisecond)
+		relay.Delay(testkit.Both, 30*time.Millisecond)
 		nodes = append(nodes, relay.Client())
 	}
 	patient := newRedlock(t, nodes, core.WithNodeTimeout(time.Minute))

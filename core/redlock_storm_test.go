@@ -18,7 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 var storm = flag.Duration("storm", 0, "how long servers of a Redlock are broken, at least; 0: each pair of them once")
@@ -108,15 +108,15 @@ type breakage struct {
 
 // stormy is a server with a relay in front of it.
 type stormy struct {
-	*redistest.Server
-	relay *redistest.Relay
+	*testkit.Server
+	relay *testkit.Relay
 }
 
 var breakages = []breakage{
 	{"killed", func(s *stormy) { s.Kill() }, func(s *stormy) { s.Restart() }},
 	{"frozen", func(s *stormy) { s.Pause() }, func(s *stormy) { s.Resume() }},
-	{"cut off", func(s *stormy) { s.relay.Drop(redistest.ToServer | redistest.ToClient) }, func(s *stormy) { s.relay.Heal() }},
-	{"late", func(s *stormy) { s.relay.Hold(redistest.ToServer | redistest.ToClient) }, func(s *stormy) { s.relay.Heal() }},
+	{"cut off", func(s *stormy) { s.relay.Drop(testkit.ToServer | testkit.ToClient) }, func(s *stormy) { s.relay.Heal() }},
+	{"late", func(s *stormy) { s.relay.Hold(testkit.ToServer | testkit.ToClient) }, func(s *stormy) { s.relay.Heal() }},
 }
 
 // bidders are the processes and what they have said.
@@ -155,7 +155,7 @@ func (b *bidders) awaitGrants(t *testing.T, n int, while string) {
 	t.Helper()
 	defer b.tellIfFailed(t)
 	before := b.grants()
-	redistest.Eventually(t, within, "grants "+while, func() bool { return b.grants() >= before+n })
+	testkit.Eventually(t, within, "grants "+while, func() bool { return b.grants() >= before+n })
 }
 
 // tellIfFailed logs what was said last.
@@ -180,11 +180,11 @@ func TestRedlockStorm(t *testing.T) {
 	var servers []*stormy
 	var addrs []string
 	for range 5 {
-		s := redistest.Start(t, redistest.AOF())
+		s := testkit.Start(t, testkit.AOF())
 		servers = append(servers, &stormy{s, s.Relay()})
 		addrs = append(addrs, servers[len(servers)-1].relay.Addr())
 	}
-	referee := redistest.Start(t, redistest.TCP())
+	referee := testkit.Start(t, testkit.TCP())
 	order := fmt.Sprint("bid tcp ", strings.Join(append(addrs, referee.Addr()), ","), " ", 2, " ", int64(3*time.Second))
 	crowd := &bidders{}
 	for range 4 {
@@ -257,7 +257,7 @@ func breakMajority(t *testing.T, crowd *bidders, servers []*stormy, now func() i
 	crowd.mu.Lock()
 	heard := len(crowd.bids)
 	crowd.mu.Unlock()
-	redistest.Eventually(t, within, "bids without a majority to end", func() bool {
+	testkit.Eventually(t, within, "bids without a majority to end", func() bool {
 		crowd.mu.Lock()
 		defer crowd.mu.Unlock()
 		refused := 0

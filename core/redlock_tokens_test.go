@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestRedlockTokensGrowWhateverMinorityFails makes one server's tokens greater than all others by an hour. The token
@@ -23,7 +23,7 @@ func TestRedlockTokensGrowWhateverMinorityFails(t *testing.T) {
 		second := (first + 1) % len(servers)
 		five.looks[first].Set(context.Background(), "holdfast:token", ahead, time.Hour)
 		var last int64
-		redistest.Eventually(t, within, "a grant in which the server that is ahead took part", func() bool {
+		testkit.Eventually(t, within, "a grant in which the server that is ahead took part", func() bool {
 			lease := mustLock(t, r.Mutex("name"))
 			last = lease.Token()
 			unlock(t, lease)
@@ -52,7 +52,7 @@ func TestRedlockTokenIsTheSameEverywhere(t *testing.T) {
 	five.servers[4].Resume()
 	five.awaitHolders(t, "lock:name", 5)
 	for _, rdb := range five.looks {
-		redistest.Eventually(t, within, "the token to be agreed on", func() bool {
+		testkit.Eventually(t, within, "the token to be agreed on", func() bool {
 			token, _ := rdb.HGet(context.Background(), "lock:name", "token").Int64()
 			return token == lease.Token()
 		})
@@ -96,7 +96,7 @@ func TestRedlockGrantWithLittleTimeLeft(t *testing.T) {
 		relay := s.Relay()
 		nodes[i] = relay.Client(func(o *redis.Options) { o.ReadTimeout = within })
 		nth(relay, "lock:name", 1, func() {
-			relay.Hold(redistest.ToClient)
+			relay.Hold(testkit.ToClient)
 			time.AfterFunc(ttl-ttl/20, relay.Deliver)
 		})
 	}
@@ -116,9 +116,9 @@ func TestRedlockGrantWithLittleTimeLeft(t *testing.T) {
 func TestRedlockReentryKeepsTheToken(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	for name, comeBack := range map[string]func(s *redistest.Server, owner string){
-		"empty": func(s *redistest.Server, _ string) { s.Restart() },
-		"late": func(s *redistest.Server, owner string) {
+	for name, comeBack := range map[string]func(s *testkit.Server, owner string){
+		"empty": func(s *testkit.Server, _ string) { s.Restart() },
+		"late": func(s *testkit.Server, owner string) {
 			s.Restart()
 			late := mustLock(t, newClient(t, s.Client(), core.WithTTL(long)).Mutex("name"), core.WithOwner(owner))
 			t.Logf("granted late with %d", late.Token())
@@ -163,7 +163,7 @@ func TestRedlockTokenIsWrittenToAMajority(t *testing.T) {
 		relay := s.Relay()
 		nodes[i] = relay.Client()
 		nth(relay, "lock:name", 2, func() {
-			relay.Drop(redistest.Both)
+			relay.Drop(testkit.Both)
 			<-healed
 		})
 		t.Cleanup(relay.Heal)
@@ -176,7 +176,7 @@ func TestRedlockTokenIsWrittenToAMajority(t *testing.T) {
 		t.Errorf("token %d was returned", lease.Token())
 	}
 	wantErr(t, err, core.ErrUnavailable)
-	redistest.Eventually(t, within, "the third server's grant to be taken back", func() bool {
+	testkit.Eventually(t, within, "the third server's grant to be taken back", func() bool {
 		return three.looks[2].Exists(context.Background(), "lock:name").Val() == 0
 	})
 }
@@ -186,7 +186,7 @@ func TestRedlockTokenIsWrittenToAMajority(t *testing.T) {
 func (m byMaster) lockCommitted(t *testing.T, lock core.Locker) (lease *core.Lease) {
 	t.Helper()
 	polls := 0
-	redistest.Eventually(t, 2*within, "the token to be agreed on", func() bool {
+	testkit.Eventually(t, 2*within, "the token to be agreed on", func() bool {
 		if lease == nil {
 			lease, polls = mustLock(t, lock, core.WithFixedTTL(long)), 0
 		}
@@ -220,7 +220,7 @@ func TestRedlockReentryKeepsItsToken(t *testing.T) {
 			t.Fatalf("%d keys deleted", n)
 		}
 	}
-	relay.LoseReplies("lock:name", 1, redistest.Closed)
+	relay.LoseReplies("lock:name", 1, testkit.Closed)
 	again := mustLockWith(t, lease.Context(), r.Mutex("name"), core.WithFixedTTL(long))
 	if again.Token() != lease.Token() {
 		t.Errorf("token %d after re-entry, want %d", again.Token(), lease.Token())

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // lostRelease is a lease whose release is executed, and loses its answer. The client repeats the release.
@@ -63,11 +63,11 @@ func TestReleaseWithoutAnswer(t *testing.T) {
 		for strategy := range strategies(nil) {
 			t.Run(name+"/"+strategy, func(t *testing.T) {
 				t.Parallel()
-				how := redistest.Silent
+				how := testkit.Silent
 				if len(strategy)%2 == 0 {
-					how = redistest.Closed
+					how = testkit.Closed
 				}
-				server := redistest.Start(t)
+				server := testkit.Start(t)
 				relay := server.Relay()
 				l := &lostRelease{t: t, rdb: server.Client(), lock: strategy, taken: make(map[string]*core.Lease)}
 				l.other = newClient(t, l.rdb, core.WithTTL(long))

@@ -9,14 +9,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestAcquireAfterItsRelease: the release of a request that was given up overtakes it.
 func TestAcquireAfterItsRelease(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb, relay := server.Client(), server.Relay()
 	locks := newClient(t, relay.Client(), core.WithTTL(long))
 	unlock(t, mustLock(t, locks.Mutex("name")))
@@ -27,13 +27,13 @@ func TestAcquireAfterItsRelease(t *testing.T) {
 	nth(relay, "lock:name", 1, func() { cancel(); <-pass; close(passed) })
 	_, err := locks.Mutex("name").Lock(ctx)
 	wantErr(t, err, core.ErrNotAcquired)
-	redistest.Eventually(t, within, "the release to be executed", func() bool {
+	testkit.Eventually(t, within, "the release to be executed", func() bool {
 		return len(rdb.Keys(context.Background(), "holdfast:released:*").Val()) > before
 	})
 	calls := server.CommandStats()["evalsha"].Calls
 	goOn()
 	waitFor(t, passed, "the request to go on")
-	redistest.Eventually(t, within, "the request to be executed", func() bool {
+	testkit.Eventually(t, within, "the request to be executed", func() bool {
 		return server.CommandStats()["evalsha"].Calls > calls
 	})
 	if rdb.Exists(context.Background(), "lock:name").Val() != 0 {
@@ -44,14 +44,14 @@ func TestAcquireAfterItsRelease(t *testing.T) {
 // TestGrantThatComesTooLate: a lease that is over when its grant arrives is not handed out, but asked for anew.
 func TestGrantThatComesTooLate(t *testing.T) {
 	t.Parallel()
-	relay := redistest.Start(t).Relay()
+	relay := testkit.Start(t).Relay()
 	var end core.AcquireEnd
 	locks := newClient(t, relay.Client(), core.WithHooks(core.Hooks{
 		AcquireEnd: func(_ context.Context, e core.AcquireEnd) { end = e },
 	}))
 	unlock(t, mustLock(t, locks.Mutex("warm")))
 	nth(relay, "lock:name", 1, func() {
-		relay.Hold(redistest.ToClient)
+		relay.Hold(testkit.ToClient)
 		time.AfterFunc(1500*time.Millisecond, relay.Deliver)
 	})
 	_, err := locks.Mutex("name").Lock(context.Background(), core.WithFixedTTL(time.Second))
@@ -63,7 +63,7 @@ func TestGrantThatComesTooLate(t *testing.T) {
 // TestHoldGivenUpByAnother: a request whose hold is refused for good goes on under a new name.
 func TestHoldGivenUpByAnother(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithHooks(core.Hooks{
 		AcquireStart: func(ctx context.Context, s core.AcquireStart) context.Context {
 			rdb.Set(ctx, "holdfast:released:{lock:name}:"+s.Owner, 0, long)
@@ -78,13 +78,13 @@ func TestHoldGivenUpByAnother(t *testing.T) {
 func TestUnknownOutcomesAreRemembered(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb, relay := server.Client(), server.Relay()
 	locks := newClient(t, relay.Client(func(o *redis.Options) { o.ReadTimeout = 300 * time.Millisecond }),
 		core.WithTTL(long))
 	unlock(t, mustLock(t, locks.Mutex("warm")))
 
-	relay.LoseReplies("lock:silent", 1000, redistest.Silent) // all that TryLock sends, however often
+	relay.LoseReplies("lock:silent", 1000, testkit.Silent) // all that TryLock sends, however often
 	_, err := locks.Mutex("silent").TryLock(ctx)
 	wantErr(t, err, core.ErrUnavailable)
 	if relay.LostReplies() == 0 {
@@ -93,7 +93,7 @@ func TestUnknownOutcomesAreRemembered(t *testing.T) {
 	relay.Heal()
 	gone(t, rdb, "lock:silent")
 
-	relay.LoseReplies("lock:refused", 1, redistest.Closed)
+	relay.LoseReplies("lock:refused", 1, testkit.Closed)
 	refusing := make(chan struct{})
 	nth(relay, "lock:refused", 2, func() {
 		defer close(refusing)
@@ -113,7 +113,7 @@ func TestUnknownOutcomesAreRemembered(t *testing.T) {
 func TestUnconfirmedReleaseIsFinished(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	lease := mustLock(t, locks.Mutex("name"))
 	rdb.ConfigSet(ctx, "min-replicas-to-write", "1")
@@ -126,7 +126,7 @@ func TestUnconfirmedReleaseIsFinished(t *testing.T) {
 func TestExpiredHoldIsTakenOut(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	lease := mustLock(t, newClient(t, rdb).Mutex("name"), core.WithFixedTTL(time.Second))
 	rdb.PExpire(ctx, "lock:name", long) // as a renewal without an answer leaves it
 	waitFor(t, lease.Done(), "the lease to end")
@@ -137,7 +137,7 @@ func TestExpiredHoldIsTakenOut(t *testing.T) {
 func TestReleaseOutlivesMissingRights(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, restricted(t, server, "+@all"))
 	lease := mustLock(t, locks.Mutex("name"), core.WithTTL(long))
 	rdb := server.Client()
@@ -154,20 +154,20 @@ func TestReleaseOutlivesMissingRights(t *testing.T) {
 func TestReleaseOutlivesAnOutage(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	relay := server.Relay()
 	locks := newClient(t, relay.Client(func(o *redis.Options) { o.ReadTimeout = time.Second }))
 	outer := mustLock(t, locks.Mutex("name"), core.WithFixedTTL(long))
 	inner := mustLockWith(t, outer.Context(), locks.Mutex("name"), core.WithTTL(time.Second))
-	relay.Drop(redistest.ToServer)
+	relay.Drop(testkit.ToServer)
 	ended, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
 	wantErr(t, inner.Unlock(ended), core.ErrUnavailable)
 	began := time.Now()
-	redistest.Eventually(t, within, "the inner TTL", func() bool { return time.Since(began) > 2*time.Second })
+	testkit.Eventually(t, within, "the inner TTL", func() bool { return time.Since(began) > 2*time.Second })
 	relay.Heal()
 	rdb := server.Client()
-	redistest.Eventually(t, within, "the inner hold to be gone", func() bool {
+	testkit.Eventually(t, within, "the inner hold to be gone", func() bool {
 		return rdb.HGet(ctx, "lock:name", outer.Owner()).Val() == "1"
 	})
 	unlock(t, outer)
@@ -178,19 +178,19 @@ func TestReleaseOutlivesAnOutage(t *testing.T) {
 func TestGivenUpHoldsAreRemembered(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	relay := server.Relay()
 	locks := newClient(t, relay.Client())
 	rdb := server.Client()
 	mustLock(t, newClient(t, rdb).Mutex("name")) // so the release of the other request finds nothing
 	unlock(t, mustLock(t, locks.Mutex("warm")))
-	relay.Hold(redistest.ToClient)
+	relay.Hold(testkit.ToClient)
 	ended, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
 	_, err := locks.Mutex("name").Lock(ended)
 	wantErr(t, err, context.DeadlineExceeded)
 	relay.Heal()
-	redistest.Eventually(t, within, "the hold to be remembered", func() bool {
+	testkit.Eventually(t, within, "the hold to be remembered", func() bool {
 		for _, key := range rdb.Keys(ctx, "holdfast:released*").Val() {
 			if rdb.PTTL(ctx, key).Val() > 5*time.Minute {
 				return true
@@ -204,7 +204,7 @@ func TestGivenUpHoldsAreRemembered(t *testing.T) {
 func TestDoWithUnconfirmedRelease(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	err := core.Do(ctx, newClient(t, rdb).Mutex("name"), func(context.Context) error {
 		return rdb.ConfigSet(ctx, "min-replicas-to-write", "1").Err()
 	})

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // releases counts the goroutines that send releases again.
@@ -77,11 +77,11 @@ func (r *refusing) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessP
 func TestRefusedCallsLeaveNothing(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	breaker, hook := new(open), new(refusing)
 	hooked := server.Client()
 	hooked.AddHook(hook)
-	renamed := redistest.Start(t)
+	renamed := testkit.Start(t)
 	renamed.Client().Do(ctx, "ACL", "SETUSER", "default", "-evalsha", "-eval")
 	for name, c := range map[string]struct {
 		rdb    *redis.Client
@@ -113,7 +113,7 @@ func TestRefusedCallsLeaveNothing(t *testing.T) {
 }
 
 // rejected counts scripts that a server has refused before it ran them.
-func rejected(s *redistest.Server) func() int64 {
+func rejected(s *testkit.Server) func() int64 {
 	return func() int64 {
 		stats := s.CommandStats()
 		return stats["evalsha"].Rejected + stats["eval"].Rejected
@@ -122,7 +122,7 @@ func rejected(s *redistest.Server) func() int64 {
 
 // TestFrozenServerCostsOneGoroutine: however many calls have failed, one goroutine takes back what they may come to.
 func TestFrozenServerCostsOneGoroutine(t *testing.T) {
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	locks := newClient(t, server.Client(), core.WithTTL(long), core.WithLogger(nil))
 	unlock(t, mustLock(t, locks.Mutex("warm")))
@@ -135,7 +135,7 @@ func TestFrozenServerCostsOneGoroutine(t *testing.T) {
 		t.Errorf("%d goroutines send releases again", n)
 	}
 	server.Resume()
-	redistest.Eventually(t, within, "what the calls have come to, to be taken back", func() bool {
+	testkit.Eventually(t, within, "what the calls have come to, to be taken back", func() bool {
 		return releases() == 0 && len(rdb.Keys(context.Background(), "lock:*").Val()) == 0
 	})
 	for _, err := range tryMany(locks, calls, within) {
@@ -149,7 +149,7 @@ func TestFrozenServerCostsOneGoroutine(t *testing.T) {
 func TestFoundHoldIsForgottenSoon(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	relay := server.Relay()
 	// Without the direct path, which would send the request twice, and with no connection for INFO.
 	once := func(o *redis.Options) { o.ReadTimeout = within }
@@ -157,7 +157,7 @@ func TestFoundHoldIsForgottenSoon(t *testing.T) {
 	locks, rdb := newClient(t, plain, core.WithLogger(nil)), server.Client()
 	unlock(t, mustLock(t, locks.Mutex("warm")))
 	// Only the grant loses its answer: a release without one would be repeated, and would not find the hold then.
-	relay.LoseReplies("lock:name", 1, redistest.Silent)
+	relay.LoseReplies("lock:name", 1, testkit.Silent)
 	ended, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan error, 1)
@@ -165,7 +165,7 @@ func TestFoundHoldIsForgottenSoon(t *testing.T) {
 		_, err := locks.Mutex("name").Lock(ended)
 		done <- err
 	}()
-	redistest.Eventually(t, within, "the hold to be granted", func() bool { return rdb.Exists(ctx, "lock:name").Val() == 1 })
+	testkit.Eventually(t, within, "the hold to be granted", func() bool { return rdb.Exists(ctx, "lock:name").Val() == 1 })
 	cancel()
 	wantErr(t, receive(t, done), context.Canceled)
 	gone(t, rdb, "lock:name")
@@ -180,7 +180,7 @@ func TestFoundHoldIsForgottenSoon(t *testing.T) {
 func TestRefusedReleaseHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	locks := newClient(t, restricted(t, server, "+@all"), core.WithTTL(long), core.WithLogger(nil))
 	stuck := mustLock(t, locks.Mutex("stuck"))
@@ -198,7 +198,7 @@ func TestRefusedReleaseHoldsUpNoOther(t *testing.T) {
 func TestCloseDoesNotHurryARefusal(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	breaker := new(breaker)
 	locks, err := core.New(server.Client(func(o *redis.Options) { o.Limiter = breaker }), core.WithLogger(nil), core.WithTTL(long))
 	if err != nil {
@@ -233,7 +233,7 @@ func (*breaker) ReportResult(error) {}
 func TestNothingIsLeftWithoutARight(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	for _, right := range []string{"zrevrange", "zadd", "hset", "pexpire", "set", "zscore", "zcount", "hmget"} {
 		user := restricted(t, server, "+@all", "-"+right)
 		locks := newClient(t, user, core.WithLogger(nil), core.WithTTL(long))

@@ -11,16 +11,16 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // lateRequest is a server behind a relay, and a client whose first request of a name is held back. The client sends it again on
 // another connection, and that one is answered.
 type lateRequest struct {
 	t      *testing.T
-	server *redistest.Server
+	server *testkit.Server
 	rdb    *redis.Client
-	relay  *redistest.Relay
+	relay  *testkit.Relay
 	locks  *core.Client
 	goOn   func()
 }
@@ -28,7 +28,7 @@ type lateRequest struct {
 func newLateRequest(t *testing.T) *lateRequest {
 	t.Helper()
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	l := &lateRequest{t: t, server: server, rdb: server.Client(), relay: server.Relay()}
 	// Where the direct path is not taken, because the machine is busy, the read timeout has the request sent again.
 	l.locks = newClient(t, l.relay.Client(func(o *redis.Options) { o.ReadTimeout = time.Second }), core.WithTTL(long))
@@ -77,7 +77,7 @@ func (l *lateRequest) arrive(after time.Duration) {
 	l.age(after)
 	calls := l.server.CommandStats()["evalsha"].Calls
 	l.goOn()
-	redistest.Eventually(l.t, within, "the late request to be executed", func() bool {
+	testkit.Eventually(l.t, within, "the late request to be executed", func() bool {
 		return l.server.CommandStats()["evalsha"].Calls > calls
 	})
 }
@@ -85,7 +85,7 @@ func (l *lateRequest) arrive(after time.Duration) {
 // bars waits until late requests of a granted hold are refused.
 func (l *lateRequest) bars() {
 	l.t.Helper()
-	redistest.Eventually(l.t, within, "late requests to be refused", func() bool {
+	testkit.Eventually(l.t, within, "late requests to be refused", func() bool {
 		for _, key := range l.rdb.Keys(context.Background(), "holdfast:released*").Val() {
 			if l.rdb.Get(context.Background(), key).Val() == "-" {
 				return true
@@ -195,7 +195,7 @@ func TestRequestArrivesAfterAGrantByMessage(t *testing.T) {
 			waiting := leaseLater(t, strategies(l.locks)[name]("name"), core.WithTTL(3*time.Second))
 			waitFor(t, caught, "the waiter to ask again")
 			calls := l.server.CommandStats()["evalsha"].Calls
-			redistest.Eventually(t, within, "the request to be repeated", func() bool {
+			testkit.Eventually(t, within, "the request to be repeated", func() bool {
 				return l.server.CommandStats()["evalsha"].Calls > calls
 			})
 			unlock(t, held)

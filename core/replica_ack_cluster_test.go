@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestReplicaAckInCluster waits at the master of each key for its own replica, also after one of the masters was
@@ -15,7 +15,7 @@ import (
 func TestReplicaAckInCluster(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	cluster := redistest.StartCluster(t, 3, redistest.Replicas(1))
+	cluster := testkit.StartCluster(t, 3, testkit.Replicas(1))
 	locks := newClient(t, cluster.Client(), core.WithTTL(long), core.WithReplicaAck(1, time.Second))
 	onFirst := func(name string) bool {
 		return cluster.Owner(cluster.Slot("lock:"+name)) == cluster.Masters[0]

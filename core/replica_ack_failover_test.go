@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // grabUntilDead lets goroutines take one name after the other, until Redis is gone, and kills it after so many
@@ -76,7 +76,7 @@ func TestAcknowledgedGrantsSurvive(t *testing.T) {
 		t.Run(strconv.Itoa(round), func(t *testing.T) {
 			t.Parallel()
 			p := startReplicated(t)
-			p.link.Delay(redistest.ToClient, 5*time.Millisecond)
+			p.link.Delay(testkit.ToClient, 5*time.Millisecond)
 			tokens := grabUntilDead(t, p, 50, core.WithReplicaAck(1, time.Second))
 			if lost := p.lost(t, tokens); lost > 0 {
 				t.Errorf("%d of %d grants were lost", lost, len(tokens))
@@ -89,7 +89,7 @@ func TestAcknowledgedGrantsSurvive(t *testing.T) {
 func TestUnacknowledgedGrantsGetLost(t *testing.T) {
 	t.Parallel()
 	p := startReplicated(t)
-	p.link.Drop(redistest.Both)
+	p.link.Drop(testkit.Both)
 	tokens := grabUntilDead(t, p, 50)
 	if lost := p.lost(t, tokens); lost == 0 {
 		t.Errorf("none of %d grants was lost", len(tokens))

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 const (
@@ -69,7 +69,7 @@ func TestUnacknowledgedGrantsAreTakenBack(t *testing.T) {
 		unlock(t, mustLock(t, lock, core.WithReplicaAck(1, ample)))
 	}
 	p.awaitRest(t) // to a connection that writes nothing from now on, WAIT says yes
-	p.link.Drop(redistest.Both)
+	p.link.Drop(testkit.Both)
 	var all sync.WaitGroup
 	for kind, lock := range lockers(locks) {
 		all.Go(func() {
@@ -96,10 +96,10 @@ func TestUnacknowledgedReentry(t *testing.T) {
 	p := startReplicated(t)
 	locks := newClient(t, p.master.Client(), core.WithTTL(long), core.WithReplicaAck(1, soon))
 	lease := mustLock(t, locks.Mutex("name"), core.WithReplicaAck(1, ample))
-	p.link.Drop(redistest.Both)
+	p.link.Drop(testkit.Both)
 	_, err := locks.Mutex("name").TryLock(lease.Context())
 	wantNotReplicated(t, err, 0, 1)
-	redistest.Eventually(t, within, "the inner hold to be taken back", func() bool {
+	testkit.Eventually(t, within, "the inner hold to be taken back", func() bool {
 		info, err := locks.Inspect(context.Background(), "name")
 		return err == nil && len(info.Holders) == 1 && info.Holders[0].Holds == 1
 	})
@@ -111,7 +111,7 @@ func TestLockWaitsForReplicas(t *testing.T) {
 	t.Parallel()
 	p := startReplicated(t)
 	locks := newClient(t, p.master.Client(), core.WithTTL(long), core.WithReplicaAck(1, 2*soon))
-	p.link.Hold(redistest.ToServer) // what the replica acknowledges
+	p.link.Hold(testkit.ToServer) // what the replica acknowledges
 	before := p.waits()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -124,7 +124,7 @@ func TestLockWaitsForReplicas(t *testing.T) {
 	for kind, lock := range lockers(locks) {
 		waiting[kind] = lockLater(lock)
 	}
-	redistest.Eventually(t, within, "some tries", func() bool { return p.waits() > before+3 })
+	testkit.Eventually(t, within, "some tries", func() bool { return p.waits() > before+3 })
 	cancel()
 	err := receive(t, given)
 	wantErr(t, err, context.Canceled)
@@ -150,10 +150,10 @@ func TestHandoverIsAcknowledged(t *testing.T) {
 			held := mustLock(t, locks.Write("name"))
 			waiting := leaseLater(t, strategies(locks)[kind]("name"), core.WithReplicaAck(1, 5*soon))
 			awaitQueue(t, locks, "name", 1)
-			p.link.Hold(redistest.ToServer) // what the replica acknowledges
+			p.link.Hold(testkit.ToServer) // what the replica acknowledges
 			before := p.waits()
 			unlock(t, held)
-			redistest.Eventually(t, within, "the waiter to ask", func() bool { return p.waits() > before+1 })
+			testkit.Eventually(t, within, "the waiter to ask", func() bool { return p.waits() > before+1 })
 			info, err := locks.Inspect(context.Background(), "name")
 			if err != nil || len(info.Holders) != 1 {
 				t.Errorf("holders %+v, %v", info.Holders, err)
@@ -205,10 +205,10 @@ func endAtTheKnownExpiry(t *testing.T, inside func(*core.Client) core.Locker) {
 	if inside != nil {
 		mustLockWith(t, lease.Context(), inside(locks), core.WithFixedTTL(8*time.Second))
 	}
-	redistest.Eventually(t, within, "the script to be known", func() bool {
+	testkit.Eventually(t, within, "the script to be known", func() bool {
 		return lease.Extend(context.Background(), 6*time.Second) == nil
 	})
-	p.link.Drop(redistest.Both)
+	p.link.Drop(testkit.Both)
 	mu.Lock()
 	known := renewed
 	mu.Unlock()

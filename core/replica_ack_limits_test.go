@@ -11,14 +11,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestReplicaAckIsChecked: every value that cannot work is refused, where it is set or where it meets the others.
 func TestReplicaAckIsChecked(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	for _, option := range []core.LockOption{
 		core.WithReplicaAck(0, time.Second),
 		core.WithReplicaAck(-1, time.Second),
@@ -80,7 +80,7 @@ func TestRefusalsNeedNoReplica(t *testing.T) {
 	p := startReplicated(t)
 	locks := newClient(t, p.master.Client(), core.WithTTL(long))
 	mustLock(t, locks.Mutex("name"))
-	p.link.Drop(redistest.Both)
+	p.link.Drop(testkit.Both)
 	_, err := locks.Mutex("name").TryLock(context.Background(), core.WithReplicaAck(1, soon))
 	wantErr(t, err, core.ErrNotAcquired)
 	if errors.Is(err, core.ErrUnavailable) {
@@ -94,7 +94,7 @@ func TestLossNeedsNoReplica(t *testing.T) {
 	p := startReplicated(t)
 	locks := newClient(t, p.master.Client(), core.WithTTL(long), core.WithReplicaAck(1, 5*soon))
 	lease := mustLock(t, locks.Mutex("name"))
-	p.link.Drop(redistest.Both)
+	p.link.Drop(testkit.Both)
 	if forced, err := locks.ForceUnlock(context.Background(), "name"); !forced || err != nil {
 		t.Errorf("ForceUnlock = %v, %v", forced, err)
 	}
@@ -107,16 +107,16 @@ func TestDemotedMasterAcknowledgesNothing(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	p := startReplicated(t)
-	other := redistest.Start(t, redistest.TCP())
+	other := testkit.Start(t, testkit.TCP())
 	locks := newClient(t, p.master.Client(), core.WithTTL(long))
 	unlock(t, mustLock(t, locks.Mutex("name"))) // the script is known
-	p.link.Hold(redistest.ToServer)
+	p.link.Hold(testkit.ToServer)
 	done := make(chan error, 1)
 	go func() {
 		_, err := locks.Mutex("name").TryLock(ctx, core.WithReplicaAck(1, time.Minute))
 		done <- err
 	}()
-	redistest.Eventually(t, within, "the call to wait", func() bool {
+	testkit.Eventually(t, within, "the call to wait", func() bool {
 		return p.master.Info("clients", "blocked_clients") != "0"
 	})
 	p.master.Client().ReplicaOf(ctx, "127.0.0.1", fmt.Sprint(other.Port()))
@@ -128,7 +128,7 @@ func TestDemotedMasterAcknowledgesNothing(t *testing.T) {
 // TestWaitMayBeForbidden: to a user without the right to WAIT, the grant is no outage, and it is taken back.
 func TestWaitMayBeForbidden(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, restricted(t, server, "+@all", "-wait"), core.WithTTL(long))
 	_, err := locks.Mutex("name").Lock(context.Background(), core.WithReplicaAck(1, soon))
 	if err == nil || !redis.HasErrorPrefix(err, "NOPERM") && !errors.As(err, new(redis.Error)) ||
@@ -144,7 +144,7 @@ func TestQueueOfDifferentWishes(t *testing.T) {
 	p := startReplicated(t)
 	locks := newClient(t, p.master.Client(), core.WithTTL(long))
 	held := mustLock(t, locks.Mutex("name"))
-	p.link.Drop(redistest.Both)
+	p.link.Drop(testkit.Both)
 	first := make(chan error, 1)
 	go func() {
 		_, err := locks.Mutex("name").Lock(context.Background(), core.WithReplicaAck(1, soon))

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestRepeatedGrantIsAcknowledgedToo: the reply to an acquire is lost and so is what it wrote; the repetition, on
@@ -23,8 +23,8 @@ func TestRepeatedGrantIsAcknowledgedToo(t *testing.T) {
 	warmPool(t, rdb)
 	locks := newClient(t, rdb, core.WithReplicaAck(1, soon))
 	lease := mustLock(t, locks.Mutex("name"), core.WithTTL(long), core.WithReplicaAck(1, ample))
-	p.link.Drop(redistest.Both)
-	relay.LoseReplies("lock:name", 1, redistest.Closed)
+	p.link.Drop(testkit.Both)
+	relay.LoseReplies("lock:name", 1, testkit.Closed)
 	ctx, cancel := context.WithTimeout(lease.Context(), time.Second)
 	defer cancel()
 	inner, err := locks.Mutex("name").Lock(ctx, core.WithTTL(5*time.Second))
@@ -34,9 +34,9 @@ func TestRepeatedGrantIsAcknowledgedToo(t *testing.T) {
 	wantErr(t, err, core.ErrUnavailable)
 	p.link.Heal()
 	p.awaitReplica(t)
-	relay.LoseReplies("lock:name", 1, redistest.Closed)
+	relay.LoseReplies("lock:name", 1, testkit.Closed)
 	inner = mustLockWith(t, lease.Context(), locks.Mutex("name"), core.WithReplicaAck(1, ample))
-	redistest.Eventually(t, within, "two holds", func() bool {
+	testkit.Eventually(t, within, "two holds", func() bool {
 		info, err := locks.Inspect(context.Background(), "name")
 		return err == nil && len(info.Holders) == 1 && info.Holders[0].Holds == 2
 	})
@@ -54,7 +54,7 @@ func TestForgottenScriptsAreWaitedForToo(t *testing.T) {
 	unlock(t, mustLock(t, locks.Mutex("name")))
 	rdb.ScriptFlush(context.Background())
 	unlock(t, mustLock(t, locks.Mutex("name")))
-	p.link.Drop(redistest.Both)
+	p.link.Drop(testkit.Both)
 	rdb.ScriptFlush(context.Background())
 	_, err := locks.Mutex("name").TryLock(context.Background(), core.WithReplicaAck(1, soon))
 	wantNotReplicated(t, err, 0, 1)
@@ -67,12 +67,12 @@ func TestSlowReplicaDelaysNothingElse(t *testing.T) {
 	p := startReplicated(t)
 	locks := newClient(t, p.master.Client(), core.WithTTL(long))
 	unlock(t, mustLock(t, locks.Mutex("name"))) // the script is known
-	p.link.Hold(redistest.ToServer)
+	p.link.Hold(testkit.ToServer)
 	var slow []<-chan *core.Lease
 	for i := range 20 {
 		slow = append(slow, leaseLater(t, locks.Mutex(fmt.Sprint("slow", i)), core.WithReplicaAck(1, time.Minute)))
 	}
-	redistest.Eventually(t, within, "them to wait", func() bool {
+	testkit.Eventually(t, within, "them to wait", func() bool {
 		return p.master.Info("clients", "blocked_clients") != "0"
 	})
 	for i := range 20 {
@@ -97,6 +97,6 @@ func TestReplicaAckOutlastsReadTimeout(t *testing.T) {
 	p := startReplicated(t)
 	rdb := p.master.Client(func(o *redis.Options) { o.ReadTimeout = time.Second })
 	locks := newClient(t, rdb, core.WithTTL(long))
-	p.link.Delay(redistest.ToServer, 2*time.Second)
+	p.link.Delay(testkit.ToServer, 2*time.Second)
 	unlock(t, mustLock(t, locks.Mutex("name"), core.WithReplicaAck(1, ample)))
 }

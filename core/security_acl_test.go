@@ -11,14 +11,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/conformance"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/conformance/lock"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestMinimalUser does everything as a Redis user with just the rights that docs/redis.md lists.
 func TestMinimalUser(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	setUser(t, server, documentedRules(t, "A Redis user needs"))
 	doEverything(t, func() redis.UniversalClient {
 		return server.Client(func(o *redis.Options) { o.Username, o.Password = "locker", "secret" })
@@ -29,7 +29,7 @@ func TestMinimalUser(t *testing.T) {
 // TestMinimalUserInCluster does the same in a Cluster.
 func TestMinimalUserInCluster(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 3)
+	cluster := testkit.StartCluster(t, 3)
 	lacksShards(t, cluster)
 	rules := append(documentedRules(t, "A Redis user needs"), documentedRules(t, "In a Cluster it needs")...)
 	for _, s := range cluster.Masters {
@@ -57,7 +57,7 @@ var allStrategies = flag.Bool("rights", false, "run the conformance suite on all
 // takes pairs that send all commands together, and three servers for a Redlock.
 func TestConformanceOfMinimalUser(t *testing.T) {
 	t.Parallel()
-	user := &conformance.User{Name: "locker", Password: "secret", Rules: documentedRules(t, "A Redis user needs")}
+	user := &lockconformance.User{Name: "locker", Password: "secret", Rules: documentedRules(t, "A Redis user needs")}
 	for name, pair := range pairs {
 		if pair.prefix != "" || !*allStrategies && name != "ReadAndWrite" {
 			continue // other prefixes are other keys
@@ -66,14 +66,14 @@ func TestConformanceOfMinimalUser(t *testing.T) {
 			t.Parallel()
 			subject := pair.on(nil)
 			subject.User = user
-			conformance.Run(t, subject)
+			lockconformance.Run(t, subject)
 		})
 	}
 	t.Run("Redlock", func(t *testing.T) {
 		t.Parallel()
 		subject := onMasters(3)
 		subject.User = user
-		conformance.Run(t, subject)
+		lockconformance.Run(t, subject)
 	})
 }
 
@@ -117,7 +117,7 @@ func TestRedlockWithoutInfo(t *testing.T) {
 func TestObserver(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client(), core.WithTTL(long))
 	lease := mustLock(t, locks.Fair("{a}name"))
 	if err := mustBegin(t, locks.Once("{a}name", core.WithGroup())).Complete(ctx, []byte("value")); err != nil {
@@ -169,7 +169,7 @@ func TestObserver(t *testing.T) {
 // TestWrongPassword: every call says so, whether its commands are sent alone or in a batch.
 func TestWrongPassword(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	setUser(t, server, documentedRules(t, "A Redis user needs"))
 	locks := newClient(t, server.Client(func(o *redis.Options) { o.Username, o.Password = "locker", "wrong" }))
 	calls := map[string]func() error{

@@ -16,7 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestOverwrittenFields: another program of this Redis overwrites a field of a lock, and its holder enters again, looks, and
@@ -24,7 +24,7 @@ import (
 func TestOverwrittenFields(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	values := []string{"x", "", "-1", "0", "9007194959773697", "9223372036854775807", "1e300", "fair", "5 5 5"}
 	for mode, strategy := range map[string]core.Strategy{
@@ -156,7 +156,7 @@ func TestForeignServer(t *testing.T) {
 func TestForgedGrant(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	held := mustLock(t, locks.Fair("name"))
 	waiting := leaseLater(t, locks.Fair("name"))
@@ -185,7 +185,7 @@ func TestForgedGrant(t *testing.T) {
 func TestForgedPermits(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	for name, strategy := range map[string]core.Strategy{
 		"mutex": locks.Mutex, "fair": locks.Fair, "write": locks.Write, "read": locks.Read, "semaphore": locks.Limit(2),
@@ -213,7 +213,7 @@ func TestForgedPermits(t *testing.T) {
 // same time, and stops when its context ends.
 func TestForgedGroup(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	mustBegin(t, locks.Once("{u}:real", core.WithGroup()))
 	group := rdb.Keys(t.Context(), "holdfast:group:*").Val()[0]

@@ -14,23 +14,23 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // vault is a server that speaks TLS, demands certificates, and lets no client in without password: its only other user has
 // just the rights of docs/redis.md.
 type vault struct {
-	*redistest.Server
-	authority *redistest.Authority
+	*testkit.Server
+	authority *testkit.Authority
 }
 
 func newVault(t *testing.T) vault {
 	t.Helper()
-	a := redistest.NewAuthority(t)
+	a := testkit.NewAuthority(t)
 	rules := strings.Join(documentedRules(t, "A Redis user needs"), " ")
-	return vault{redistest.Start(t, redistest.TLS(a),
-		redistest.Config("requirepass", "master"),
-		redistest.Config("user", "locker on >secret resetchannels "+rules)), a}
+	return vault{testkit.Start(t, testkit.TLS(a),
+		testkit.Config("requirepass", "master"),
+		testkit.Config("user", "locker on >secret resetchannels "+rules)), a}
 }
 
 func logIn(o *redis.Options) { o.Username, o.Password = "locker", "secret" }
@@ -59,13 +59,13 @@ func TestPushOverTLS(t *testing.T) {
 	holder, waiter := newClient(t, v.client()), newClient(t, v.client())
 	lease := mustLock(t, holder.Fair("name"), core.WithTTL(6*time.Second))
 	waiting := lockLater(waiter.Fair("name"))
-	redistest.Eventually(t, within, "somebody to wait", func() bool {
+	testkit.Eventually(t, within, "somebody to wait", func() bool {
 		info, err := waiter.Inspect(t.Context(), "name")
 		return err == nil && len(info.Queue) == 1
 	})
 	awaitRenewed(t, []*core.Lease{lease}, 9*time.Second/2)
 	rdb := v.Client(admin)
-	redistest.Eventually(t, within, "a subscription", func() bool {
+	testkit.Eventually(t, within, "a subscription", func() bool {
 		return strings.Contains(rdb.ClientList(t.Context()).Val(), " sub=1 ")
 	})
 	unlock(t, lease)
@@ -88,7 +88,7 @@ func TestPushOverTLS(t *testing.T) {
 func TestNotLetIn(t *testing.T) {
 	t.Parallel()
 	v := newVault(t)
-	stranger := redistest.NewAuthority(t)
+	stranger := testkit.NewAuthority(t)
 	mixed := v.authority.ClientConfig()
 	mixed.Certificates = stranger.ClientConfig().Certificates
 	none := v.authority.ClientConfig()
@@ -173,7 +173,7 @@ func isNotLetIn(t *testing.T, rdb *redis.Client, says string, is error, closes b
 }
 
 // oldest is a client that knows of nothing newer than TLS 1.1.
-func oldest(a *redistest.Authority) *tls.Config {
+func oldest(a *testkit.Authority) *tls.Config {
 	c := a.ClientConfig()
 	c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
 	return c

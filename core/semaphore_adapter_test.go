@@ -4,13 +4,13 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestLimitOf: an adapter that gets a strategy learns how many can hold its locks at a time.
 func TestLimitOf(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	two := core.WithPermits(2)
 	for name, test := range map[string]struct {
 		locker core.Locker
@@ -36,7 +36,7 @@ func TestLimitOf(t *testing.T) {
 // TestModeOf: an adapter learns whether holders of a lock run beside each other.
 func TestModeOf(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	for name, test := range map[string]struct {
 		locker core.Locker
 		want   core.Mode

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestSemaphoreSlotsLost: if Redis loses the slots alone, others may get the permits. So the lock is lost for all its holders,
 // and each is told by its next renewal.
 func TestSemaphoreSlotsLost(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	permits := mustLock(t, locks.Semaphore("name", 4), core.WithPermits(3), core.WithTTL(3*time.Second))
 	reader := mustLock(t, locks.Read("name"), core.WithTTL(3*time.Second))
@@ -29,7 +29,7 @@ func TestSemaphoreSlotsLost(t *testing.T) {
 // TestSemaphoreReentryBesideLostSlots: an owner that enters again before the next renewals has a permit that counts.
 func TestSemaphoreReentryBesideLostSlots(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks, other := newClient(t, rdb), newClient(t, rdb)
 	two, owner := locks.Semaphore("name", 2), core.WithOwner("owner")
 	first := mustLock(t, two, owner, core.WithTTL(3*time.Second))
@@ -60,7 +60,7 @@ func TestSemaphoreReentryBesideLostSlots(t *testing.T) {
 // TestSemaphoreExpiriesLost: entries of an owner whose shares Redis has lost do not let the owner in without a permit.
 func TestSemaphoreExpiriesLost(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	two, owner := locks.Semaphore("name", 2), core.WithOwner("owner")
 	writer := mustLock(t, locks.Write("name"), owner)
@@ -81,7 +81,7 @@ func TestSemaphoreExpiriesLost(t *testing.T) {
 // TestWriterBesideLostSlots: an exclusive hold stays if Redis loses the slots of its owner's permits. The permits are lost.
 func TestWriterBesideLostSlots(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks, other := newClient(t, rdb, core.WithTTL(3*time.Second)), newClient(t, rdb)
 	writer := mustLock(t, locks.Write("name"))
 	two := locks.Semaphore("name", 2)
@@ -104,7 +104,7 @@ func TestWriterBesideLostSlots(t *testing.T) {
 // permits of its expired lease stay taken for their minimum hold time.
 func TestSemaphoreMinHoldBesideManyExpired(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	many, owner := locks.Semaphore("name", 1000), core.WithOwner("owner")
 	first := mustLock(t, many, owner, core.WithPermits(3), core.WithMinHold(long))
 	crashed := mustLock(t, many, owner, core.WithFixedTTL(time.Second))
@@ -113,7 +113,7 @@ func TestSemaphoreMinHoldBesideManyExpired(t *testing.T) {
 		mustLock(t, many, core.WithFixedTTL(200*time.Millisecond)).Abandon()
 	}
 	crashed.Abandon()
-	redistest.Eventually(t, within, "the owner's last lease to expire", func() bool {
+	testkit.Eventually(t, within, "the owner's last lease to expire", func() bool {
 		info, err := locks.Inspect(t.Context(), "name")
 		return err == nil && len(info.Holders) == 0
 	})

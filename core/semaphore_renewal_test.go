@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestRenewalBesidePermits: an owner has permits, which nothing renews, and one more hold of the lock. The renewals of that hold
@@ -27,7 +27,7 @@ func TestRenewalBesidePermits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rdb := redistest.Start(t).Client()
+			rdb := testkit.Start(t).Client()
 			locks := newClient(t, rdb)
 			lease := nest(t, locks)
 			for end := lease.ValidUntil().Add(time.Second); time.Now().Before(end); {

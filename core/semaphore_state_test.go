@@ -9,13 +9,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestSemaphoreInspect: Inspect tells of holders and waiters which permits they have and with which n.
 func TestSemaphoreInspect(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	want := []core.Holder{{Owner: "a", Holds: 1, Permits: 1, Limit: 4}, {Owner: "b", Holds: 2, Permits: 2, Limit: 5, Slot: 1}}
 	four := locks.Semaphore("name", 4, core.WithOwner("a"))
 	a := mustLock(t, four)
@@ -51,7 +51,7 @@ func TestSemaphoreInspect(t *testing.T) {
 // TestSemaphoreLeavesNothing: after the last release the name has no key, whatever there was.
 func TestSemaphoreLeavesNothing(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	leases := mustHold(t, locks.Semaphore("name", 5), 3)
 	leases = append(leases, mustLock(t, locks.Semaphore("name", 5), core.WithPermits(2)))
@@ -72,7 +72,7 @@ func TestSemaphoreLeavesNothing(t *testing.T) {
 func TestSemaphoreManyHolders(t *testing.T) {
 	t.Parallel()
 	const n, many = 600, 200
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	all := locks.Semaphore("name", n)
 	large := mustLock(t, all, core.WithPermits(many))
 	leases := mustHold(t, all, n-many)
@@ -99,7 +99,7 @@ func TestSemaphoreManyHolders(t *testing.T) {
 func TestSemaphoreOwnerOfExpiredPermits(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	many := locks.Semaphore("name", 1000)
 	mustLock(t, many)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // mustHold takes permits of one semaphore until n leases have them.
@@ -24,7 +24,7 @@ func mustHold(t *testing.T, l core.Locker, n int) []*core.Lease {
 // that waits, in the slot that has become free.
 func TestSemaphoreLimit(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks, other := newClient(t, rdb, core.WithTTL(long)), newClient(t, rdb, core.WithTTL(long))
 	three := locks.Semaphore("name", 3)
 	leases := mustHold(t, three, 3)
@@ -56,7 +56,7 @@ func TestSemaphoreLimit(t *testing.T) {
 // TestSemaphorePermits: several permits are granted all or none, and a large request is not starved by small ones.
 func TestSemaphorePermits(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	four := locks.Semaphore("name", 4)
 	two := mustLock(t, four, core.WithPermits(2))
 	one := mustLock(t, four)
@@ -80,7 +80,7 @@ func TestSemaphorePermits(t *testing.T) {
 // TestSemaphoreChangingLimit: n is that of each request. A smaller one revokes nothing, a greater one lets in at once.
 func TestSemaphoreChangingLimit(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	leases := mustHold(t, locks.Semaphore("name", 5), 5)
 	lower := leaseLater(t, locks.Semaphore("name", 3))
 	awaitQueue(t, locks, "name", 1)
@@ -99,7 +99,7 @@ func TestSemaphoreChangingLimit(t *testing.T) {
 func TestSemaphoreReleaseAddsNothing(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks, other := newClient(t, rdb, core.WithTTL(long)), newClient(t, rdb, core.WithTTL(long))
 	two := locks.Semaphore("name", 2)
 	lost, kept := mustLock(t, two), mustLock(t, two)
@@ -123,7 +123,7 @@ func TestSemaphoreReleaseAddsNothing(t *testing.T) {
 // TestSemaphoreCrash: a holder that crashed costs its permit until its TTL is over, and nothing else.
 func TestSemaphoreCrash(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	two := locks.Semaphore("name", 2)
 	kept := mustLock(t, two)
 	mustLock(t, two, core.WithFixedTTL(100*time.Millisecond)) // never unlocked
@@ -139,7 +139,7 @@ func TestSemaphoreCrash(t *testing.T) {
 func TestSemaphoreReentry(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	two := locks.Semaphore("name", 2)
 	outer := mustLock(t, two, core.WithPermits(2))
 	inner := mustLockWith(t, outer.Context(), two, core.WithPermits(2))
@@ -169,7 +169,7 @@ func TestSemaphoreReentry(t *testing.T) {
 // waits. Under the lease of a client with another connection to the same Redis, a call takes none.
 func TestSemaphoreUnderForeignLease(t *testing.T) {
 	t.Parallel()
-	one, two := redistest.Start(t), redistest.Start(t)
+	one, two := testkit.Start(t), testkit.Start(t)
 	locks, elsewhere := newClient(t, one.Client(), core.WithTTL(long)), newClient(t, two.Client(), core.WithTTL(long))
 	outer := mustLock(t, elsewhere.Mutex("name"))
 	var held []*core.Lease
@@ -218,7 +218,7 @@ func TestSemaphoreDrain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+			locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 			three := locks.Semaphore("name", 3)
 			leases := append(mustHold(t, three, 2), mustLock(t, locks.Read("name")))
 			wantErr(t, tryLock(three), core.ErrNotAcquired)
@@ -243,7 +243,7 @@ func TestSemaphoreDrain(t *testing.T) {
 // TestSemaphoreMulti: permits of several semaphores are taken all or none.
 func TestSemaphoreMulti(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	all := locks.Semaphore("all", 2)
 	both := func(tenant string) core.Locker { return core.Multi(locks.Semaphore(tenant, 1), all) }
 	first := mustLock(t, both("tenant:1"))
@@ -261,7 +261,7 @@ func TestSemaphoreMulti(t *testing.T) {
 // TestSemaphoreMinHold: each permit stays taken for the minimum time.
 func TestSemaphoreMinHold(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	three := locks.Semaphore("name", 3)
 	early := mustLock(t, three, core.WithPermits(2), core.WithMinHold(long))
 	mustLock(t, three)
@@ -275,7 +275,7 @@ func TestSemaphoreMinHold(t *testing.T) {
 // owner's last lease leaves them taken for the minimum time of both.
 func TestSemaphoreMinHoldOfAReentry(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
 	three := locks.Semaphore("name", 3)
 	outer := mustLock(t, three)
 	for range 3 {
@@ -291,7 +291,7 @@ func TestSemaphoreMinHoldOfAReentry(t *testing.T) {
 // TestSemaphoreOptions: what cannot be is refused with a message that names it, before anything is sent.
 func TestSemaphoreOptions(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	for want, lock := range map[string]core.Locker{
 		"Semaphore(n = 0)":             locks.Semaphore("name", 0),
 		"Semaphore(n = -1)":            locks.Limit(-1)("name"),
@@ -306,7 +306,7 @@ func TestSemaphoreOptions(t *testing.T) {
 	} {
 		wantInvalid(t, tryLock(lock), core.ErrInvalidOption, want)
 	}
-	_, err := core.New(redistest.Start(t).Client(), core.WithPermits(2))
+	_, err := core.New(testkit.Start(t).Client(), core.WithPermits(2))
 	wantInvalid(t, err, core.ErrInvalidOption, "WithPermits(2)")
 	_, err = locks.Once("key", core.WithPermits(2)).Begin(t.Context())
 	wantInvalid(t, err, core.ErrInvalidOption, "WithPermits(2)")

@@ -11,14 +11,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // wrapped is a Redis client of another type, as tracing libraries make them.
 type wrapped struct{ redis.UniversalClient }
 
 // wantMisfit asks for a lock of each name, and checks that each is granted or refused after one request.
-func wantMisfit(t *testing.T, locks *core.Client, servers []*redistest.Server, names int, advice string) (refused []string) {
+func wantMisfit(t *testing.T, locks *core.Client, servers []*testkit.Server, names int, advice string) (refused []string) {
 	t.Helper()
 	sent := func() (n int64) {
 		for _, server := range servers {
@@ -56,7 +56,7 @@ func wantMisfit(t *testing.T, locks *core.Client, servers []*redistest.Server, n
 // not help with the others, so each call fails at once, and the log has one line.
 func TestClientOfOneServerOnCluster(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 3)
+	cluster := testkit.StartCluster(t, 3)
 	addr := cluster.Masters[0].Addr()
 	universal := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: []string{addr}})
 	t.Cleanup(func() { _ = universal.Close() })
@@ -85,10 +85,10 @@ func TestClientOfReplica(t *testing.T) {
 			log := &record{}
 			rdb := restricted(t, p.replica, rules...)
 			locks := newClient(t, rdb, core.WithLogger(textLogger(log)))
-			if refused := wantMisfit(t, locks, []*redistest.Server{p.replica}, 3, "connect to its master"); len(refused) != 9 {
+			if refused := wantMisfit(t, locks, []*testkit.Server{p.replica}, 3, "connect to its master"); len(refused) != 9 {
 				t.Errorf("refused: %q", refused)
 			}
-			redistest.Eventually(t, within, "the warning", func() bool { return strings.Contains(log.String(), "Redis is a replica") })
+			testkit.Eventually(t, within, "the warning", func() bool { return strings.Contains(log.String(), "Redis is a replica") })
 			if n := strings.Count(log.String(), "level=WARN"); n != 1 {
 				t.Errorf("%d warnings: %s", n, log)
 			}
@@ -99,7 +99,7 @@ func TestClientOfReplica(t *testing.T) {
 // TestMasterThatBecameReplica: READONLY of a server that was a master is a failover. A waiting Lock endures it.
 func TestMasterThatBecameReplica(t *testing.T) {
 	t.Parallel()
-	server, other := redistest.Start(t, redistest.TCP()), redistest.Start(t, redistest.TCP())
+	server, other := testkit.Start(t, testkit.TCP()), testkit.Start(t, testkit.TCP())
 	locks := newClient(t, server.Client())
 	unlock(t, mustLock(t, locks.Mutex("name")))
 	server.ReplicaOf(other.Addr())
@@ -118,7 +118,7 @@ func TestMasterThatBecameReplica(t *testing.T) {
 // TestReplicaThatWasPromoted: a client that has first seen a replica works once that is a master, and endures the next failover.
 func TestReplicaThatWasPromoted(t *testing.T) {
 	t.Parallel()
-	server, other := redistest.Start(t, redistest.TCP()), redistest.Start(t, redistest.TCP())
+	server, other := testkit.Start(t, testkit.TCP()), testkit.Start(t, testkit.TCP())
 	server.ReplicaOf(other.Addr())
 	locks := newClient(t, server.Client())
 	_, err := locks.Mutex("name").TryLock(context.Background())
@@ -134,7 +134,7 @@ func TestReplicaThatWasPromoted(t *testing.T) {
 // what to do. The lease ends at its time.
 func TestReleaseAndRenewalAreMoved(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	scripts := failScripts(rdb, errorReply("MOVED 3999 127.0.0.1:6381"), 0)
 	failed := make(chan error, 1)
 	locks := newClient(t, rdb, core.WithTTL(3*time.Second), core.WithHooks(core.Hooks{

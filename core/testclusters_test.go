@@ -7,18 +7,18 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // awaitEpochs returns once all masters know the configuration epochs of each other. A slot that is given to a master which
 // does not know that of its owner yet may be claimed back by an old message, and then belongs to no caller.
-func awaitEpochs(t testing.TB, cluster *redistest.Cluster) {
+func awaitEpochs(t testing.TB, cluster *testkit.Cluster) {
 	t.Helper()
 	var masters []*redis.Client
 	for _, s := range cluster.Masters {
 		masters = append(masters, s.Client())
 	}
-	redistest.Eventually(t, within, "all to know the epochs", func() bool {
+	testkit.Eventually(t, within, "all to know the epochs", func() bool {
 		epochs := make(map[string]string)
 		for _, rdb := range masters {
 			for line := range strings.Lines(rdb.ClusterNodes(context.Background()).Val()) {
@@ -34,7 +34,7 @@ func awaitEpochs(t testing.TB, cluster *redistest.Cluster) {
 }
 
 // servedElsewhere returns a master to which the slot does not belong.
-func servedElsewhere(cluster *redistest.Cluster, slot int) *redistest.Server {
+func servedElsewhere(cluster *testkit.Cluster, slot int) *testkit.Server {
 	for _, s := range cluster.Masters {
 		if s != cluster.Owner(slot) {
 			return s
@@ -44,7 +44,7 @@ func servedElsewhere(cluster *redistest.Cluster, slot int) *redistest.Server {
 }
 
 // lacksShards skips tests of what servers before Redis 7 do not have.
-func lacksShards(t testing.TB, cluster *redistest.Cluster) {
+func lacksShards(t testing.TB, cluster *testkit.Cluster) {
 	t.Helper()
 	if err := cluster.Masters[0].Client().Do(context.Background(), "PUBSUB", "SHARDNUMSUB").Err(); err != nil {
 		t.Skip("this server has no sharded pub/sub")
@@ -52,7 +52,7 @@ func lacksShards(t testing.TB, cluster *redistest.Cluster) {
 }
 
 // calls returns how often the masters of a Cluster have run a command.
-func calls(cluster *redistest.Cluster, command string) (n int64) {
+func calls(cluster *testkit.Cluster, command string) (n int64) {
 	for _, s := range cluster.Masters {
 		n += s.CommandStats()[command].Calls
 	}

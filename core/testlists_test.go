@@ -10,14 +10,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // listAll walks over all pages of locks, and fails for an error. It begins again if Redis did not answer in time, as beside a
 // slot that moves on a busy machine.
 func listAll(t testing.TB, locks *core.Client, prefix string) (found map[string]core.Entry) {
 	t.Helper()
-	redistest.Eventually(t, within, "a whole walk", func() bool {
+	testkit.Eventually(t, within, "a whole walk", func() bool {
 		found = make(map[string]core.Entry)
 		for e, err := range locks.Locks(context.Background(), prefix) {
 			switch {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 func mustLock(t testing.TB, l core.Locker, opts ...core.LockOption) *core.Lease {
@@ -47,7 +47,7 @@ func unlock(t testing.TB, lease *core.Lease) {
 func awaitRenewed(t testing.TB, leases []*core.Lease, d time.Duration) {
 	t.Helper()
 	now := time.Now()
-	redistest.Eventually(t, within, "the leases to be renewed", func() bool {
+	testkit.Eventually(t, within, "the leases to be renewed", func() bool {
 		for _, l := range leases {
 			if l.Context().Err() == nil && l.ValidUntil().Before(now.Add(d)) {
 				return false
@@ -123,7 +123,7 @@ func tryLock(l core.Locker) error {
 // awaitQueue returns once that many wait in line.
 func awaitQueue(t testing.TB, locks *core.Client, name string, n int) {
 	t.Helper()
-	redistest.Eventually(t, within, fmt.Sprint(n, " to be in line"), func() bool {
+	testkit.Eventually(t, within, fmt.Sprint(n, " to be in line"), func() bool {
 		info, err := locks.Inspect(context.Background(), name)
 		return err == nil && len(info.Queue) == n
 	})
@@ -132,7 +132,7 @@ func awaitQueue(t testing.TB, locks *core.Client, name string, n int) {
 // extendSoon prolongs a lease as soon as Redis lets it, and fails if the lease is over.
 func extendSoon(t *testing.T, lease *core.Lease) {
 	t.Helper()
-	redistest.Eventually(t, within, "the lease to be extended", func() bool {
+	testkit.Eventually(t, within, "the lease to be extended", func() bool {
 		return lease.Extend(context.Background(), long) == nil || lease.Context().Err() != nil
 	})
 	if err := context.Cause(lease.Context()); err != nil {
@@ -163,7 +163,7 @@ func (l *losses) wantOnce(t testing.TB, names ...string) {
 	for _, name := range names {
 		want[name] = 1
 	}
-	redistest.Eventually(t, within, "all losses to be told of", func() bool {
+	testkit.Eventually(t, within, "all losses to be told of", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return len(l.told) >= len(want)

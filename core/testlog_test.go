@@ -3,10 +3,10 @@ package core_test
 import (
 	"log/slog"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // record is a log that may be written and read at once.
-type record = redistest.Log
+type record = testkit.Log
 
 func textLogger(r *record) *slog.Logger { return slog.New(slog.NewTextHandler(r, nil)) }

@@ -8,20 +8,20 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // masters is a set of independent servers for one test.
 type byMaster struct {
-	servers []*redistest.Server
+	servers []*testkit.Server
 	looks   []*redis.Client // of the test itself, one to each
 }
 
-func startMasters(t testing.TB, n int, opts ...redistest.Option) byMaster {
+func startMasters(t testing.TB, n int, opts ...testkit.Option) byMaster {
 	t.Helper()
 	var m byMaster
 	for range n {
-		s := redistest.Start(t, opts...)
+		s := testkit.Start(t, opts...)
 		m.servers, m.looks = append(m.servers, s), append(m.looks, s.Client())
 	}
 	return m
@@ -62,7 +62,7 @@ func (m byMaster) holders(key string) int {
 
 func (m byMaster) awaitHolders(t testing.TB, key string, n int) {
 	t.Helper()
-	redistest.Eventually(t, within, "servers to hold or free "+key, func() bool { return m.holders(key) == n })
+	testkit.Eventually(t, within, "servers to hold or free "+key, func() bool { return m.holders(key) == n })
 }
 
 func cancelled() context.Context {

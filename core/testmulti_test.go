@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // foreign is a Locker that is not of this package, as those that trace or count.
@@ -37,12 +37,12 @@ var waysToGather = map[string]func(c *core.Client, names ...string) core.Locker{
 }
 
 // eachWay runs a test for both ways, with a server of its own.
-func eachWay(t *testing.T, test func(t *testing.T, server *redistest.Server, multi func(*core.Client, ...string) core.Locker)) {
+func eachWay(t *testing.T, test func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) core.Locker)) {
 	t.Parallel()
 	for how, multi := range waysToGather {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			test(t, redistest.Start(t), multi)
+			test(t, testkit.Start(t), multi)
 		})
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -134,7 +134,7 @@ func endEveryWay(t testing.TB, locks, other *core.Client, name string) {
 	}
 	a := mustBegin(t, once)
 	until := a.ValidUntil()
-	redistest.Eventually(t, within, "a renewal", func() bool {
+	testkit.Eventually(t, within, "a renewal", func() bool {
 		return a.ValidUntil().After(until.Add(500 * time.Millisecond))
 	})
 	if err := a.Declare(ctx, core.StateUnknown); err != nil {
@@ -229,7 +229,7 @@ func countEveryWay(t testing.TB, locks, other *core.Client) {
 	late := mustBegin(t, locks.Once("{bounded}:fixed", append(options, core.WithFixedTTL(500*time.Millisecond))...))
 	a := mustBegin(t, of(locks, "held"))
 	until := a.ValidUntil()
-	redistest.Eventually(t, within, "a renewal", func() bool { return a.ValidUntil().After(until.Add(500 * time.Millisecond)) })
+	testkit.Eventually(t, within, "a renewal", func() bool { return a.ValidUntil().After(until.Add(500 * time.Millisecond)) })
 	next, err := other.Once("{bounded}:fixed", append(options, core.WithWait(within))...).Begin(ctx)
 	if err != nil {
 		t.Fatal(err)

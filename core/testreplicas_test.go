@@ -7,21 +7,21 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // replicated is a master with a replica, and what lies between them.
 type replicated struct {
-	master, replica *redistest.Server
-	link            *redistest.Relay // the replica is its client
+	master, replica *testkit.Server
+	link            *testkit.Relay // the replica is its client
 }
 
 func startReplicated(t testing.TB) *replicated {
 	t.Helper()
-	p := &replicated{master: redistest.Start(t,
-		redistest.Config("repl-diskless-sync", "yes"), redistest.Config("repl-diskless-sync-delay", "0"))}
+	p := &replicated{master: testkit.Start(t,
+		testkit.Config("repl-diskless-sync", "yes"), testkit.Config("repl-diskless-sync-delay", "0"))}
 	p.link = p.master.Relay()
-	p.replica = redistest.Start(t, redistest.Config("replicaof", strings.Replace(p.link.Addr(), ":", " ", 1)))
+	p.replica = testkit.Start(t, testkit.Config("replicaof", strings.Replace(p.link.Addr(), ":", " ", 1)))
 	p.awaitReplica(t)
 	return p
 }
@@ -31,7 +31,7 @@ func (p *replicated) awaitReplica(t testing.TB) {
 	t.Helper()
 	conn := p.master.Client().Conn()
 	defer conn.Close()
-	redistest.Eventually(t, within, "the replica to be connected", func() bool {
+	testkit.Eventually(t, within, "the replica to be connected", func() bool {
 		conn.Publish(context.Background(), "anything", "that is replicated")
 		return conn.Wait(context.Background(), 1, soon).Val() == 1
 	})
@@ -40,7 +40,7 @@ func (p *replicated) awaitReplica(t testing.TB) {
 // awaitRest returns once the replica has acknowledged all that was written, also the requests to acknowledge.
 func (p *replicated) awaitRest(t testing.TB) {
 	t.Helper()
-	redistest.Eventually(t, within, "the replica to have acknowledged all", func() bool {
+	testkit.Eventually(t, within, "the replica to have acknowledged all", func() bool {
 		written := p.master.Info("replication", "master_repl_offset")
 		return strings.Contains(p.master.Info("replication", "slave0"), ",offset="+written+",")
 	})
@@ -63,7 +63,7 @@ func wantNotReplicated(t testing.TB, err error, acknowledged, wanted int) {
 // awaitFree returns once no owner holds a lock of that name.
 func awaitFree(t testing.TB, locks *core.Client, name string) {
 	t.Helper()
-	redistest.Eventually(t, within, name+" to be free", func() bool {
+	testkit.Eventually(t, within, name+" to be free", func() bool {
 		info, err := locks.Inspect(context.Background(), name)
 		return err == nil && info.Mode == ""
 	})

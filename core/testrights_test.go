@@ -11,11 +11,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // setUser makes the user "locker" with these rights alone.
-func setUser(t testing.TB, s *redistest.Server, rules []string) {
+func setUser(t testing.TB, s *testkit.Server, rules []string) {
 	t.Helper()
 	args := []any{"ACL", "SETUSER", "locker", "reset", "on", ">secret", "resetchannels"}
 	for _, rule := range rules {
@@ -59,7 +59,7 @@ func doEverything(t *testing.T, connect func() redis.UniversalClient) {
 	countEveryWay(t, locks, other)
 }
 
-func nothingDenied(t *testing.T, server *redistest.Server) {
+func nothingDenied(t *testing.T, server *testkit.Server) {
 	t.Helper()
 	for _, what := range server.Denied() {
 		t.Errorf("Redis denied %s", what)
@@ -92,7 +92,7 @@ func rulesIn(t *testing.T, file, sentence string) []string {
 }
 
 // restricted returns a connection as a user with all keys and channels and the given command rules.
-func restricted(t testing.TB, server *redistest.Server, rules ...string) *redis.Client {
+func restricted(t testing.TB, server *testkit.Server, rules ...string) *redis.Client {
 	t.Helper()
 	ctx := context.Background()
 	args := []any{"ACL", "SETUSER", t.Name(), "reset", "on", "nopass", "~*", "&*"}
@@ -106,7 +106,7 @@ func restricted(t testing.TB, server *redistest.Server, rules ...string) *redis.
 }
 
 // setRight gives the user of [restricted] a right, or takes one away.
-func setRight(t testing.TB, server *redistest.Server, rule string) {
+func setRight(t testing.TB, server *testkit.Server, rule string) {
 	t.Helper()
 	if err := server.Client().Do(context.Background(), "ACL", "SETUSER", t.Name(), rule).Err(); err != nil {
 		t.Fatal(err)

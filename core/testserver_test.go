@@ -14,20 +14,20 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/luasource"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/luasource"
 )
 
 // awaitListeners returns once that many clients listen for releases of the name.
 func awaitListeners(t testing.TB, locks *core.Client, name string, n int) {
 	t.Helper()
-	redistest.Eventually(t, within, "waiters to listen", func() bool {
+	testkit.Eventually(t, within, "waiters to listen", func() bool {
 		info, err := locks.Inspect(context.Background(), name)
 		return err == nil && info.Waiters >= n
 	})
 }
 
-func clientList(t testing.TB, server *redistest.Server) string {
+func clientList(t testing.TB, server *testkit.Server) string {
 	t.Helper()
 	list, err := server.Client().ClientList(context.Background()).Result()
 	if err != nil {
@@ -50,13 +50,13 @@ func leftFor(t testing.TB, rdb *redis.Client, name string) time.Duration {
 // gone returns once the key is no longer there.
 func gone(t testing.TB, rdb *redis.Client, key string) {
 	t.Helper()
-	redistest.Eventually(t, within, key+" to be gone", func() bool {
+	testkit.Eventually(t, within, key+" to be gone", func() bool {
 		return rdb.Exists(context.Background(), key).Val() == 0
 	})
 }
 
 // nth calls do when the n-th request about key is on its way, before it reaches the server.
-func nth(relay *redistest.Relay, key string, n int32, do func()) {
+func nth(relay *testkit.Relay, key string, n int32, do func()) {
 	var seen atomic.Int32
 	relay.OnRequest(func(chunk []byte) {
 		if bytes.Contains(chunk, []byte(key)) && seen.Add(1) == n {
@@ -89,7 +89,7 @@ func fillUp(rdb *redis.Client) {
 func awaitTidy(t testing.TB, rdb *redis.Client) {
 	t.Helper()
 	ctx := context.Background()
-	redistest.Eventually(t, within, "the keys to be gone", func() bool {
+	testkit.Eventually(t, within, "the keys to be gone", func() bool {
 		for _, key := range rdb.Keys(ctx, "*").Val() {
 			left := rdb.PTTL(ctx, key).Val()
 			if left == -1 {
@@ -176,7 +176,7 @@ type counters struct {
 	calls, reads int64
 }
 
-func readCounters(t *testing.T, server *redistest.Server) counters {
+func readCounters(t *testing.T, server *testkit.Server) counters {
 	t.Helper()
 	reads, err := strconv.ParseInt(server.Info("stats", "total_reads_processed"), 10, 64)
 	if err != nil {
@@ -189,7 +189,7 @@ func readCounters(t *testing.T, server *redistest.Server) counters {
 // beforeRepetition calls do before the second request about key reaches the server. Further requests wait until do has
 // ended. Why: on a slow machine, the client may give up the second request meanwhile, and send a third one that overtakes
 // it. The test would then go on beside do.
-func beforeRepetition(relay *redistest.Relay, key string, do func()) {
+func beforeRepetition(relay *testkit.Relay, key string, do func()) {
 	var seen atomic.Int32
 	var once sync.Once
 	relay.OnRequest(func(chunk []byte) {

@@ -9,17 +9,17 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/conformance"
+	"github.com/holdfast-go/holdfast/tests/conformance/lock"
 )
 
 // side is one of the strategies of a client, with what the suite has to know of it.
-type side func(*core.Client) conformance.Side
+type side func(*core.Client) lockconformance.Side
 
-func mutex(c *core.Client) conformance.Side { return conformance.Side{Strategy: c.Mutex} }
+func mutex(c *core.Client) lockconformance.Side { return lockconformance.Side{Strategy: c.Mutex} }
 
 // waitState is the side of a strategy whose waiters stand in line.
-func waitState(c *core.Client, strategy core.Strategy, shared bool) conformance.Side {
-	return conformance.Side{
+func waitState(c *core.Client, strategy core.Strategy, shared bool) lockconformance.Side {
+	return lockconformance.Side{
 		Strategy: strategy,
 		Shared:   shared,
 		Waiters: func(ctx context.Context, name string) (int, error) {
@@ -29,31 +29,31 @@ func waitState(c *core.Client, strategy core.Strategy, shared bool) conformance.
 	}
 }
 
-func fair(c *core.Client) conformance.Side { return waitState(c, c.Fair, false) }
+func fair(c *core.Client) lockconformance.Side { return waitState(c, c.Fair, false) }
 
-func read(c *core.Client) conformance.Side { return waitState(c, c.Read, true) }
+func read(c *core.Client) lockconformance.Side { return waitState(c, c.Read, true) }
 
-func write(c *core.Client) conformance.Side { return waitState(c, c.Write, false) }
+func write(c *core.Client) lockconformance.Side { return waitState(c, c.Write, false) }
 
-func fairRead(c *core.Client) conformance.Side { return waitState(c, c.FairRead, true) }
+func fairRead(c *core.Client) lockconformance.Side { return waitState(c, c.FairRead, true) }
 
-func fairWrite(c *core.Client) conformance.Side { return waitState(c, c.FairWrite, false) }
+func fairWrite(c *core.Client) lockconformance.Side { return waitState(c, c.FairWrite, false) }
 
 // semaphore has one permit, so that its holders exclude each other.
-func semaphore(c *core.Client) conformance.Side { return waitState(c, c.Limit(1), false) }
+func semaphore(c *core.Client) lockconformance.Side { return waitState(c, c.Limit(1), false) }
 
 // permits are shared by more holders than the suite has.
-func permits(c *core.Client) conformance.Side { return waitState(c, c.Limit(100), true) }
+func permits(c *core.Client) lockconformance.Side { return waitState(c, c.Limit(100), true) }
 
 // atOnce is a Multi that one script grants.
-func atOnce(c *core.Client) conformance.Side {
-	return conformance.Side{Members: 2, Strategy: func(name string, opts ...core.LockOption) core.Locker {
+func atOnce(c *core.Client) lockconformance.Side {
+	return lockconformance.Side{Members: 2, Strategy: func(name string, opts ...core.LockOption) core.Locker {
 		return core.Multi(c.Mutex(name+" too", opts...), c.Mutex(name, opts...))
 	}}
 }
 
 // oneByOne is a Multi whose members are locked one after the other.
-func oneByOne(c *core.Client) conformance.Side {
+func oneByOne(c *core.Client) lockconformance.Side {
 	s := fair(c)
 	s.Members, s.Strategy = 2, func(name string, opts ...core.LockOption) core.Locker {
 		return core.Multi(c.Write(name+" too", opts...), c.Fair(name, opts...))
@@ -88,34 +88,34 @@ var pairs = map[string]pair{
 }
 
 // on makes a pair a subject that lives on one server, or on a deployment.
-func (p pair) on(d *conformance.Deployment) conformance.Subject {
-	s := conformance.Subject{Deployment: d, Prefix: p.prefix}
+func (p pair) on(d *lockconformance.Deployment) lockconformance.Subject {
+	s := lockconformance.Subject{Deployment: d, Prefix: p.prefix}
 	if d == nil {
 		s.Servers = 1
 	}
-	s.Connect = func(clients []redis.UniversalClient, opts ...core.Option) (conformance.Pair, io.Closer, error) {
+	s.Connect = func(clients []redis.UniversalClient, opts ...core.Option) (lockconformance.Pair, io.Closer, error) {
 		c, err := core.New(clients[0], opts...)
 		if err != nil {
-			return conformance.Pair{}, nil, err
+			return lockconformance.Pair{}, nil, err
 		}
-		return conformance.Pair{Lock: p.lock(c), Rival: p.rival(c)}, c, nil
+		return lockconformance.Pair{Lock: p.lock(c), Rival: p.rival(c)}, c, nil
 	}
 	return s
 }
 
 // onMasters is a Redlock as a subject.
-func onMasters(n int) conformance.Subject {
-	return conformance.Subject{
+func onMasters(n int) lockconformance.Subject {
+	return lockconformance.Subject{
 		Servers:  n,
 		Patience: []core.Option{core.WithNodeTimeout(within)},
-		Connect: func(clients []redis.UniversalClient, opts ...core.Option) (conformance.Pair, io.Closer, error) {
+		Connect: func(clients []redis.UniversalClient, opts ...core.Option) (lockconformance.Pair, io.Closer, error) {
 			// Each server has time enough to answer on a busy machine.
 			r, err := core.NewRedlock(clients, append([]core.Option{core.WithNodeTimeout(time.Second)}, opts...)...)
 			if err != nil {
-				return conformance.Pair{}, nil, err
+				return lockconformance.Pair{}, nil, err
 			}
-			side := conformance.Side{Strategy: r.Mutex}
-			return conformance.Pair{Lock: side, Rival: side}, r, nil
+			side := lockconformance.Side{Strategy: r.Mutex}
+			return lockconformance.Pair{Lock: side, Rival: side}, r, nil
 		},
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // workerEnv makes the test binary a worker process. Its value is an order: "visit", "many", "once", "bid", "follow", "elect" or
@@ -208,7 +208,7 @@ func stayUntilTold(rdb *redis.Client, say func(any), strategy string, goroutines
 }
 
 // startStaying starts a worker that takes the lock with so many goroutines, and keeps it until finish.
-func startStaying(t *testing.T, server *redistest.Server, strategy string, goroutines int, ttl time.Duration) *worker {
+func startStaying(t *testing.T, server *testkit.Server, strategy string, goroutines int, ttl time.Duration) *worker {
 	t.Helper()
 	return startWorker(t, fmt.Sprint(strategy, " ", server.Network(), " ", server.Addr(), " ", goroutines, " ",
 		int64(ttl)))

@@ -11,14 +11,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestCluster locks, enters again, waits and renews names all over a Cluster.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	cluster := redistest.StartCluster(t, 3)
+	cluster := testkit.StartCluster(t, 3)
 	a, b := newClient(t, cluster.Client(), core.WithTTL(10*time.Second)), newClient(t, cluster.Client())
 	const names = 30
 	var leases []*core.Lease
@@ -46,7 +46,7 @@ func TestCluster(t *testing.T) {
 // TestStrategiesInCluster uses every strategy on names all over a Cluster: whatever a script touches lies in one slot.
 func TestStrategiesInCluster(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 3)
+	cluster := testkit.StartCluster(t, 3)
 	a, b := newClient(t, cluster.Client()), newClient(t, cluster.Client())
 	for kind, strategy := range strategies(a) {
 		for i := range 6 {
@@ -63,7 +63,7 @@ func TestStrategiesInCluster(t *testing.T) {
 // Leases on the other masters must be renewed, and locks there be taken, as if nothing had happened.
 func TestFrozenMasterDelaysNobodyElse(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 3)
+	cluster := testkit.StartCluster(t, 3)
 	const ttl = 6 * time.Second // on a busy machine each renewal takes a second or two
 	rdb := cluster.Client(func(o *redis.ClusterOptions) { o.ReadTimeout = 2 * ttl })
 	locks := newClient(t, rdb, core.WithTTL(ttl))

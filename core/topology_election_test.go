@@ -8,13 +8,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestElectionInCluster elects, observes and resigns for names all over a Cluster, as the user of docs/redis.md.
 func TestElectionInCluster(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 3)
+	cluster := testkit.StartCluster(t, 3)
 	lacksShards(t, cluster)
 	rules := append(documentedRules(t, "A Redis user needs"), documentedRules(t, "In a Cluster it needs")...)
 	for _, s := range cluster.Masters {
@@ -35,7 +35,7 @@ func TestElectionInCluster(t *testing.T) {
 // TestElectionOfMinimalUser does the same on one server.
 func TestElectionOfMinimalUser(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	setUser(t, server, documentedRules(t, "A Redis user needs"))
 	connect := func() redis.UniversalClient {
 		return server.Client(func(o *redis.Options) { o.Username, o.Password = "locker", "secret" })
@@ -69,7 +69,7 @@ func electEveryWay(t *testing.T, name string, locks, other *core.Client) {
 // old leader is told, and no observer goes back.
 func TestElectionAfterALossyFailover(t *testing.T) {
 	t.Parallel()
-	s := redistest.StartSentinel(t, redistest.DownAfter(time.Second))
+	s := testkit.StartSentinel(t, testkit.DownAfter(time.Second))
 	locks, other := newClient(t, s.Client(), core.WithTTL(15*time.Second)), newClient(t, s.Client())
 	next := observe(t, other.Election("name"))
 	wantTold(t, next(), nil, "")

@@ -19,7 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // stay is a stay in the critical section of a name, by the clock of the machine, which all servers have too. It ends
@@ -44,7 +44,7 @@ const (
 // for longer than a failover takes; some take names that were never taken before, which no lost release keeps busy. A
 // grant counts if so many replicas acknowledge it.
 func followUntilTold(sentinels []string, say func(any), goroutines, replicas int) error {
-	rdb := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: redistest.MasterName, SentinelAddrs: sentinels})
+	rdb := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: testkit.MasterName, SentinelAddrs: sentinels})
 	defer rdb.Close()
 	opts := []core.Option{core.WithTTL(followTTL), core.WithLogger(nil)}
 	if replicas > 0 {
@@ -119,7 +119,7 @@ type followers struct {
 	stays []stay
 }
 
-func startFollowers(t *testing.T, s *redistest.Sentinel, processes, goroutines, replicas int) *followers {
+func startFollowers(t *testing.T, s *testkit.Sentinel, processes, goroutines, replicas int) *followers {
 	t.Helper()
 	var addrs []string
 	for _, sentinel := range s.Sentinels {
@@ -161,7 +161,7 @@ func (f *followers) since(at time.Time) (n int, first time.Time) {
 
 func (f *followers) awaitGrants(t *testing.T, since time.Time, n int) {
 	t.Helper()
-	redistest.Eventually(t, 3*within, "grants", func() bool { got, _ := f.since(since); return got >= n })
+	testkit.Eventually(t, 3*within, "grants", func() bool { got, _ := f.since(since); return got >= n })
 }
 
 func (f *followers) finish(t *testing.T) []stay {
@@ -174,7 +174,7 @@ func (f *followers) finish(t *testing.T) []stay {
 }
 
 // crash kills the master after its replica was cut off from it, so that it has granted what no replica knows.
-func crash(t *testing.T, s *redistest.Sentinel, replicas int) time.Time {
+func crash(t *testing.T, s *testkit.Sentinel, replicas int) time.Time {
 	t.Helper()
 	old := s.Master()
 	replica := s.Servers[0]
@@ -184,7 +184,7 @@ func crash(t *testing.T, s *redistest.Sentinel, replicas int) time.Time {
 	replica.CutReplication()
 	if cut := time.Now(); replicas == 0 {
 		rdb := old.Client()
-		redistest.Eventually(t, within, "a grant that will be lost while it is held", func() bool {
+		testkit.Eventually(t, within, "a grant that will be lost while it is held", func() bool {
 			for i := range 4 {
 				token, _ := rdb.HGet(context.Background(), fmt.Sprint("lock:long", i), "token").Int64()
 				if token > cut.UnixMicro() {
@@ -195,7 +195,7 @@ func crash(t *testing.T, s *redistest.Sentinel, replicas int) time.Time {
 		})
 	} else {
 		before := old.CommandStats()["wait"].Calls
-		redistest.Eventually(t, within, "the replica to be waited for", func() bool {
+		testkit.Eventually(t, within, "the replica to be waited for", func() bool {
 			return old.CommandStats()["wait"].Calls > before+10
 		})
 	}
@@ -226,8 +226,8 @@ func (v verdict) String() string {
 // failOver lets processes take locks while the master is replaced over and over.
 func failOver(t *testing.T, times, replicas int) verdict {
 	t.Helper()
-	s := redistest.StartSentinel(t, redistest.DownAfter(time.Second),
-		redistest.Config("repl-diskless-sync", "yes"), redistest.Config("repl-diskless-sync-delay", "0"))
+	s := testkit.StartSentinel(t, testkit.DownAfter(time.Second),
+		testkit.Config("repl-diskless-sync", "yes"), testkit.Config("repl-diskless-sync-delay", "0"))
 	f := startFollowers(t, s, 3, 8, replicas)
 	f.awaitGrants(t, time.Time{}, 20)
 	v := verdict{outages: make(map[string][]time.Duration)}

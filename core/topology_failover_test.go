@@ -9,14 +9,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // seldom lets go-redis ask by itself so seldom for the owners of the slots that it does not in a test.
 func seldom(o *redis.ClusterOptions) { o.ClusterStateReloadInterval = time.Hour }
 
 // replicaOf returns the replica that a master had at the start.
-func replicaOf(t testing.TB, cluster *redistest.Cluster, master *redistest.Server) *redistest.Server {
+func replicaOf(t testing.TB, cluster *testkit.Cluster, master *testkit.Server) *testkit.Server {
 	t.Helper()
 	for i, s := range cluster.Masters {
 		if s == master {
@@ -31,7 +31,7 @@ func replicaOf(t testing.TB, cluster *redistest.Cluster, master *redistest.Serve
 // leases, and waiters on that shard get the lock by message, whatever go-redis knows by itself.
 func TestMasterCrash(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 3, redistest.Replicas(1), redistest.DownAfter(time.Second))
+	cluster := testkit.StartCluster(t, 3, testkit.Replicas(1), testkit.DownAfter(time.Second))
 	holder := newClient(t, cluster.Client(seldom), core.WithTTL(15*time.Second))
 	other := newClient(t, cluster.Client(seldom), core.WithTTL(15*time.Second))
 	victim := cluster.Owner(cluster.Slot("lock:{c}"))
@@ -63,7 +63,7 @@ func TestMasterCrash(t *testing.T) {
 // the Cluster are held, waited for and contended for. Nothing must be lost.
 func TestCoordinatedFailover(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 3, redistest.Replicas(1), redistest.DownAfter(2*time.Second))
+	cluster := testkit.StartCluster(t, 3, testkit.Replicas(1), testkit.DownAfter(2*time.Second))
 	a, b := newClient(t, cluster.Client(seldom), core.WithTTL(10*time.Second)), newClient(t, cluster.Client(seldom))
 	var held []*core.Lease
 	var names []string
@@ -80,7 +80,7 @@ func TestCoordinatedFailover(t *testing.T) {
 	for _, replica := range cluster.Replicas {
 		before := r.least(names)
 		cluster.Failover(replica)
-		redistest.Eventually(t, within, "all locks to be taken again", func() bool { return r.least(names) > before+2 })
+		testkit.Eventually(t, within, "all locks to be taken again", func() bool { return r.least(names) > before+2 })
 	}
 	awaitRenewed(t, held, 10*time.Second)
 	r.check(t)
@@ -95,7 +95,7 @@ func TestCoordinatedFailover(t *testing.T) {
 // minute. They must be sent to its replica once that is promoted.
 func TestFrozenMasterIsReplaced(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 3, redistest.Replicas(1), redistest.DownAfter(time.Second))
+	cluster := testkit.StartCluster(t, 3, testkit.Replicas(1), testkit.DownAfter(time.Second))
 	patient := func(o *redis.ClusterOptions) { o.ReadTimeout = time.Minute }
 	locks := newClient(t, cluster.Client(seldom, patient), core.WithTTL(20*time.Second))
 	held := []*core.Lease{mustLock(t, locks.Mutex("{f}:held")), mustLock(t, locks.Fair("{f}:fair"))}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestLeasesSurviveAMigration renews leases of all strategies while their slot moves to another master, which takes
@@ -17,16 +17,16 @@ func TestLeasesSurviveAMigration(t *testing.T) {
 	const ttl = 3 * time.Second
 	t.Run("plain", func(t *testing.T) {
 		t.Parallel()
-		surviveMigration(t, redistest.StartCluster(t, 2), ttl)
+		surviveMigration(t, testkit.StartCluster(t, 2), ttl)
 	})
 	t.Run("acknowledged", func(t *testing.T) {
 		t.Parallel()
-		surviveMigration(t, redistest.StartCluster(t, 2, redistest.Replicas(1)), 2*ttl,
+		surviveMigration(t, testkit.StartCluster(t, 2, testkit.Replicas(1)), 2*ttl,
 			core.WithReplicaAck(1, time.Second))
 	})
 }
 
-func surviveMigration(t *testing.T, cluster *redistest.Cluster, ttl time.Duration, opts ...core.Option) {
+func surviveMigration(t *testing.T, cluster *testkit.Cluster, ttl time.Duration, opts ...core.Option) {
 	t.Helper()
 	locks := newClient(t, cluster.Client(), append(opts, core.WithTTL(ttl))...)
 	var exclusive, shared []*core.Lease
@@ -65,7 +65,7 @@ func surviveMigration(t *testing.T, cluster *redistest.Cluster, ttl time.Duratio
 // others.
 func TestContentionThroughMigrations(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 3)
+	cluster := testkit.StartCluster(t, 3)
 	var locks []core.Locker
 	names := []string{"{m}:mutex", "{m}:fair", "{m}:write", "elsewhere+{m}:joint"}
 	var clients []*core.Client
@@ -87,7 +87,7 @@ func TestContentionThroughMigrations(t *testing.T) {
 		}
 		m.End()
 		before := r.least(names)
-		redistest.Eventually(t, within, "all locks to be taken again", func() bool { return r.least(names) > before+2 })
+		testkit.Eventually(t, within, "all locks to be taken again", func() bool { return r.least(names) > before+2 })
 	}
 	r.check(t)
 	told()
@@ -97,7 +97,7 @@ func TestContentionThroughMigrations(t *testing.T) {
 // after the other, and counts the commands of the second half: a waiter that has to ask for what it was not told needs one
 // more. The first half is not counted, because all waiters ask once when their client hears that it is subscribed again,
 // which may be some time after Redis has subscribed it.
-func queueUpOther(t testing.TB, cluster *redistest.Cluster, a, b *core.Client, name string) (told func()) {
+func queueUpOther(t testing.TB, cluster *testkit.Cluster, a, b *core.Client, name string) (told func()) {
 	t.Helper()
 	const waiters = 20
 	held := mustLock(t, a.Fair(name))
@@ -110,7 +110,7 @@ func queueUpOther(t testing.TB, cluster *redistest.Cluster, a, b *core.Client, n
 		t.Helper()
 		awaitQueue(t, a, name, waiters)
 		ctx, owner := context.Background(), cluster.Owner(cluster.Slot("lock:"+name)).Client()
-		redistest.Eventually(t, within, "the waiters to listen", func() bool {
+		testkit.Eventually(t, within, "the waiters to listen", func() bool {
 			channel := "redisson_lock__channel:lock:" + name + ":*"
 			sharded, plain := owner.PubSubShardChannels(ctx, channel).Val(), owner.PubSubChannels(ctx, channel).Val()
 			return len(sharded)+len(plain) == 1
@@ -139,7 +139,7 @@ func queueUpOther(t testing.TB, cluster *redistest.Cluster, a, b *core.Client, n
 func TestMigrationIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	cluster := redistest.StartCluster(t, 2)
+	cluster := testkit.StartCluster(t, 2)
 	locks, other := newClient(t, cluster.Client(), core.WithTTL(long)), newClient(t, cluster.Client(), core.WithTTL(long))
 	slot := cluster.Slot("lock:{m}")
 	held := make(map[string]*core.Lease)

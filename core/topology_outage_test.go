@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 var outages = flag.Int("outages", 0, "how often TestOutages lets each kind of outage happen")
@@ -22,8 +22,8 @@ func TestOutages(t *testing.T) {
 		t.Skip("this takes minutes; ask for it with -outages")
 	}
 	for what, fault := range map[string]func(*stage) time.Time{
-		"killed": func(s *stage) time.Time { return s.crash((*redistest.Server).Kill, (*redistest.Server).Restart) },
-		"frozen": func(s *stage) time.Time { return s.crash((*redistest.Server).Pause, resumeLate) },
+		"killed": func(s *stage) time.Time { return s.crash((*testkit.Server).Kill, (*testkit.Server).Restart) },
+		"frozen": func(s *stage) time.Time { return s.crash((*testkit.Server).Pause, resumeLate) },
 		"handover": func(s *stage) time.Time {
 			s.cluster.Failover(s.replica(s.cluster.Owner(s.slot)))
 			return time.Now()
@@ -42,7 +42,7 @@ func TestOutages(t *testing.T) {
 
 // resumeLate lets a frozen master go on when all clients have had the time to learn of its successor. Before that, they
 // would believe what it grants in the moment until it learns itself.
-func resumeLate(s *redistest.Server) {
+func resumeLate(s *testkit.Server) {
 	time.Sleep(time.Second)
 	s.Resume()
 }
@@ -50,13 +50,13 @@ func resumeLate(s *redistest.Server) {
 // stage is a Cluster in one slot of which locks are held and contended for.
 type stage struct {
 	*testing.T
-	cluster *redistest.Cluster
+	cluster *testkit.Cluster
 	slot    int
 	clients []*core.Client
 	names   int // given so far
 
-	victim *redistest.Server // that does not answer now
-	mend   func(*redistest.Server)
+	victim *testkit.Server // that does not answer now
+	mend   func(*testkit.Server)
 }
 
 const (
@@ -65,7 +65,7 @@ const (
 )
 
 func newStage(t *testing.T) *stage {
-	s := &stage{T: t, cluster: redistest.StartCluster(t, 3, redistest.Replicas(1), redistest.DownAfter(stageDown))}
+	s := &stage{T: t, cluster: testkit.StartCluster(t, 3, testkit.Replicas(1), testkit.DownAfter(stageDown))}
 	s.slot = s.cluster.Slot("{o}")
 	for range 3 {
 		s.clients = append(s.clients, newClient(t, s.cluster.Client(), core.WithTTL(stageTTL)))
@@ -114,7 +114,7 @@ func (s *stage) repeat(fault func(*stage) time.Time) {
 		before := s.stats()
 		began := time.Now()
 		served := fault(s)
-		redistest.Eventually(s, 3*within, "a grant", func() bool { return len(r.grants(served)) > 0 })
+		testkit.Eventually(s, 3*within, "a grant", func() bool { return len(r.grants(served)) > 0 })
 		commands, questions := s.since(before)
 		sent, asked = append(sent, commands), append(asked, questions)
 		after = append(after, r.grants(served)[0].Sub(served))
@@ -136,7 +136,7 @@ func (s *stage) repeat(fault func(*stage) time.Time) {
 func (s *stage) calm(r *rivals, held []*core.Lease) {
 	s.Helper()
 	for _, server := range s.cluster.Servers() {
-		redistest.Eventually(s, 3*within, "a server to have its place again", func() bool {
+		testkit.Eventually(s, 3*within, "a server to have its place again", func() bool {
 			return server.Info("replication", "role") == "master" ||
 				server.Info("replication", "master_link_status") == "up"
 		})
@@ -145,7 +145,7 @@ func (s *stage) calm(r *rivals, held []*core.Lease) {
 	time.Sleep(2 * stageDown)
 	awaitRenewed(s, held, stageTTL*6/10)
 	now := time.Now()
-	redistest.Eventually(s, within, "locks to be granted", func() bool { return len(r.grants(now)) > 100 })
+	testkit.Eventually(s, within, "locks to be granted", func() bool { return len(r.grants(now)) > 100 })
 }
 
 // verdict logs what should not have been.
@@ -172,19 +172,19 @@ func (s *stage) verdict(r *rivals, held []*core.Lease) {
 }
 
 // crash takes the master away and returns when its replica was promoted.
-func (s *stage) crash(fault, mend func(*redistest.Server)) time.Time {
+func (s *stage) crash(fault, mend func(*testkit.Server)) time.Time {
 	s.Helper()
 	s.victim, s.mend = s.cluster.Owner(s.slot), mend
 	replica := s.replica(s.victim)
 	fault(s.victim)
-	redistest.Eventually(s, 3*within, "the replica to be promoted", func() bool {
+	testkit.Eventually(s, 3*within, "the replica to be promoted", func() bool {
 		return replica.Info("replication", "role") == "master"
 	})
 	return time.Now()
 }
 
 // replica returns that of a master.
-func (s *stage) replica(master *redistest.Server) *redistest.Server {
+func (s *stage) replica(master *testkit.Server) *testkit.Server {
 	s.Helper()
 	for _, server := range s.cluster.Servers() {
 		if server.Info("replication", "role") == "slave" &&
@@ -197,7 +197,7 @@ func (s *stage) replica(master *redistest.Server) *redistest.Server {
 }
 
 // otherMaster returns one to which the slot does not belong.
-func (s *stage) otherMaster() *redistest.Server {
+func (s *stage) otherMaster() *testkit.Server {
 	s.Helper()
 	owner := s.cluster.Owner(s.slot)
 	for _, server := range s.cluster.Servers() {
@@ -210,9 +210,9 @@ func (s *stage) otherMaster() *redistest.Server {
 }
 
 // stats returns the statistics of all servers that answer.
-func (s *stage) stats() map[*redistest.Server]map[string]redistest.Stat {
+func (s *stage) stats() map[*testkit.Server]map[string]testkit.Stat {
 	s.Helper()
-	stats := make(map[*redistest.Server]map[string]redistest.Stat)
+	stats := make(map[*testkit.Server]map[string]testkit.Stat)
 	for _, server := range s.cluster.Servers() {
 		if server != s.victim {
 			stats[server] = server.CommandStats()
@@ -222,7 +222,7 @@ func (s *stage) stats() map[*redistest.Server]map[string]redistest.Stat {
 }
 
 // since returns how many commands of locks, and questions for slots, the servers got that answer.
-func (s *stage) since(before map[*redistest.Server]map[string]redistest.Stat) (commands, questions int64) {
+func (s *stage) since(before map[*testkit.Server]map[string]testkit.Stat) (commands, questions int64) {
 	s.Helper()
 	for server, now := range s.stats() {
 		for _, command := range []string{"evalsha", "eval", "ssubscribe"} {

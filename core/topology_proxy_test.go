@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestClusterBehindOneAddress: a client of one server may reach a Cluster, for instance through a proxy. The first commands fail
@@ -15,7 +15,7 @@ import (
 func TestClusterBehindOneAddress(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.StartCluster(t, 1).Masters[0]
+	server := testkit.StartCluster(t, 1).Masters[0]
 	for what, call := range map[string]func(locks *core.Client, name string) error{
 		"Mutex": func(locks *core.Client, name string) error { return tryAndUnlock(locks.Mutex(name)) },
 		"Fair":  func(locks *core.Client, name string) error { return tryAndUnlock(locks.Fair(name)) },

@@ -12,13 +12,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // replacements are the ways in which a master is replaced; what it has is on the replica by then.
-var replacements = map[string]func(s *redistest.Sentinel) *redistest.Server{
-	"planned": func(s *redistest.Sentinel) *redistest.Server { return s.Failover() },
-	"crash": func(s *redistest.Sentinel) *redistest.Server {
+var replacements = map[string]func(s *testkit.Sentinel) *testkit.Server{
+	"planned": func(s *testkit.Sentinel) *testkit.Server { return s.Failover() },
+	"crash": func(s *testkit.Sentinel) *testkit.Server {
 		old := s.Master()
 		old.Kill()
 		return s.AwaitMaster(old)
@@ -59,7 +59,7 @@ func TestLocksFollowTheMaster(t *testing.T) {
 	for kind, replace := range replacements {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			s := redistest.StartSentinel(t, redistest.DownAfter(time.Second))
+			s := testkit.StartSentinel(t, testkit.DownAfter(time.Second))
 			holder := newClient(t, s.Client(), core.WithTTL(long))
 			rdb, asked := s.Client(), &joins{}
 			rdb.AddHook(asked)
@@ -117,7 +117,7 @@ func wantPushed(t *testing.T, holder, other *core.Client, asked *joins) {
 // awaitSubscribed returns once a client listens to a channel that is like this.
 func awaitSubscribed(t *testing.T, rdb *redis.Client, pattern string) {
 	t.Helper()
-	redistest.Eventually(t, within, "somebody to listen to "+pattern, func() bool {
+	testkit.Eventually(t, within, "somebody to listen to "+pattern, func() bool {
 		return len(rdb.PubSubChannels(context.Background(), pattern).Val()) > 0
 	})
 }
@@ -126,7 +126,7 @@ func awaitSubscribed(t *testing.T, rdb *redis.Client, pattern string) {
 // renewal, and the next token is greater.
 func TestLostStateIsTold(t *testing.T) {
 	t.Parallel()
-	s := redistest.StartSentinel(t, redistest.DownAfter(time.Second))
+	s := testkit.StartSentinel(t, testkit.DownAfter(time.Second))
 	locks := newClient(t, s.Client(), core.WithTTL(long))
 	other := newClient(t, s.Client(), core.WithTTL(long))
 	kept := mustLock(t, locks.Fair("kept"))
@@ -151,7 +151,7 @@ func TestLostStateIsTold(t *testing.T) {
 // what was granted before is known to the next master.
 func TestAcknowledgedGrantOutlivesTheMaster(t *testing.T) {
 	t.Parallel()
-	s := redistest.StartSentinel(t, redistest.DownAfter(time.Second))
+	s := testkit.StartSentinel(t, testkit.DownAfter(time.Second))
 	locks := newClient(t, s.Client(), core.WithTTL(long), core.WithReplicaAck(1, time.Second))
 	kept := mustLock(t, locks.Mutex("kept"))
 	s.Servers[1].CutReplication()
@@ -177,7 +177,7 @@ func TestCallsDuringFailover(t *testing.T) {
 	for kind, replace := range replacements {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			s := redistest.StartSentinel(t, redistest.DownAfter(time.Second))
+			s := testkit.StartSentinel(t, testkit.DownAfter(time.Second))
 			rdb := s.Client()
 			locks := newClient(t, rdb, core.WithTTL(5*time.Second), core.WithLogger(nil))
 			ctx, cancel := context.WithCancel(context.Background())
@@ -201,10 +201,10 @@ func TestCallsDuringFailover(t *testing.T) {
 					}
 				}()
 			}
-			redistest.Eventually(t, within, "some grants", func() bool { return granted.Load() > 20 })
+			testkit.Eventually(t, within, "some grants", func() bool { return granted.Load() > 20 })
 			replace(s)
 			before := granted.Load()
-			redistest.Eventually(t, within, "grants by the new master", func() bool { return granted.Load() > before+20 })
+			testkit.Eventually(t, within, "grants by the new master", func() bool { return granted.Load() > before+20 })
 			cancel()
 			for _, done := range ended {
 				waitFor(t, done, "the calls to return")

@@ -9,14 +9,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestReleasesStayOnTheirShard: in a Cluster a release is announced on the shard of the lock alone, to one connection
 // per client and shard.
 func TestReleasesStayOnTheirShard(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 3)
+	cluster := testkit.StartCluster(t, 3)
 	lacksShards(t, cluster)
 	holder := newClient(t, cluster.Client(), core.WithTTL(long))
 	locks := newClient(t, cluster.Client(), core.WithTTL(long))
@@ -64,7 +64,7 @@ func TestReleasesStayOnTheirShard(t *testing.T) {
 func TestRedissonInCluster(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	cluster := redistest.StartCluster(t, 3)
+	cluster := testkit.StartCluster(t, 3)
 	lacksShards(t, cluster)
 	rdb := cluster.Client()
 	locks := newClient(t, cluster.Client(), core.WithPrefix(""), core.WithTTL(long))
@@ -97,12 +97,12 @@ func TestRedissonInCluster(t *testing.T) {
 // TestClusterWithoutShards: on servers that do not know of sharded pub/sub, releases are announced as ever.
 func TestClusterWithoutShards(t *testing.T) {
 	t.Parallel()
-	lacksShards(t, redistest.StartCluster(t, 1)) // or they have nothing to unlearn, and all other tests are of that
-	var old []redistest.Option
+	lacksShards(t, testkit.StartCluster(t, 1)) // or they have nothing to unlearn, and all other tests are of that
+	var old []testkit.Option
 	for _, command := range []string{"spublish", "ssubscribe", "sunsubscribe"} {
-		old = append(old, redistest.Config("rename-command", command+` ""`))
+		old = append(old, testkit.Config("rename-command", command+` ""`))
 	}
-	cluster := redistest.StartCluster(t, 3, old...)
+	cluster := testkit.StartCluster(t, 3, old...)
 	a, b := newClient(t, cluster.Client(), core.WithTTL(long)), newClient(t, cluster.Client(), core.WithTTL(long))
 	for i := range 6 {
 		name := fmt.Sprint("name", i)
@@ -136,7 +136,7 @@ func TestRightsInCluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cluster := redistest.StartCluster(t, 2)
+			cluster := testkit.StartCluster(t, 2)
 			lacksShards(t, cluster)
 			for _, s := range cluster.Masters {
 				setUser(t, s, strings.Fields("~lock:* ~holdfast:* &redisson_lock__channel:* +@all "+rules.user))

@@ -8,16 +8,16 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/luasource"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/luasource"
 )
 
 // TestReplicaKnowsNothing: a sentinel that has not heard of a failover yet sends clients to the former master, which may
 // be a replica meanwhile that has not got the data of the new one. That it knows no lease does not mean that it is lost.
 func TestReplicaKnowsNothing(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t, redistest.TCP())
-	nowhere := redistest.Start(t, redistest.TCP()).Relay()
+	server := testkit.Start(t, testkit.TCP())
+	nowhere := testkit.Start(t, testkit.TCP()).Relay()
 	nowhere.Refuse(true)
 	rdb := server.Client()
 	locks := newClient(t, rdb, core.WithTTL(long), core.WithLogger(nil))

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // witness counts the scripts, and waits for replicas, that a hook of the user's client sees.
@@ -48,7 +48,7 @@ func TestHooksSeeLoneCommands(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rdb := redistest.Start(t).Client()
+			rdb := testkit.Start(t).Client()
 			first, second := new(witness), new(witness)
 			rdb.AddHook(first)
 			locks := newClient(t, rdb, core.WithLogger(nil))
@@ -65,7 +65,7 @@ func TestHooksSeeLoneCommands(t *testing.T) {
 				t.Errorf("the hook has seen %d commands of %d", seen, 2*pairs)
 			}
 			rdb.AddHook(second)
-			redistest.Eventually(t, within, "a hook to see commands that was added later", func() bool {
+			testkit.Eventually(t, within, "a hook to see commands that was added later", func() bool {
 				pair()
 				return second.seen.Load() > 0
 			})
@@ -121,13 +121,13 @@ func TestOverdueOnTheShortWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := &overdue{after: after}
-			rdb := redistest.Start(t).Client()
+			rdb := testkit.Start(t).Client()
 			rdb.AddHook(o)
 			locks := newClient(t, rdb, core.WithTTL(long), core.WithInstance(""))
 			unlock(t, mustLock(t, locks.Mutex("name"))) // the server knows the scripts now
 			for range 3 {
 				o.kept, o.again = "", 0
-				redistest.Eventually(t, within, "an answer on the direct path", func() bool {
+				testkit.Eventually(t, within, "an answer on the direct path", func() bool {
 					o.armed = o.kept == ""
 					unlock(t, mustLock(t, locks.Mutex("name")))
 					return o.kept != ""

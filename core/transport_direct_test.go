@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestRepeatedRequestIsTakenBack: a request that is stuck on the way is sent again, and that one is refused. The first
@@ -47,7 +47,7 @@ func TestRepeatedRequestIsTakenBack(t *testing.T) {
 }
 
 func refusedWhileStuck(t *testing.T, take func(*core.Client) (end func(*testing.T), err error)) {
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb, relay := server.Client(), server.Relay()
 	locks := newClient(t, relay.Client(), core.WithTTL(long))
 	end, err := take(locks) // warms the connection, and shows that the server is quick
@@ -74,7 +74,7 @@ func refusedWhileStuck(t *testing.T, take func(*core.Client) (end func(*testing.
 	calls := server.CommandStats()["evalsha"].Calls
 	goOn()
 	waitFor(t, passed, "the request to go on")
-	redistest.Eventually(t, within, "the request to be executed", func() bool {
+	testkit.Eventually(t, within, "the request to be executed", func() bool {
 		return server.CommandStats()["evalsha"].Calls > calls
 	})
 	if end, err = take(holder); err != nil {
@@ -87,7 +87,7 @@ func refusedWhileStuck(t *testing.T, take func(*core.Client) (end func(*testing.
 // TestFrozenServerWithoutTimeout: the connection waits for as long as it takes; the callers do not.
 func TestFrozenServerWithoutTimeout(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client(func(o *redis.Options) { o.ReadTimeout = -1 }), core.WithTTL(long))
 	held := mustLock(t, locks.Mutex("held"))
 	awaitQuick(t, locks)
@@ -128,7 +128,7 @@ func TestNoConnectionToBeHad(t *testing.T) {
 	for name, ctx := range map[string]context.Context{"no end": context.Background(), "cancellable": cancellable} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t)
+			server := testkit.Start(t)
 			var down atomic.Bool
 			up := make(chan struct{})
 			locks := newClient(t, server.Client(func(o *redis.Options) {

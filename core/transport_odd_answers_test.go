@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // answering is a hook that answers scripts in place of Redis if answer returns something.
@@ -62,7 +62,7 @@ func TestNoScriptBehindText(t *testing.T) {
 	for _, text := range []string{
 		"(error) NOSCRIPT No matching script. Please use EVAL.", "ERR NOSCRIPT No matching script.", "NOSCRIPT", "proxy error: NOSCRIPT",
 	} {
-		rdb := redistest.Start(t).Client()
+		rdb := testkit.Start(t).Client()
 		rdb.AddHook(answering{func(cmd string) (any, error) {
 			if cmd == "evalsha" {
 				return nil, errorReply(text)
@@ -89,7 +89,7 @@ func TestOneUnknownErrorInAWait(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rdb := redistest.Start(t).Client()
+			rdb := testkit.Start(t).Client()
 			locks := newClient(t, rdb)
 			failScripts(rdb, odd, 2)
 			if err := call(locks); err != nil {
@@ -97,7 +97,7 @@ func TestOneUnknownErrorInAWait(t *testing.T) {
 			}
 		})
 	}
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	scripts := failScripts(rdb, odd, 1)
 	_, err := locks.Mutex("name").TryLock(ctx)
@@ -110,7 +110,7 @@ func TestOneUnknownErrorInAWait(t *testing.T) {
 // TestUnknownErrorsEndAWait: the errors do not end. All callers that wait get them, and it is no outage.
 func TestUnknownErrorsEndAWait(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	odd := errorReply("ERR proxy: upstream connection was reset")
 	scripts := failScripts(rdb, odd, always)
@@ -136,7 +136,7 @@ func TestOnlyItsRepliesAreARelease(t *testing.T) {
 	for name, reply := range map[string]any{"text": "OK", "list": []any{}, "number": int64(7), "negative": int64(-1), "big": int64(1) << 50} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rdb := redistest.Start(t).Client()
+			rdb := testkit.Start(t).Client()
 			var odd atomic.Bool
 			rdb.AddHook(answering{func(string) (any, error) {
 				if odd.Load() {

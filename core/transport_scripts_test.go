@@ -8,19 +8,19 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestNoRetriesBehindOurBack: go-redis sends each request once, whatever its MaxRetries.
 func TestNoRetriesBehindOurBack(t *testing.T) {
 	t.Parallel()
-	relay := redistest.Start(t).Relay()
+	relay := testkit.Start(t).Relay()
 	var end core.AcquireEnd
 	locks := newClient(t, relay.Client(), core.WithHooks(core.Hooks{
 		AcquireEnd: func(_ context.Context, e core.AcquireEnd) { end = e },
 	}))
 	unlock(t, mustLock(t, locks.Mutex("warm")))
-	relay.LoseReplies("lock:name", 2, redistest.Closed)
+	relay.LoseReplies("lock:name", 2, testkit.Closed)
 	unlock(t, mustLock(t, locks.Mutex("name")))
 	if relay.LostReplies() != 2 || end.Asked != 3 {
 		t.Errorf("%d requests counted, %d replies lost", end.Asked, relay.LostReplies())
@@ -30,7 +30,7 @@ func TestNoRetriesBehindOurBack(t *testing.T) {
 // TestScriptsForgottenInAPipeline: commands that share a round trip find that the server has forgotten them.
 func TestScriptsForgottenInAPipeline(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb, relay := server.Client(), server.Relay()
 	locks := newClient(t, relay.Client(), core.WithHooks(core.Hooks{AcquireEnd: func(_ context.Context, e core.AcquireEnd) {
 		if e.Asked != 1 {
@@ -45,7 +45,7 @@ func TestScriptsForgottenInAPipeline(t *testing.T) {
 			rdb.ScriptFlush(context.Background())
 		}
 	})
-	relay.Hold(redistest.ToClient)
+	relay.Hold(testkit.ToClient)
 	time.AfterFunc(200*time.Millisecond, relay.Deliver)
 	var done []<-chan error
 	for i := range 20 { // more than fly alone

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // leavings returns the keys of a lock that name its holders and waiters.
@@ -43,7 +43,7 @@ func lockUntil(ctx context.Context, l core.Locker) <-chan error {
 // where they were.
 func TestCancelledWaiterLeaves(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	leaving := newClient(t, rdb)
 	for kind, strategy := range onlyQueued(leaving) {
@@ -57,7 +57,7 @@ func TestCancelledWaiterLeaves(t *testing.T) {
 		awaitQueue(t, locks, kind, 3)
 		cancel()
 		wantErr(t, receive(t, cancelled), context.Canceled)
-		redistest.Eventually(t, within, "the waiter to be out of the line", func() bool {
+		testkit.Eventually(t, within, "the waiter to be out of the line", func() bool {
 			return rdb.HLen(context.Background(), "holdfast:waiters:{lock:"+kind+"}").Val() == 2
 		})
 		unlock(t, held)
@@ -74,7 +74,7 @@ func TestCancelledWaiterLeaves(t *testing.T) {
 // TestCancelledWriterLetsReadersIn: those behind it join the present readers in the moment in which it leaves.
 func TestCancelledWriterLetsReadersIn(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	for kind, write := range exclusives(locks) {
 		if kind == "Mutex" {
@@ -92,7 +92,7 @@ func TestCancelledWriterLetsReadersIn(t *testing.T) {
 		cancel()
 		var info core.Info
 		var err error
-		redistest.Eventually(t, within, "the writer to leave", func() bool {
+		testkit.Eventually(t, within, "the writer to leave", func() bool {
 			info, err = locks.Inspect(context.Background(), kind)
 			return err == nil && len(info.Queue) <= len(readers)
 		})
@@ -114,7 +114,7 @@ func TestCancelledWriterLetsReadersIn(t *testing.T) {
 // clients are closed, which waits for what they do in the background, nothing may be left.
 func TestCancelledAtRandom(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	var all sync.WaitGroup
 	var clients []*core.Client
 	for range 2 {
@@ -156,7 +156,7 @@ func TestCancelledAtRandom(t *testing.T) {
 // TestGrantAndCancelAtOnce: whether the waiter gets the lock or not, it does not stay granted to it.
 func TestGrantAndCancelAtOnce(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	cancelling := newClient(t, rdb, core.WithTTL(long))
 	kinds := onlyQueued(cancelling)

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestDeadlineNamesTheHolder: whether WithWait or the caller's context bounds a wait, the error names who holds the lock, of
 // which process it is, and for how long. It is the context's error too.
 func TestDeadlineNamesTheHolder(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	ours := newClient(t, rdb, core.WithTTL(long), core.WithInstance("web-1:7"))
 	for kind, strategy := range exclusives(ours) {
 		t.Run(kind, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestDeadlineNamesTheHolder(t *testing.T) {
 					t.Errorf("cancel: %v", stopped)
 				}
 				go func() { _, _ = strategy(kind).Lock(context.Background()) }() // until the client is closed
-				redistest.Eventually(t, within, "the other waiter", func() bool { return theirs.Stats().Waiting > 0 })
+				testkit.Eventually(t, within, "the other waiter", func() bool { return theirs.Stats().Waiting > 0 })
 			}
 		})
 	}

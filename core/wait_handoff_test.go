@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // queueUp lets waiters of two clients stand in line one after another.
@@ -43,10 +43,10 @@ func servedInOrder(t testing.TB, after int64, waiting []<-chan *core.Lease) {
 func TestEndOfAHolderHandsOver(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	for name, end := range map[string]func(*redis.Client, *redistest.Relay) error{
-		"cut off":     func(_ *redis.Client, way *redistest.Relay) error { way.Drop(redistest.Both); return nil },
-		"key deleted": func(rdb *redis.Client, _ *redistest.Relay) error { return rdb.Del(ctx, "lock:name").Err() },
-		"forced": func(rdb *redis.Client, _ *redistest.Relay) error {
+	for name, end := range map[string]func(*redis.Client, *testkit.Relay) error{
+		"cut off":     func(_ *redis.Client, way *testkit.Relay) error { way.Drop(testkit.Both); return nil },
+		"key deleted": func(rdb *redis.Client, _ *testkit.Relay) error { return rdb.Del(ctx, "lock:name").Err() },
+		"forced": func(rdb *redis.Client, _ *testkit.Relay) error {
 			_, err := newClient(t, rdb).ForceUnlock(ctx, "name")
 			return err
 		},
@@ -54,7 +54,7 @@ func TestEndOfAHolderHandsOver(t *testing.T) {
 		for _, kind := range []string{"Mutex", "Fair", "Read"} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				t.Parallel()
-				server := redistest.Start(t)
+				server := testkit.Start(t)
 				rdb, relay := server.Client(), server.Relay()
 				ttl := long
 				if name == "cut off" {
@@ -78,14 +78,14 @@ func TestEndOfAHolderHandsOver(t *testing.T) {
 // line up as before. Tokens grow on.
 func TestFlushedLine(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	held := mustLock(t, newClient(t, rdb).Fair("name"), core.WithTTL(long))
 	waiting := queueUp(t, rdb, "name", 6)
 	if err := rdb.FlushAll(context.Background()).Err(); err != nil {
 		t.Fatal(err)
 	}
 	var first *core.Lease
-	redistest.Eventually(t, within, "one of them to get the lock", func() bool {
+	testkit.Eventually(t, within, "one of them to get the lock", func() bool {
 		for i, next := range waiting {
 			select {
 			case first = <-next:
@@ -112,7 +112,7 @@ func TestLostMessages(t *testing.T) {
 		for _, kind := range []string{"Mutex", "Fair", "Write", "Read"} {
 			t.Run(kind+" without "+right, func(t *testing.T) {
 				t.Parallel()
-				server := redistest.Start(t)
+				server := testkit.Start(t)
 				rdb := restricted(t, server, "+@all", "-"+right)
 				held := mustLock(t, strategies(newClient(t, rdb, core.WithTTL(long)))[kind]("name"))
 				waiting := queueUp(t, rdb, "name", 3)
@@ -130,7 +130,7 @@ func TestLostMessages(t *testing.T) {
 func TestOneWakeUpPerRelease(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	heard := rdb.PSubscribe(ctx, "*lock:name*")
 	defer heard.Close()

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestHundredThousandWaiters lets 100,000 goroutines ask for one name: as many as may wait, and get it in the order in
@@ -28,7 +28,7 @@ func TestHundredThousandWaiters(t *testing.T) {
 	flood(t, callers, func() error { return nil }) // the runtime keeps what it knows goroutines by
 	for _, kind := range []string{"Mutex", "Fair"} {
 		t.Run(kind, func(t *testing.T) {
-			server := redistest.Start(t)
+			server := testkit.Start(t)
 			rdb := server.Client()
 			begun := make(chan core.Wait, 1)
 			locks := newClient(t, rdb, core.WithTTL(long), core.WithMaxWaiters(most), core.WithHooks(core.Hooks{
@@ -85,7 +85,7 @@ func waitInLine(t *testing.T, lock core.Locker, n int, begun <-chan core.Wait) <
 
 // wantTooMany lets so many callers ask for a lock at once, and checks that each is told that there are too many, and that
 // hardly any of them asks Redis. It returns how many were told.
-func wantTooMany(t *testing.T, server *redistest.Server, lock core.Locker, callers int) int {
+func wantTooMany(t *testing.T, server *testkit.Server, lock core.Locker, callers int) int {
 	t.Helper()
 	asked, began := server.CommandStats()["evalsha"].Calls, time.Now()
 	refused := flood(t, callers, func() error {
@@ -149,7 +149,7 @@ func footprint() releaseReason {
 func (u releaseReason) wantBack(t *testing.T) {
 	t.Helper()
 	var now releaseReason
-	redistest.Eventually(t, within, "goroutines and memory to come back", func() bool {
+	testkit.Eventually(t, within, "goroutines and memory to come back", func() bool {
 		now = footprint()
 		return now.goroutines <= u.goroutines+20 && now.heap < u.heap+4<<20
 	})
@@ -161,7 +161,7 @@ func TestTooManyWaitForOnce(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	const callers, most = 2000, 20
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long), core.WithMaxWaiters(most))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long), core.WithMaxWaiters(most))
 	once := locks.Once("name", core.WithWait(within))
 	a := mustBegin(t, once)
 	var replayed atomic.Int64
@@ -177,7 +177,7 @@ func TestTooManyWaitForOnce(t *testing.T) {
 			return err
 		})
 	}()
-	redistest.Eventually(t, within, "as many to wait as may", func() bool {
+	testkit.Eventually(t, within, "as many to wait as may", func() bool {
 		return core.WaitingCalls(locks, core.OnceKey(locks, "name")) == most
 	})
 	// A caller that does not wait gets the usual answer, and other keys have room of their own.
@@ -198,11 +198,11 @@ func TestTooManyWaitForOnce(t *testing.T) {
 // TestManyMayWait: by default, 10,000 for one name, and as many as that for each of others.
 func TestManyMayWait(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	if got := core.MaxWaiters(locks); got != 10_000 {
 		t.Errorf("%d may wait", got)
 	}
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	for _, most := range []int{0, -1} {
 		_, err := core.New(rdb, core.WithMaxWaiters(most))
 		wantInvalid(t, err, core.ErrInvalidOption, fmt.Sprintf("WithMaxWaiters(%d)", most))
@@ -229,4 +229,4 @@ func TestManyMayWait(t *testing.T) {
 	}
 }
 
-func server(t testing.TB) redis.UniversalClient { return redistest.Start(t).Client() }
+func server(t testing.TB) redis.UniversalClient { return testkit.Start(t).Client() }

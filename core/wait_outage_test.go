@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestHeldLockIsNoOutage: waits end while a request is under way, whatever bounds go-redis puts on it. A healthy server is
@@ -27,9 +27,9 @@ func TestHeldLockIsNoOutage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t)
+			server := testkit.Start(t)
 			relay := server.Relay()
-			relay.Delay(redistest.Both, 3*time.Millisecond)
+			relay.Delay(testkit.Both, 3*time.Millisecond)
 			asked := core.WithHooks(core.Hooks{
 				AcquireEnd: func(ctx context.Context, end core.AcquireEnd) { *ctx.Value(askedKey{}).(*int) = end.Asked },
 				BeginEnd:   func(ctx context.Context, end core.BeginEnd) { *ctx.Value(askedKey{}).(*int) = end.Asked },

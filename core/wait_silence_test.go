@@ -9,13 +9,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestSilentRedisIsAskedTwice: each request to it waits for seconds. However long a call may wait, two of them are enough.
 func TestSilentRedisIsAskedTwice(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client(func(o *redis.Options) { o.ReadTimeout = -1 }), core.WithLogger(nil), core.WithWait(long),
 		core.WithHooks(core.Hooks{
 			AcquireEnd: func(ctx context.Context, end core.AcquireEnd) { *ctx.Value(askedKey{}).(*int) = end.Asked },

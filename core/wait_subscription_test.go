@@ -11,14 +11,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestRefusedInLine: a waiter behind another one of its process gets the same refusal.
 func TestRefusedInLine(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	held := mustLock(t, newClient(t, rdb).Mutex("name"), core.WithTTL(long))
 	locks := newClient(t, rdb)
 	first := lockLater(locks.Mutex("name"))
@@ -40,17 +40,17 @@ func TestRefusedInLine(t *testing.T) {
 // TestRefusedSubscriptions: a user without the right to subscribe waits by polling, and does not connect over and over.
 func TestRefusedSubscriptions(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	holder := mustLock(t, newClient(t, server.Client()).Mutex("name"), core.WithTTL(long))
 	log := &record{}
 	locks := newClient(t, restricted(t, server, "+@all", "-subscribe"), core.WithLogger(textLogger(log)))
 	waiting := lockLater(locks.Mutex("name"))
-	redistest.Eventually(t, within, "the refusal to be logged", func() bool {
+	testkit.Eventually(t, within, "the refusal to be logged", func() bool {
 		return strings.Contains(log.String(), "does not let this user subscribe")
 	})
 	before := server.CommandStats()["subscribe"]
 	looks := server.CommandStats()["evalsha"].Calls
-	redistest.Eventually(t, within, "some looks at the lock", func() bool {
+	testkit.Eventually(t, within, "some looks at the lock", func() bool {
 		return server.CommandStats()["evalsha"].Calls > looks+4
 	})
 	if tries := server.CommandStats()["subscribe"].Rejected - before.Rejected; tries > 4 {
@@ -65,16 +65,16 @@ func TestRefusedSubscriptions(t *testing.T) {
 // TestDeadSubscriptionIsReplaced: a connection that says nothing is found out by pings.
 func TestDeadSubscriptionIsReplaced(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	held := mustLock(t, newClient(t, server.Client()).Mutex("name"), core.WithTTL(long))
 	relay := server.Relay()
 	locks := newClient(t, relay.Client(func(o *redis.Options) { o.ReadTimeout = 300 * time.Millisecond }))
 	waiting := lockLater(locks.Mutex("name"))
-	redistest.Eventually(t, within, "a subscription", func() bool {
+	testkit.Eventually(t, within, "a subscription", func() bool {
 		return server.CommandStats()["subscribe"].Calls == 1
 	})
-	relay.DropExisting(redistest.ToClient)
-	redistest.Eventually(t, within, "another subscription", func() bool {
+	relay.DropExisting(testkit.ToClient)
+	testkit.Eventually(t, within, "another subscription", func() bool {
 		return server.CommandStats()["subscribe"].Calls > 1
 	})
 	unlock(t, held)
@@ -87,7 +87,7 @@ func TestDeadSubscriptionIsReplaced(t *testing.T) {
 // deleted, and its time would not have been over for long.
 func TestFreedWithoutAMessage(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	mustLock(t, newClient(t, rdb).Mutex("name"), core.WithTTL(long))
 	locks := newClient(t, rdb)
@@ -95,7 +95,7 @@ func TestFreedWithoutAMessage(t *testing.T) {
 	awaitListeners(t, locks, "name", 1)
 	looks := func() int64 { return server.CommandStats()["evalsha"].Calls }
 	before := looks()
-	redistest.Eventually(t, within, "the look after the subscription is confirmed, or the next one", func() bool {
+	testkit.Eventually(t, within, "the look after the subscription is confirmed, or the next one", func() bool {
 		return looks() > before
 	})
 	if err := rdb.Del(context.Background(), "lock:name").Err(); err != nil {
@@ -109,7 +109,7 @@ func TestFreedWithoutAMessage(t *testing.T) {
 // TestSubscriptionEndsWhenIdle: once no caller waits any more, the connection is closed.
 func TestSubscriptionEndsWhenIdle(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	mustLock(t, newClient(t, server.Client()).Mutex("name"), core.WithTTL(long))
 	locks := newClient(t, server.Client())
 	ctx, cancel := context.WithCancel(context.Background())
@@ -122,7 +122,7 @@ func TestSubscriptionEndsWhenIdle(t *testing.T) {
 	}
 	cancel()
 	wantErr(t, receive(t, done), core.ErrNotAcquired)
-	redistest.Eventually(t, within, "the subscription's connection to be closed", func() bool {
+	testkit.Eventually(t, within, "the subscription's connection to be closed", func() bool {
 		return !strings.Contains(clientList(t, server), line[1])
 	})
 }
@@ -130,7 +130,7 @@ func TestSubscriptionEndsWhenIdle(t *testing.T) {
 // TestReleaseAnnouncedToRedisson: also for names that bring their own hash tag.
 func TestReleaseAnnouncedToRedisson(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	lease := mustLock(t, newClient(t, rdb, core.WithPrefix("")).Mutex("{a}:name"))
 	told := subscribe(t, rdb, "redisson_lock__channel:{a}:name")
 	unlock(t, lease)
@@ -143,7 +143,7 @@ func TestReleaseAnnouncedToRedisson(t *testing.T) {
 func TestMuteUserIsWarned(t *testing.T) {
 	t.Parallel()
 	out := &record{}
-	locks := newClient(t, restricted(t, redistest.Start(t), "+@all", "-publish"),
+	locks := newClient(t, restricted(t, testkit.Start(t), "+@all", "-publish"),
 		core.WithLogger(textLogger(out)))
 	for range 2 {
 		unlock(t, mustLock(t, locks.Mutex("name")))

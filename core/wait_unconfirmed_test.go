@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 const confirmsNone = "confirms no subscription"
@@ -26,14 +26,14 @@ func TestUnconfirmedSubscription(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t)
+			server := testkit.Start(t)
 			held := mustLock(t, newClient(t, server.Client()).Mutex("name"), core.WithTTL(long))
 			relay := server.Relay()
-			relay.LoseReplies("\r\nsubscribe\r\n", 1_000_000, redistest.Silent)
+			relay.LoseReplies("\r\nsubscribe\r\n", 1_000_000, testkit.Silent)
 			log := &record{}
 			locks := newClient(t, relay.Client(), core.WithLogger(textLogger(log)))
 			waiting := lockLater(strategy(locks)("name"))
-			redistest.Eventually(t, within, "a warning, and two more connections", func() bool {
+			testkit.Eventually(t, within, "a warning, and two more connections", func() bool {
 				return strings.Contains(log.String(), confirmsNone) && relay.LostReplies() > 2
 			})
 			unlock(t, held)
@@ -48,7 +48,7 @@ func TestUnconfirmedSubscription(t *testing.T) {
 }
 
 // swallowing is a proxy that passes on all but what contains SUBSCRIBE, as long as on is true.
-func swallowing(t *testing.T, server *redistest.Server, on *atomic.Bool) (addr string) {
+func swallowing(t *testing.T, server *testkit.Server, on *atomic.Bool) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -104,7 +104,7 @@ func swallowing(t *testing.T, server *redistest.Server, on *atomic.Bool) (addr s
 // connection subscribes.
 func TestUnconfirmedConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	held := mustLock(t, newClient(t, server.Client()).Mutex("name"), core.WithTTL(long))
 	var on atomic.Bool
 	on.Store(true)
@@ -116,9 +116,9 @@ func TestUnconfirmedConnectionIsReplaced(t *testing.T) {
 		_ = rdb.Close()
 	})
 	waiting := lockLater(locks.Mutex("name"))
-	redistest.Eventually(t, within, "a warning", func() bool { return strings.Contains(log.String(), confirmsNone) })
+	testkit.Eventually(t, within, "a warning", func() bool { return strings.Contains(log.String(), confirmsNone) })
 	on.Store(false)
-	redistest.Eventually(t, within, "a subscription", func() bool { return server.CommandStats()["subscribe"].Calls > 0 })
+	testkit.Eventually(t, within, "a subscription", func() bool { return server.CommandStats()["subscribe"].Calls > 0 })
 	unlock(t, held)
 	if err := receive(t, waiting); err != nil {
 		t.Error(err)
@@ -128,7 +128,7 @@ func TestUnconfirmedConnectionIsReplaced(t *testing.T) {
 // TestOutageIsNoUnconfirmedSubscription: in an outage there is no subscription either. The client does not warn of that.
 func TestOutageIsNoUnconfirmedSubscription(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	held := mustLock(t, newClient(t, server.Client()).Mutex("name"), core.WithFixedTTL(long))
 	log := &record{}
 	locks := newClient(t, server.Client(), core.WithLogger(textLogger(log)))
@@ -138,7 +138,7 @@ func TestOutageIsNoUnconfirmedSubscription(t *testing.T) {
 	awaitListeners(t, locks, "name", 1)
 	server.Pause()
 	// An outage that is longer than unheardWarning, with the pings and reconnections that belong to it.
-	redistest.Eventually(t, within, "the call to fail", func() bool {
+	testkit.Eventually(t, within, "the call to fail", func() bool {
 		_, err := locks.Mutex("other").TryLock(ctx)
 		return err != nil
 	})

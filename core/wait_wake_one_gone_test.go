@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 const waitingClientsOfName = "holdfast:waiting_clients:{lock:name}"
@@ -27,7 +27,7 @@ func TestCallersThatGaveUpAreNotCalled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t)
+			server := testkit.Start(t)
 			rdb := server.Client()
 			holder := mustLock(t, newClient(t, server.Client()).Mutex("name"), core.WithTTL(long))
 			gone := newClient(t, server.Client())
@@ -70,7 +70,7 @@ func TestCallerGivesUpWhenCalled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	holder := mustLock(t, newClient(t, server.Client()).Mutex("name"), core.WithTTL(long))
 	left := make(chan error, 1)

@@ -11,14 +11,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestOneClientIsCalled: however many clients wait, a grant costs few commands, and all of them have their turn.
 func TestOneClientIsCalled(t *testing.T) {
 	t.Parallel()
 	const clients, each, rounds = 8, 3, 20
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	holder := mustLock(t, newClient(t, server.Client()).Mutex("name"), core.WithTTL(long))
 	var all sync.WaitGroup
 	var inside, together atomic.Int32
@@ -43,7 +43,7 @@ func TestOneClientIsCalled(t *testing.T) {
 		}
 		awaitListeners(t, locks, "name", 1)
 	}
-	redistest.Eventually(t, within, "all clients to wait", func() bool {
+	testkit.Eventually(t, within, "all clients to wait", func() bool {
 		return server.Client().ZCard(context.Background(), "holdfast:waiting_clients:{lock:name}").Val() == clients
 	})
 	before := server.CommandStats()["evalsha"].Calls
@@ -64,7 +64,7 @@ func TestOneClientIsCalled(t *testing.T) {
 func TestCalledClientIsGone(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	holder := mustLock(t, newClient(t, rdb).Mutex("name"), core.WithTTL(long))
 	locks := newClient(t, server.Client())
@@ -80,7 +80,7 @@ func TestCalledClientIsGone(t *testing.T) {
 // TestCallIsPassedOn: the waiters of the client that is called have left meanwhile.
 func TestCallIsPassedOn(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	holder := mustLock(t, newClient(t, rdb).Mutex("name"), core.WithTTL(long))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -106,7 +106,7 @@ func TestCallIsPassedOn(t *testing.T) {
 func TestRedissonHearsEveryRelease(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	java := rdb.Subscribe(ctx, "redisson_lock__channel:{lock:name}")
 	defer java.Close()
@@ -148,7 +148,7 @@ func TestRedissonHearsEveryRelease(t *testing.T) {
 
 func awaitCallers(t *testing.T, rdb *redis.Client, want int64) {
 	t.Helper()
-	redistest.Eventually(t, within, "clients to wait to be called", func() bool {
+	testkit.Eventually(t, within, "clients to wait to be called", func() bool {
 		return rdb.ZCard(context.Background(), "holdfast:waiting_clients:{lock:name}").Val() == want
 	})
 }

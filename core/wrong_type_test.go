@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // dataHashes are hashes of an application, by the part of them that looks like a lock.
@@ -62,7 +62,7 @@ func fieldsOf(rdb *redis.Client, key string) map[string]string {
 func TestDataIsNoLock(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	for what, fields := range dataHashes() {
 		key := "lock:" + what
@@ -141,7 +141,7 @@ func overwrite(t *testing.T, rdb *redis.Client, key string, fields map[string]an
 func TestHolderMeetsData(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	for kind, strategy := range strategies(locks) {
 		for what, fields := range dataHashes() {
@@ -162,7 +162,7 @@ func TestHolderMeetsData(t *testing.T) {
 // TestWaiterMeetsData: a waiter hears of data that has taken the place of the lock.
 func TestWaiterMeetsData(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	for kind, strategy := range exclusives(locks) {
 		for _, what := range []string{"field", "mode 3", "ttl"} {
@@ -171,7 +171,7 @@ func TestWaiterMeetsData(t *testing.T) {
 				name := kind + what
 				mustLock(t, strategy(name))
 				waiting := lockLater(strategy(name))
-				redistest.Eventually(t, within, "the waiter", func() bool {
+				testkit.Eventually(t, within, "the waiter", func() bool {
 					info, err := locks.Inspect(context.Background(), name)
 					return err == nil && (len(info.Queue) == 1 || kind == "Mutex" && info.Waiters > 0)
 				})
@@ -208,7 +208,7 @@ func TestRedlockMeetsData(t *testing.T) {
 func TestDataIsNoRecord(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	for what, fields := range map[string]map[string]any{
 		"field": {"a": 1}, "state": {"state": "active"}, "running": {"state": "running", "name": "Ada"}, "note": {"note": "x", "value": "y"},

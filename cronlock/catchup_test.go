@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // at is a schedule of these ticks.
@@ -49,7 +49,7 @@ func TestCatchUp(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			rdb := redistest.Start(t).Client()
+			rdb := testkit.Start(t).Client()
 			old := &replica{cron: cron.New(), locks: newClient(t, rdb)}
 			old.add(t, schedule, idle, cronlock.WithCatchUp(6*time.Hour), cronlock.WithStartDeadline(6*time.Hour))
 			for _, tick := range test.before {
@@ -97,7 +97,7 @@ func begin(t *testing.T, r *replica) {
 // TestCatchUpIsRecovered: a panic in a tick that is caught up meets the wrappers of the cron, like any other.
 func TestCatchUpIsRecovered(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	now := time.Now().Truncate(time.Second)
 	ticks := at(now.Add(-2*time.Minute), now.Add(-time.Minute), now.Add(time.Hour))
 	old := &replica{cron: cron.New(), locks: newClient(t, rdb)}
@@ -106,7 +106,7 @@ func TestCatchUpIsRecovered(t *testing.T) {
 	r := &replica{cron: cron.New(cron.WithChain(cron.Recover(cron.DiscardLogger))), locks: newClient(t, rdb)}
 	r.add(t, ticks, func(context.Context) error { panic("no paper") }, cronlock.WithCatchUp(time.Hour))
 	r.cron.Start()
-	redistest.Eventually(t, patience, "the tick is caught up", func() bool { return len(r.runs()) > 0 })
+	testkit.Eventually(t, patience, "the tick is caught up", func() bool { return len(r.runs()) > 0 })
 	<-r.cron.Stop().Done()
 	expectOutcomes(t, r.locks, cronlock.Panicked, cronlock.Success)
 }
@@ -114,7 +114,7 @@ func TestCatchUpIsRecovered(t *testing.T) {
 // TestCatchUpAfterOutage: a tick that could not be claimed until its start deadline is run when Redis is back.
 func TestCatchUpAfterOutage(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t, redistest.AOF())
+	server := testkit.Start(t, testkit.AOF())
 	tick := time.Now().Truncate(time.Second)
 	skipped := make(chan error, 1)
 	seed := &replica{cron: cron.New(), locks: newClient(t, server.Client())}
@@ -144,7 +144,7 @@ func TestCatchUpAfterOutage(t *testing.T) {
 // TestCatchUpInZone: a spec without a zone is read in that of the cron, also for the ticks of the past.
 func TestCatchUpInZone(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	zone := time.FixedZone("half past", 5*3600+1800)
 	want := time.Now().In(zone).Truncate(time.Minute).Add(-10 * time.Minute)
 	seed := newReplica(t, newClient(t, rdb), idle, cronlock.WithStartDeadline(48*time.Hour))
@@ -180,7 +180,7 @@ func TestCatchUpAfterAMove(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rdb := redistest.Start(t).Client()
+			rdb := testkit.Start(t).Client()
 			old := &replica{cron: cron.New(), locks: newClient(t, rdb)}
 			old.add(t, at(started, started.Add(day)), idle, cronlock.WithCatchUp(day), cronlock.WithStartDeadline(day))
 			old.fire(started)
@@ -202,7 +202,7 @@ func TestRemovedAndAdded(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	ticks := at(now.Add(-time.Hour), now, now.Add(time.Hour))
 	opts := []cronlock.Option{cronlock.WithCatchUp(2 * time.Hour), cronlock.WithStartDeadline(2 * time.Hour)}
-	r := &replica{cron: cron.New(cron.WithLocation(time.UTC)), locks: newClient(t, redistest.Start(t).Client())}
+	r := &replica{cron: cron.New(cron.WithLocation(time.UTC)), locks: newClient(t, testkit.Start(t).Client())}
 	r.add(t, ticks, idle, opts...)
 	r.fire(now.Add(-time.Hour))
 	r.expect(t, 1)
@@ -212,7 +212,7 @@ func TestRemovedAndAdded(t *testing.T) {
 		r.cron.Remove(entry.ID)
 	}
 	r.add(t, ticks, idle, opts...)
-	redistest.Eventually(t, patience, "the tick runs", func() bool { return len(r.runs()) == 2 })
+	testkit.Eventually(t, patience, "the tick runs", func() bool { return len(r.runs()) == 2 })
 	if ends := r.runs(); !ends[1].Tick.Equal(now) {
 		t.Errorf("runs %+v, want the tick at %v last", ends, now)
 	}

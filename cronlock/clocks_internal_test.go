@@ -15,7 +15,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // ahead is a schedule that is asked with a clock that is ahead, until the clock is set back.
@@ -151,7 +151,7 @@ func TestSetBack(t *testing.T) {
 // has woken up, if no other replica has run it.
 func TestSuspendedHost(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	tick := time.Now().Truncate(time.Second).Add(-20 * time.Minute).UTC()
 	for _, test := range []struct {
 		name, job string

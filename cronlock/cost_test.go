@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // scriptsOf returns how many scripts a server has run.
-func scriptsOf(server *redistest.Server) int {
+func scriptsOf(server *testkit.Server) int {
 	n := 0
 	for name, stat := range server.CommandStats() {
 		if name == "evalsha" || name == "eval" {
@@ -34,7 +34,7 @@ func TestCostOfATick(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t)
+			server := testkit.Start(t)
 			opts := append(test.opts, cronlock.WithMaxSkew(time.Hour))
 			a := newReplica(t, newClient(t, server.Client()), idle, opts...)
 			b := newReplica(t, newClient(t, server.Client()), idle, opts...)
@@ -62,7 +62,7 @@ func TestCostOfATick(t *testing.T) {
 }
 
 // memory returns how many keys there are and the sum of their bytes.
-func memory(t *testing.T, server *redistest.Server) (keys int, bytes int64) {
+func memory(t *testing.T, server *testkit.Server) (keys int, bytes int64) {
 	t.Helper()
 	rdb := server.Client()
 	for _, key := range rdb.Keys(t.Context(), "*").Val() {

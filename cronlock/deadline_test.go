@@ -8,13 +8,13 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestRunKnowsItsDeadline: the function of a job can tell until when its tick may start, for what it tries again.
 func TestRunKnowsItsDeadline(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	deadlines := make(chan time.Time, 1)
 	tell := func(ctx context.Context) error {
 		run, _ := cronlock.RunFrom(ctx)
@@ -52,7 +52,7 @@ func wantNow(t *testing.T, c *cron.Cron, ctx context.Context) {
 // TestUnclaimedRunKnowsItsDeadline: so does one that began without Redis.
 func TestUnclaimedRunKnowsItsDeadline(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	deadlines := make(chan time.Time, 1)
 	r := newReplica(t, locks, func(ctx context.Context) error {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestExclusiveLimit: of four replicas whose schedules have the same job each second, two run it at a time, and the
@@ -17,7 +17,7 @@ import (
 func TestExclusiveLimit(t *testing.T) {
 	t.Parallel()
 	const n, replicas = 2, 4
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	var mu sync.Mutex
 	running, most, begun, skipped := 0, 0, 0, 0
 	release := make(chan struct{})
@@ -49,13 +49,13 @@ func TestExclusiveLimit(t *testing.T) {
 		c.Start()
 		t.Cleanup(func() { <-c.Stop().Done() })
 	}
-	redistest.Eventually(t, time.Minute, "n runs, and others skipped", func() bool {
+	testkit.Eventually(t, time.Minute, "n runs, and others skipped", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return running == n && skipped >= 2*replicas
 	})
 	close(release)
-	redistest.Eventually(t, time.Minute, "the ticks after that to run", func() bool {
+	testkit.Eventually(t, time.Minute, "the ticks after that to run", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return begun > n+replicas
@@ -70,7 +70,7 @@ func TestExclusiveLimit(t *testing.T) {
 // TestExclusiveLimitWaits: a run beyond the limit waits for one of the others if it may.
 func TestExclusiveLimitWaits(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	here, there := newClient(t, server.Client()), newClient(t, server.Client())
 	options := []cronlock.Option{cronlock.WithLogger(quiet), cronlock.WithWait(time.Hour)}
 	first, second := newBlocking(), newBlocking()

@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // contextJob is a job that can be told to stop.
@@ -30,7 +30,7 @@ func strategies(locks *core.Client) map[string]core.Strategy {
 // TestExclusive: with every strategy, a second run is skipped, or waits for the first.
 func TestExclusive(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	here, there := newClient(t, server.Client()), newClient(t, server.Client())
 	for name, strategy := range strategies(here) {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestExclusive(t *testing.T) {
 // TestExclusiveWithWrappers: around and inside of robfig's, and around a job that runs once per tick.
 func TestExclusiveWithWrappers(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	for name, chain := range map[string]func(cron.JobWrapper) cron.Chain{
 		"Recover outside": func(w cron.JobWrapper) cron.Chain { return cron.NewChain(cron.Recover(cron.DiscardLogger), w) },
 		"Recover inside":  func(w cron.JobWrapper) cron.Chain { return cron.NewChain(w, cron.Recover(cron.DiscardLogger)) },
@@ -114,7 +114,7 @@ func TestExclusiveWithWrappers(t *testing.T) {
 // TestTicksWithWrappers: once per tick holds in every chain.
 func TestTicksWithWrappers(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	for i, wrapper := range []cron.JobWrapper{
 		cron.Recover(cron.DiscardLogger), cron.SkipIfStillRunning(cron.DiscardLogger),
 		cron.DelayIfStillRunning(cron.DiscardLogger),
@@ -139,7 +139,7 @@ func TestTicksWithWrappers(t *testing.T) {
 // TestExclusiveWithoutRedis: skipped, and told; or run if asked for. After the end of the jobs' context neither.
 func TestExclusiveWithoutRedis(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	server.Kill()
 	ended, cancel := context.WithCancel(t.Context())
@@ -166,7 +166,7 @@ func TestExclusiveWithoutRedis(t *testing.T) {
 // TestExclusiveRefuses what cannot be meant, as an error or a panic.
 func TestExclusiveRefuses(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	for name, build := range map[string]func() (cron.JobWrapper, error){
 		"strategy": func() (cron.JobWrapper, error) { return cronlock.NewExclusive(nil, "job") },
 		"no name":  func() (cron.JobWrapper, error) { return cronlock.NewExclusive(locks.Mutex, "") },

@@ -12,18 +12,18 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
 	"github.com/holdfast-go/holdfast/internal/outage"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestShortWaitIsNoOutage: Redis answers after more than the whole wait that the lock is held. FailOpen opens nothing.
 func TestShortWaitIsNoOutage(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	if _, err := newClient(t, server.Client()).Mutex("cron:job").Lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	relay := server.Relay()
-	relay.Delay(redistest.Both, 20*time.Millisecond)
+	relay.Delay(testkit.Both, 20*time.Millisecond)
 	locks := newClient(t, relay.Client())
 	for {
 		var ran atomic.Bool
@@ -43,13 +43,13 @@ func TestShortWaitIsNoOutage(t *testing.T) {
 // nothing, because the other run still has the lock.
 func TestHeldAndThenSilent(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	if _, err := newClient(t, server.Client()).Mutex("cron:job").Lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	relay := server.Relay()
 	locks := newClient(t, relay.Client(), core.WithHooks(core.Hooks{
-		Wait: func(context.Context, core.Wait) { relay.Hold(redistest.Both) },
+		Wait: func(context.Context, core.Wait) { relay.Hold(testkit.Both) },
 	}))
 	t.Cleanup(relay.Heal) // so that the client can close soon
 	ran := false
@@ -77,13 +77,13 @@ func TestTickHeldAndThenSilent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t)
+			server := testkit.Start(t)
 			if _, err := newClient(t, server.Client()).Mutex("cron:{job}").Lock(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			relay := server.Relay()
 			locks := newClient(t, relay.Client(), core.WithHooks(core.Hooks{
-				Wait: func(context.Context, core.Wait) { relay.Hold(redistest.Both) },
+				Wait: func(context.Context, core.Wait) { relay.Hold(testkit.Both) },
 			}))
 			t.Cleanup(relay.Heal) // so that the client can close soon
 			r := newReplica(t, locks, idle, append(opts, cronlock.FailOpen())...)

@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestPausedAndThenSilent: Redis has said that the job is paused, and is silent at the next tick. FailOpen opens nothing.
 // It does so again once Redis has said that the job is resumed, and for a replica that has never had an answer.
 func TestPausedAndThenSilent(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	operator := newClient(t, server.Client())
 	opts := []cronlock.Option{cronlock.FailOpen(), cronlock.WithStartDeadline(3 * time.Second)}
 	relay := server.Relay()
@@ -27,7 +27,7 @@ func TestPausedAndThenSilent(t *testing.T) {
 	r.fire(time.Now())
 	r.expect(t, 0, cronlock.Paused)
 
-	relay.Hold(redistest.Both)
+	relay.Hold(testkit.Both)
 	r.fire(time.Now())
 	r.expect(t, 0, cronlock.Paused, cronlock.Paused)
 	started := newReplica(t, newClient(t, relay.Client()), idle, opts...)
@@ -40,7 +40,7 @@ func TestPausedAndThenSilent(t *testing.T) {
 	}
 	r.fire(time.Now().Add(time.Second))
 	r.expect(t, 1, cronlock.Paused, cronlock.Paused)
-	relay.Hold(redistest.Both)
+	relay.Hold(testkit.Both)
 	r.fire(time.Now())
 	r.expect(t, 2, cronlock.Paused, cronlock.Paused)
 }

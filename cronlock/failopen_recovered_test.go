@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestUnguardedTickDoesNotRunAgain: a tick that has run while Redis was stopped comes again when Redis goes on, in its time. It
 // is recorded, so that other replicas do not run it either.
 func TestUnguardedTickDoesNotRunAgain(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	opts := []cronlock.Option{cronlock.FailOpen(), cronlock.WithStartDeadline(time.Second), cronlock.WithMaxSkew(time.Minute)}
 	r := newReplica(t, locks, idle, opts...)
@@ -28,7 +28,7 @@ func TestUnguardedTickDoesNotRunAgain(t *testing.T) {
 	r.expect(t, 1)
 	r.fire(tick)
 	r.expect(t, 1, cronlock.Taken)
-	redistest.Eventually(t, patience, "the record of the run", func() bool {
+	testkit.Eventually(t, patience, "the record of the run", func() bool {
 		return slices.ContainsFunc(history(t, locks), func(run cronlock.Run) bool {
 			return run.Tick.Equal(tick) && run.Outcome == cronlock.Success && run.Replica == r.runs()[0].Replica
 		})
@@ -42,7 +42,7 @@ func TestUnguardedTickDoesNotRunAgain(t *testing.T) {
 // runs overlap on one replica.
 func TestUnguardedExclusiveRunExcludes(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	relay := server.Relay()
 	t.Cleanup(relay.Heal)
 	locks := newClient(t, relay.Client())

@@ -9,17 +9,17 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestWrongClientOpensNothing: the client of one server leads to a Cluster, or to a replica. No job runs without its lock or its
 // tick.
 func TestWrongClientOpensNothing(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 3)
-	master, replica := redistest.Start(t, redistest.TCP()), redistest.Start(t)
+	cluster := testkit.StartCluster(t, 3)
+	master, replica := testkit.Start(t, testkit.TCP()), testkit.Start(t)
 	replica.ReplicaOf(master.Addr())
-	for name, server := range map[string]*redistest.Server{"Cluster": cluster.Masters[0], "Replica": replica} {
+	for name, server := range map[string]*testkit.Server{"Cluster": cluster.Masters[0], "Replica": replica} {
 		t.Run(name, func(t *testing.T) {
 			locks := newClient(t, server.Client())
 			refused := 0

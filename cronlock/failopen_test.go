@@ -11,13 +11,13 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestFullRedisOpensNothing: FailOpen is for a Redis that does not answer, not for one that refuses.
 func TestFullRedisOpensNothing(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	const deadline = 2 * time.Second
 	r := newReplica(t, newClient(t, server.Client()), idle, cronlock.FailOpen(), cronlock.WithStartDeadline(deadline))
 	if err := server.Client().ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
@@ -35,7 +35,7 @@ func TestFullRedisOpensNothing(t *testing.T) {
 // TestUnguardedRunsAreLogged: each run without Redis leaves one line of level error, with the job and the reason.
 func TestUnguardedRunsAreLogged(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	var ofTick, ofExclusive bytes.Buffer
 	logger := func(b *bytes.Buffer) cronlock.Option {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // expire ends the leases of the runs in progress, as if their runner had not been heard of for long.
@@ -48,7 +48,7 @@ func TestDeadRunner(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			rdb := redistest.Start(t).Client()
+			rdb := testkit.Start(t).Client()
 			long := newBlocking()
 			dead := newReplica(t, newClient(t, rdb), long.run, test.opts...)
 			heir := newReplica(t, newClient(t, rdb), idle, test.opts...)
@@ -79,7 +79,7 @@ func TestDeadRunner(t *testing.T) {
 func TestPausedRunnerHasNoHeir(t *testing.T) {
 	t.Parallel()
 	for _, waits := range []bool{false, true} {
-		rdb := redistest.Start(t).Client()
+		rdb := testkit.Start(t).Client()
 		waiting := make(chan struct{}, 10)
 		hooks := core.WithHooks(core.Hooks{Wait: func(context.Context, core.Wait) { waiting <- struct{}{} }})
 		ctx, stop := context.WithCancel(t.Context())
@@ -109,7 +109,7 @@ func TestPausedRunnerHasNoHeir(t *testing.T) {
 		}
 		stop()
 		wait()
-		redistest.Eventually(t, patience, "the heir is told", func() bool { return len(heir.reasons())+len(heir.runs()) > 0 })
+		testkit.Eventually(t, patience, "the heir is told", func() bool { return len(heir.reasons())+len(heir.runs()) > 0 })
 		heir.expect(t, 0, cronlock.Paused)
 		if err := cronlock.Resume(t.Context(), heir.locks, "job"); err != nil {
 			t.Fatal(err)
@@ -123,7 +123,7 @@ func TestPausedRunnerHasNoHeir(t *testing.T) {
 // closed.
 func TestHeirWithoutAnswer(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	relay := server.Relay()
 	t.Cleanup(relay.Heal)
 	waiting, granted := make(chan struct{}, 10), make(chan struct{}, 10)
@@ -150,7 +150,7 @@ func TestHeirWithoutAnswer(t *testing.T) {
 	wait()
 	receive(t, granted, "the grant")
 	_ = heir.locks.Close()
-	redistest.Eventually(t, patience, "the heir ends", func() bool { return len(heir.reasons()) > 0 })
+	testkit.Eventually(t, patience, "the heir ends", func() bool { return len(heir.reasons()) > 0 })
 	heir.expect(t, 0, cronlock.Stopped)
 }
 
@@ -158,7 +158,7 @@ func TestHeirWithoutAnswer(t *testing.T) {
 // stopping.
 func TestOthersWatch(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	waits := make(chan struct{}, 1)
 	hooks := core.WithHooks(core.Hooks{Wait: func(context.Context, core.Wait) { waits <- struct{}{} }})
 	long := newBlocking()
@@ -172,7 +172,7 @@ func TestOthersWatch(t *testing.T) {
 	b.expect(t, 0)
 	close(long.release)
 	ended()
-	redistest.Eventually(t, patience, "the end is noticed", func() bool { return len(b.reasons()) > 0 })
+	testkit.Eventually(t, patience, "the end is noticed", func() bool { return len(b.reasons()) > 0 })
 	b.expect(t, 0, cronlock.Taken)
 }
 
@@ -191,7 +191,7 @@ func TestShutdown(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			rdb := redistest.Start(t).Client()
+			rdb := testkit.Start(t).Client()
 			shutdown := errors.New("shutdown")
 			ctx, stop := context.WithCancelCause(t.Context())
 			long := newBlocking()
@@ -220,7 +220,7 @@ func TestShutdown(t *testing.T) {
 // TestDoneInSpiteOfShutdown: what was finished is not run again.
 func TestDoneInSpiteOfShutdown(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	ctx, stop := context.WithCancel(t.Context())
 	finish := func(context.Context) error { stop(); return nil }
 	a := newReplica(t, newClient(t, rdb), finish, cronlock.WithFailover(2), cronlock.WithContext(ctx))
@@ -235,7 +235,7 @@ func TestDoneInSpiteOfShutdown(t *testing.T) {
 // TestAttempts: a tick that kills its runners, or is interrupted each time, is tried so often and no more.
 func TestAttempts(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	tick := time.Now().Truncate(time.Second)
 	locks := newClient(t, rdb)
 	for range 3 {
@@ -259,7 +259,7 @@ func TestAttempts(t *testing.T) {
 // TestDeadlyTick: a tick whose runners die each time is given up.
 func TestDeadlyTick(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	tick := time.Now().Truncate(time.Second)
 	long := newBlocking()
 	release := sync.OnceFunc(func() { close(long.release) })
@@ -281,7 +281,7 @@ func TestDeadlyTick(t *testing.T) {
 // TestFailureIsNoFailover: a job that fails has run.
 func TestFailureIsNoFailover(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	tick := time.Now().Truncate(time.Second)
 	fails := func(context.Context) error { return errors.New("no paper") }
 	a := newReplica(t, newClient(t, rdb), fails, cronlock.WithFailover(2))

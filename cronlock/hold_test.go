@@ -9,14 +9,14 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestMaxHold: a run that takes too long is told, with a cause of its own, and is not run again.
 func TestMaxHold(t *testing.T) {
 	t.Parallel()
 	for _, attempts := range []int{1, 2} {
-		rdb := redistest.Start(t).Client()
+		rdb := testkit.Start(t).Client()
 		var told context.Context
 		late := newReplica(t, newClient(t, rdb), func(ctx context.Context) error {
 			told = ctx
@@ -38,7 +38,7 @@ func TestMaxHold(t *testing.T) {
 // TestMaxHoldInTime: a run that ends well after all has run.
 func TestMaxHoldInTime(t *testing.T) {
 	t.Parallel()
-	r := newReplica(t, newClient(t, redistest.Start(t).Client()), func(ctx context.Context) error {
+	r := newReplica(t, newClient(t, testkit.Start(t).Client()), func(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}, cronlock.WithMaxHold(10*time.Millisecond))
@@ -50,7 +50,7 @@ func TestMaxHoldInTime(t *testing.T) {
 // on. Then other replicas run the next tick.
 func TestRunThatDoesNotStop(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	over, overrun, release := make(chan struct{}), make(chan cronlock.Run, 1), make(chan struct{})
 	skipped := make(chan cronlock.Reason, 10)
 	stubborn := newReplica(t, newClient(t, server.Client()), func(ctx context.Context) error {
@@ -72,7 +72,7 @@ func TestRunThatDoesNotStop(t *testing.T) {
 		t.Errorf("told of %+v", run)
 	}
 	next := tick
-	redistest.Eventually(t, patience, "another replica runs the next tick", func() bool {
+	testkit.Eventually(t, patience, "another replica runs the next tick", func() bool {
 		next = next.Add(time.Millisecond)
 		other.fire(next)
 		return len(other.runs()) > 0
@@ -100,7 +100,7 @@ func TestRunThatDoesNotStop(t *testing.T) {
 // TestGrace: until the end of the grace, the lease of a run that does not stop is renewed.
 func TestGrace(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	over, release := make(chan struct{}), make(chan struct{})
 	stubborn := newReplica(t, newClient(t, server.Client()), func(ctx context.Context) error {
 		<-ctx.Done()
@@ -111,7 +111,7 @@ func TestGrace(t *testing.T) {
 	ended := stubborn.start(time.Now().Truncate(time.Second))
 	receive(t, over, "the end of the context")
 	rdb, last := server.Client(), time.Hour
-	redistest.Eventually(t, patience, "the lease is renewed", func() bool {
+	testkit.Eventually(t, patience, "the lease is renewed", func() bool {
 		left := rdb.PTTL(t.Context(), "lock:cron:{job}").Val()
 		renewed := left > last
 		last = left
@@ -124,7 +124,7 @@ func TestGrace(t *testing.T) {
 // TestExclusiveMaxHold: the same for the wrapper.
 func TestExclusiveMaxHold(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	var finished cronlock.Run
 	hooks := cronlock.Hooks{Finished: func(_ context.Context, run cronlock.Run, _ error) { finished = run }}
 	job := cronlock.Exclusive(locks.Mutex, "job", cronlock.WithLogger(quiet), cronlock.WithHooks(hooks),
@@ -144,7 +144,7 @@ func TestExclusiveMaxHold(t *testing.T) {
 // TestLostLeaseInProcess: a run whose lease is lost and that goes on is not joined by another one in its process.
 func TestLostLeaseInProcess(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	running, release := make(chan struct{}), make(chan struct{})
 	r := &replica{cron: cron.New(), locks: newClient(t, server.Client())}
 	r.add(t, after(time.Hour), func(context.Context) error {

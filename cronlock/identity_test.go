@@ -10,7 +10,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestMismatch: a replica that finds the record of another service, or of another schedule, under the name of its job
@@ -38,7 +38,7 @@ func TestMismatch(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			rdb := redistest.Start(t).Client()
+			rdb := testkit.Start(t).Client()
 			tick := time.Now().Truncate(time.Second)
 			a := cron.New()
 			if _, err := cronlock.AddFunc(a, newClient(t, rdb), "0 3 * * *", "job", idle, cronlock.WithLogger(quiet),
@@ -74,7 +74,7 @@ func TestMismatch(t *testing.T) {
 // TestMismatchInProgress: also if the other service is still at it.
 func TestMismatchInProgress(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	long := newBlocking()
 	a := newReplica(t, newClient(t, rdb), long.run, cronlock.WithService("shop"))
 	var told []cronlock.Mismatch
@@ -95,7 +95,7 @@ func TestMismatchInProgress(t *testing.T) {
 // TestMismatchOfRegistration: services whose ticks never meet are told apart by what they have registered.
 func TestMismatchOfRegistration(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	var told []cronlock.Mismatch
 	hooks := cronlock.WithHooks(cronlock.Hooks{Mismatched: func(m cronlock.Mismatch) { told = append(told, m) }})
 	for _, service := range []string{"shop", "shop", "bank", "bank", "shop"} {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // candidate is a replica that campaigns until it is stopped.
@@ -44,7 +44,7 @@ func newCandidate(t *testing.T, locks *core.Client) *candidate {
 
 func (c *candidate) awaitLead(t *testing.T) {
 	t.Helper()
-	redistest.Eventually(t, patience, "the lead", func() bool { return c.election.IsLeader(t.Context()) == nil })
+	testkit.Eventually(t, patience, "the lead", func() bool { return c.election.IsLeader(t.Context()) == nil })
 }
 
 // term is that of the present leader.
@@ -89,7 +89,7 @@ func (s *skips) expect(t *testing.T, want ...cronlock.Reason) {
 // TestLeader: of three replicas that have a job each second, only the leader runs it. When it stops, the next one does.
 func TestLeader(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	type ran struct {
 		replica int
 		term    int64
@@ -127,7 +127,7 @@ func TestLeader(t *testing.T) {
 		}
 	}
 	for i := range skipped {
-		redistest.Eventually(t, patience, "a tick to be skipped", skipped[i].any) // all may have led at the same tick
+		testkit.Eventually(t, patience, "a tick to be skipped", skipped[i].any) // all may have led at the same tick
 		skipped[i].mu.Lock()
 		if all := slices.Compact(skipped[i].all); len(all) != 1 || all[0] != cronlock.NotLeader {
 			t.Errorf("replica %d skipped for %q", i, all)
@@ -139,7 +139,7 @@ func TestLeader(t *testing.T) {
 // TestLeaderLoss forces a leader out during a run: its context ends, and the replica leads again only after the run.
 func TestLeaderLoss(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	here := newCandidate(t, newClient(t, server.Client(), core.WithTTL(6*time.Second)))
 	here.awaitLead(t)
 	stubborn := make(chan struct{})
@@ -170,7 +170,7 @@ func TestLeaderLoss(t *testing.T) {
 // TestLeaderEnds: however a job ends, the replica goes on leading. After the end of the jobs' context nothing runs.
 func TestLeaderEnds(t *testing.T) {
 	t.Parallel()
-	here := newCandidate(t, newClient(t, redistest.Start(t).Client()))
+	here := newCandidate(t, newClient(t, testkit.Start(t).Client()))
 	here.awaitLead(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var skipped skips
@@ -208,7 +208,7 @@ func TestLeaderEnds(t *testing.T) {
 // TestLeaderRefuses what cannot be meant, as an error or a panic.
 func TestLeaderRefuses(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	for want, e := range map[string]*core.Election{
 		"election is nil": nil, "invalid lock name": locks.Election(""),
 		"WithOwner": locks.Election("leader", core.WithOwner("me")),
@@ -231,7 +231,7 @@ func TestLeaderRefuses(t *testing.T) {
 // TestJobFunc: without a wrapper of this package it is a job like any other, and gets a context all the same.
 func TestJobFunc(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	tokens := 0
 	job := cronlock.JobFunc(func(ctx context.Context) error {
 		if _, ok := core.TokenFrom(ctx); ok {

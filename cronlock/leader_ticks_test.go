@@ -8,7 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // newLeaderReplica makes a replica whose job only the leader runs.
@@ -24,7 +24,7 @@ func newLeaderReplica(
 // clock is behind does not run the tick once more, and runs the next one.
 func TestTicksOfTheLeader(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	tokens := make(chan int64, 10)
 	job := func(ctx context.Context) error {
 		token, _ := core.TokenFrom(ctx)
@@ -58,7 +58,7 @@ func TestTicksOfTheLeader(t *testing.T) {
 // TestTickOfTwoLeaders: the first leader has run a tick. The next one, whose clock is behind, comes for the same tick.
 func TestTickOfTwoLeaders(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	first, leader := newLeaderReplica(t, newClient(t, server.Client()), idle)
 	leader.awaitLead(t)
 	second, successor := newLeaderReplica(t, newClient(t, server.Client()), idle)
@@ -74,7 +74,7 @@ func TestTickOfTwoLeaders(t *testing.T) {
 // TestLeadLostInARun: the context of the run ends, and the run is recorded as interrupted.
 func TestLeadLostInARun(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	long := newBlocking()
 	r, leader := newLeaderReplica(t, newClient(t, server.Client(), core.WithTTL(6*time.Second)), long.run)
 	leader.awaitLead(t)
@@ -95,7 +95,7 @@ func TestLeadLostInARun(t *testing.T) {
 // leader may run it.
 func TestLeadLostBeforeARun(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	first, leader := newLeaderReplica(t, newClient(t, server.Client()), idle, cronlock.WithWait(time.Hour))
 	leader.awaitLead(t)
 	second, successor := newLeaderReplica(t, newClient(t, server.Client()), idle)
@@ -105,7 +105,7 @@ func TestLeadLostBeforeARun(t *testing.T) {
 	}
 	tick := time.Now().Truncate(time.Second)
 	wait := first.start(tick)
-	redistest.Eventually(t, patience, "the tick to be claimed", func() bool {
+	testkit.Eventually(t, patience, "the tick to be claimed", func() bool {
 		runs, err := cronlock.History(t.Context(), second.locks, "job")
 		return err == nil && len(runs) == 1
 	})
@@ -123,7 +123,7 @@ func TestLeadLostBeforeARun(t *testing.T) {
 // TestLeaderWithoutRedis: with FailOpen, the leader runs a tick while its lease lasts, and no other replica does.
 func TestLeaderWithoutRedis(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	tokens := make(chan int64, 10)
 	job := func(ctx context.Context) error {
 		token, _ := core.TokenFrom(ctx)
@@ -150,7 +150,7 @@ func TestLeaderWithoutRedis(t *testing.T) {
 // TestRunNowOfTheLeader: elsewhere it is refused.
 func TestRunNowOfTheLeader(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	first, leader := newLeaderReplica(t, newClient(t, server.Client()), idle)
 	leader.awaitLead(t)
 	second, _ := newLeaderReplica(t, newClient(t, server.Client()), idle)

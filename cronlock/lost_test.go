@@ -9,14 +9,14 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestLostTickIsLogged: a replica that finds a tick whose runner has crashed says so, above the level of a tick that another
 // replica runs.
 func TestLostTickIsLogged(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	var log bytes.Buffer
 	r := newReplica(t, locks, idle, cronlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	tick := time.Now()

@@ -9,13 +9,13 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestOddNames: each is taken as it is, and no job is taken for another.
 func TestOddNames(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	c, tick := cron.New(), time.Now().Truncate(time.Second)
 	names := []string{
 		"a", "a\n", "a\r\n*1\r\n$8\r\nFLUSHALL\r\n", "'); redis.call('FLUSHALL') --", "\xff", "\xfe", "ä", " ", "*", "%s",
@@ -48,7 +48,7 @@ func TestOddNames(t *testing.T) {
 func TestRefusedNames(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	huge := strings.Repeat("\xff{\n", 10<<20/3)
 	for name, says := range map[string]string{

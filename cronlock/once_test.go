@@ -13,13 +13,13 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestOncePerTick: however many replicas come for a tick, together or one after the other, it starts on one of them.
 func TestOncePerTick(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	replicas := make([]*replica, 5)
 	for i := range replicas {
 		replicas[i] = newReplica(t, newClient(t, server.Client()), idle)
@@ -52,7 +52,7 @@ func TestOncePerTick(t *testing.T) {
 // again.
 func TestTicksAreApart(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	before := newReplica(t, newClient(t, server.Client()), idle)
 	next := &replica{cron: cron.New(), locks: newClient(t, server.Client())}
 	next.add(t, after(15*time.Minute), idle)
@@ -73,7 +73,7 @@ func each(period time.Duration) schedule {
 func TestSchedulers(t *testing.T) {
 	t.Parallel()
 	const period, ticks = 20 * time.Millisecond, 50
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	var mu sync.Mutex
 	started := map[int64]int{}
 	enough := make(chan struct{})
@@ -123,7 +123,7 @@ func TestSchedulers(t *testing.T) {
 // TestEveryIsTheSameEverywhere: replicas that begin at different times have the same ticks of "@every".
 func TestEveryIsTheSameEverywhere(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	var nexts []time.Time
 	from := time.Now().Truncate(5 * time.Second)
 	for _, late := range []time.Duration{0, 1300 * time.Millisecond, 4999 * time.Millisecond} {
@@ -144,7 +144,7 @@ func TestEveryIsTheSameEverywhere(t *testing.T) {
 func TestManyJobs(t *testing.T) {
 	t.Parallel()
 	const jobs = 500
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	c := cron.New()
 	c.Start()
 	var ran atomic.Int64
@@ -158,7 +158,7 @@ func TestManyJobs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	redistest.Eventually(t, patience, "only the jobs are left", func() bool { return len(c.Entries()) == jobs })
+	testkit.Eventually(t, patience, "only the jobs are left", func() bool { return len(c.Entries()) == jobs })
 	var all sync.WaitGroup
 	for i := range jobs {
 		all.Go(func() { cronlock.Fire(c, "job"+strconv.Itoa(i), tick) })
@@ -174,7 +174,7 @@ func TestManyJobs(t *testing.T) {
 func TestContextOfRun(t *testing.T) {
 	t.Parallel()
 	type key struct{}
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	tick := time.Now().Truncate(time.Second)
 	var run cronlock.Run
 	var token int64

@@ -10,13 +10,13 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestPause: a paused job starts nowhere, also when it is paused twice, until it is resumed.
 func TestPause(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	here, there := newClient(t, server.Client()), newClient(t, server.Client())
 	r := newReplica(t, here, idle)
 	ctx, tick := t.Context(), time.Now().Truncate(time.Second)
@@ -52,7 +52,7 @@ func TestPause(t *testing.T) {
 func TestRunNow(t *testing.T) {
 	t.Parallel()
 	type key struct{}
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	wrong := errors.New("no paper")
 	r := newReplica(t, locks, func(ctx context.Context) error {
 		if ctx.Value(key{}) != nil {
@@ -95,7 +95,7 @@ func TestRunNow(t *testing.T) {
 // TestRunNowEnds with the context of its caller, and with that of the jobs.
 func TestRunNowEnds(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	jobs, stop := context.WithCancel(t.Context())
 	long := newBlocking()
 	r := newReplica(t, locks, long.run, cronlock.WithContext(jobs), cronlock.WithFailover(2))
@@ -119,7 +119,7 @@ func TestRunNowEnds(t *testing.T) {
 // TestRunNowOverlaps: nobody enters a run that goes on, not even from within.
 func TestRunNowOverlaps(t *testing.T) {
 	t.Parallel()
-	r := newReplica(t, newClient(t, redistest.Start(t).Client()), idle)
+	r := newReplica(t, newClient(t, testkit.Start(t).Client()), idle)
 	var within error
 	r.cron = cron.New()
 	r.add(t, after(time.Hour), func(ctx context.Context) error {
@@ -136,7 +136,7 @@ func TestRunNowOverlaps(t *testing.T) {
 // TestHistory tells of each run what was said of it.
 func TestHistory(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	long := newBlocking()
 	a := newReplica(t, newClient(t, server.Client()), long.run, cronlock.WithReplica("a"))
 	b := newReplica(t, newClient(t, server.Client()), idle, cronlock.WithReplica("b"))
@@ -164,7 +164,7 @@ func TestHistory(t *testing.T) {
 // TestOperationsRefuse what cannot be meant.
 func TestOperationsRefuse(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	ctx := t.Context()
 	for name, err := range map[string]error{
 		"Jobs without a client":     second(cronlock.Jobs(ctx, nil)),

@@ -11,13 +11,13 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestInvalidOptions: each is refused when the job is added, by its name, and nothing is added.
 func TestInvalidOptions(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	var noContext context.Context
 	for _, test := range []struct {
 		names string
@@ -77,7 +77,7 @@ func TestInvalidOptions(t *testing.T) {
 // TestInvalidArguments: as soon as the job is added.
 func TestInvalidArguments(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	long := strings.Repeat("x", 200)
 	add := func(c *cron.Cron, locks *core.Client, spec, name string, fn func(context.Context) error) error {
 		return second(cronlock.AddFunc(c, locks, spec, name, fn, cronlock.WithLogger(quiet)))
@@ -117,7 +117,7 @@ func TestInvalidArguments(t *testing.T) {
 // TestParsers: that of the cron reads the spec, also while it runs, unless there is another one.
 func TestParsers(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	c := cron.New(cron.WithSeconds())
 	c.Start()
 	defer c.Stop()
@@ -130,13 +130,13 @@ func TestParsers(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	redistest.Eventually(t, patience, "only the jobs are left", func() bool { return len(c.Entries()) == 2 })
+	testkit.Eventually(t, patience, "only the jobs are left", func() bool { return len(c.Entries()) == 2 })
 }
 
 // TestAddJob calls the method of a job that can be told to stop, and Run of others.
 func TestAddJob(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	c := cron.New()
 	var ran []string
 	for name, job := range map[string]cron.Job{

@@ -8,13 +8,13 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestDurationsWithoutUnit: the error of each option says what was probably meant by a number without a unit.
 func TestDurationsWithoutUnit(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	for option, of := range map[string]func(time.Duration) cronlock.Option{
 		"WithWait": cronlock.WithWait, "WithStartDeadline": cronlock.WithStartDeadline, "WithMaxSkew": cronlock.WithMaxSkew,
 		"WithCatchUp": cronlock.WithCatchUp, "WithTTL": cronlock.WithTTL, "WithMaxHold": cronlock.WithMaxHold,

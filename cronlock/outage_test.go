@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestRedisIsDown: a tick that cannot be claimed in time is skipped, and told; or it runs if the job says so.
@@ -28,7 +28,7 @@ func TestRedisIsDown(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t)
+			server := testkit.Start(t)
 			r := newReplica(t, newClient(t, server.Client()), idle,
 				append(test.opts, cronlock.WithStartDeadline(100*time.Millisecond))...)
 			server.Kill()
@@ -41,7 +41,7 @@ func TestRedisIsDown(t *testing.T) {
 // TestRedisComesBack: a tick that was due while Redis was away runs, once, as long as it is in time.
 func TestRedisComesBack(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	failed := make(chan struct{}, 1000)
 	hooks := core.WithHooks(core.Hooks{BeginEnd: func(context.Context, core.BeginEnd) { failed <- struct{}{} }})
 	a := newReplica(t, newClient(t, server.Client(), hooks), idle)
@@ -64,7 +64,7 @@ func TestRedisComesBack(t *testing.T) {
 // Its sender asks again until it is taken back; all others have gone.
 func TestLostClaim(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	// The tick is to come, because a late one is looked at with one question more, which would meet the frozen server.
 	ctx, tick := t.Context(), time.Now().Truncate(time.Second).Add(10*time.Second)
 	key := "cron:{job}:at:" + tick.UTC().Format(time.RFC3339Nano)
@@ -112,7 +112,7 @@ func TestLostClaim(t *testing.T) {
 // TestShutdownInOutage: who is stopped while Redis is away runs nothing, whatever the job says about outages.
 func TestShutdownInOutage(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	ctx, stop := context.WithCancel(t.Context())
 	failed := make(chan struct{}, 1000)
 	hooks := core.WithHooks(core.Hooks{BeginEnd: func(context.Context, core.BeginEnd) { failed <- struct{}{} }})
@@ -128,7 +128,7 @@ func TestShutdownInOutage(t *testing.T) {
 // TestClosedClient: nothing runs any more, and nothing waits.
 func TestClosedClient(t *testing.T) {
 	t.Parallel()
-	r := newReplica(t, newClient(t, redistest.Start(t).Client()), idle, cronlock.FailOpen(), cronlock.WithCatchUp(time.Hour))
+	r := newReplica(t, newClient(t, testkit.Start(t).Client()), idle, cronlock.FailOpen(), cronlock.WithCatchUp(time.Hour))
 	if err := r.locks.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestClosedClient(t *testing.T) {
 // TestRefused: an error of Redis that time does not cure is told at once, and is no outage.
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	r := newReplica(t, locks, idle, cronlock.FailOpen())
 	tick := time.Now().Truncate(time.Second)

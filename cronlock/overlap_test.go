@@ -8,13 +8,13 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestSkipsOverlap: a tick that comes while an earlier run goes on, on another replica, is skipped and stays so.
 func TestSkipsOverlap(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	long := newBlocking()
 	a := newReplica(t, newClient(t, server.Client()), long.run)
 	b := newReplica(t, newClient(t, server.Client()), idle)
@@ -39,7 +39,7 @@ func TestSkipsOverlap(t *testing.T) {
 // came in between.
 func TestWaitsForOverlap(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	long := newBlocking()
 	a := newReplica(t, newClient(t, server.Client()), long.run)
 	waits := make(chan struct{}, 1)
@@ -79,7 +79,7 @@ func TestWaitEnds(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			locks := newClient(t, redistest.Start(t).Client())
+			locks := newClient(t, testkit.Start(t).Client())
 			r := newReplica(t, locks, idle, test.opts...)
 			if _, err := locks.Mutex("cron:{job}").Lock(t.Context()); err != nil {
 				t.Fatal(err)
@@ -94,7 +94,7 @@ func TestWaitEnds(t *testing.T) {
 func TestAllowsOverlap(t *testing.T) {
 	t.Parallel()
 	long := newBlocking()
-	r := newReplica(t, newClient(t, redistest.Start(t).Client()), long.run, cronlock.AllowOverlap())
+	r := newReplica(t, newClient(t, testkit.Start(t).Client()), long.run, cronlock.AllowOverlap())
 	tick := time.Now().Truncate(time.Second)
 	first, second := r.start(tick), r.start(tick.Add(time.Second))
 	receive(t, long.running, "one run")
@@ -109,7 +109,7 @@ func TestAllowsOverlap(t *testing.T) {
 // TestMinHold: the job counts as running for a while after it has ended.
 func TestMinHold(t *testing.T) {
 	t.Parallel()
-	r := newReplica(t, newClient(t, redistest.Start(t).Client()), idle, cronlock.WithMinHold(time.Hour))
+	r := newReplica(t, newClient(t, testkit.Start(t).Client()), idle, cronlock.WithMinHold(time.Hour))
 	tick := time.Now().Truncate(time.Second)
 	r.fire(tick)
 	r.fire(tick.Add(time.Second))
@@ -119,7 +119,7 @@ func TestMinHold(t *testing.T) {
 // TestOptionsOfTheClient: what a service sets for its locks changes nothing of what is promised for jobs.
 func TestOptionsOfTheClient(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	options := []core.Option{
 		core.WithOwner("the-service"), core.WithWait(time.Hour), core.WithMinHold(time.Hour), core.WithTTL(time.Hour),
 	}
@@ -142,7 +142,7 @@ func TestOptionsOfTheClient(t *testing.T) {
 func TestInstanceOfARun(t *testing.T) {
 	t.Parallel()
 	long := newBlocking()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithInstance("web-1:7"))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithInstance("web-1:7"))
 	r := newReplica(t, locks, long.run)
 	wait := r.start(time.Now().Truncate(time.Second))
 	receive(t, long.running, "the run")

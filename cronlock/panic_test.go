@@ -10,7 +10,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestPanics: however a function or a hook ends, that is recorded, a panic goes on to the wrappers of the cron, and the
@@ -39,7 +39,7 @@ func TestPanics(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			locks := newClient(t, redistest.Start(t).Client())
+			locks := newClient(t, testkit.Start(t).Client())
 			var panics counter
 			bad := &replica{cron: cron.New(cron.WithChain(cron.Recover(&panics))), locks: locks}
 			bad.add(t, after(time.Hour), test.fn, cronlock.WithHooks(test.hooks))
@@ -60,7 +60,7 @@ func TestPanics(t *testing.T) {
 // TestSkippedPanics: a hook that panics about a skipped tick leaves nothing behind.
 func TestSkippedPanics(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	long := newBlocking()
 	a := newReplica(t, locks, long.run)
 	b := &replica{cron: cron.New(cron.WithChain(cron.Recover(cron.DiscardLogger))), locks: locks}

@@ -9,13 +9,13 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestFullRedisIsAskedAgain: a server that refuses writes for a moment costs no tick.
 func TestFullRedisIsAskedAgain(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	admin := server.Client()
 	refused := make(chan struct{}, 100)
 	hooks := core.WithHooks(core.Hooks{BeginEnd: func(_ context.Context, end core.BeginEnd) {
@@ -44,7 +44,7 @@ func TestFullRedisIsAskedAgain(t *testing.T) {
 // TestRemovedJobIsNotTakenOver: a replica that watches a tick of a job which was removed meanwhile does not start it.
 func TestRemovedJobIsNotTakenOver(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	begun, release := make(chan struct{}), make(chan struct{})
 	ctx, shutDown := context.WithCancel(t.Context())
 	runner := newReplica(t, newClient(t, server.Client()), func(ctx context.Context) error {

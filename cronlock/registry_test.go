@@ -14,13 +14,13 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestUnknownJob: a name that no replica has is no name of a job, for whatever an operator asks.
 func TestUnknownJob(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	r := newReplica(t, locks, idle)
 	if err := cronlock.Register(t.Context(), r.cron, "job"); err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestUnknownJob(t *testing.T) {
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	locks := newClient(t, redistest.StartCluster(t, 3).Client())
+	locks := newClient(t, testkit.StartCluster(t, 3).Client())
 	tick := time.Now().Truncate(time.Second)
 	c := cron.New(cron.WithLocation(time.UTC))
 	for name, spec := range map[string]string{"report": "0 3 * * *", "mail": "@every 1h"} {
@@ -59,7 +59,7 @@ func TestJobs(t *testing.T) {
 	}
 	c.Start()
 	defer c.Stop()
-	redistest.Eventually(t, patience, "all are registered", func() bool {
+	testkit.Eventually(t, patience, "all are registered", func() bool {
 		jobs, err := cronlock.Jobs(ctx, locks)
 		return err == nil && len(jobs) == 3
 	})
@@ -122,7 +122,7 @@ func TestJobs(t *testing.T) {
 // TestPausedBy: who has paused a job is known, whoever that is.
 func TestPausedBy(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	r := newReplica(t, locks, idle)
 	if err := cronlock.Register(t.Context(), r.cron, "job"); err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func TestPausedBy(t *testing.T) {
 // TestRegistrationExpires, and is renewed before that.
 func TestRegistrationExpires(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	for period, least := range map[time.Duration]time.Duration{
 		time.Second: 48 * time.Hour, 30 * 24 * time.Hour: 90 * 24 * time.Hour,
@@ -196,7 +196,7 @@ func TestRegistrationExpires(t *testing.T) {
 // comes late for them. Those that are missed after it are.
 func TestPausedTicksStaySkipped(t *testing.T) {
 	t.Parallel()
-	ctx, rdb := t.Context(), redistest.Start(t).Client()
+	ctx, rdb := t.Context(), testkit.Start(t).Client()
 	now := time.Now().Truncate(time.Second)
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	old := &replica{cron: cron.New(), locks: newClient(t, rdb)}
@@ -229,7 +229,7 @@ func TestPausedTicksStaySkipped(t *testing.T) {
 // TestRunNowIsRemembered as long as a tick, though the next one may be near.
 func TestRunNowIsRemembered(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	r := &replica{cron: cron.New(), locks: locks}
 	r.add(t, at(time.Now().Add(-24*time.Hour+time.Minute), time.Now().Add(time.Minute)), idle)
 	if err := cronlock.RunNow(t.Context(), r.cron, "job"); err != nil {
@@ -247,7 +247,7 @@ func TestRunNowIsRemembered(t *testing.T) {
 // TestRegistrationOfClosedClient leaves nothing behind.
 func TestRegistrationOfClosedClient(t *testing.T) {
 	t.Parallel()
-	r := newReplica(t, newClient(t, redistest.Start(t).Client()), idle)
+	r := newReplica(t, newClient(t, testkit.Start(t).Client()), idle)
 	_ = r.locks.Close()
 	if err := cronlock.Register(context.Background(), r.cron, "job"); !errors.Is(err, core.ErrClosed) {
 		t.Errorf("error %v", err)
@@ -270,7 +270,7 @@ func resumed(t *testing.T, rdb *redis.Client, when time.Time) {
 // replica, and it can be paused.
 func TestLostRegistration(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	r, other := newReplica(t, locks, idle), newReplica(t, newClient(t, server.Client()), idle)
 	tick := time.Now().Truncate(time.Second)
@@ -280,7 +280,7 @@ func TestLostRegistration(t *testing.T) {
 		jobs, err := cronlock.Jobs(t.Context(), locks)
 		return err == nil && len(jobs) == 1
 	}
-	redistest.Eventually(t, patience, "the job is registered", known)
+	testkit.Eventually(t, patience, "the job is registered", known)
 	for i, replica := range []*replica{r, other, r} {
 		if err := server.Client().FlushAll(t.Context()).Err(); err != nil {
 			t.Fatal(err)
@@ -289,7 +289,7 @@ func TestLostRegistration(t *testing.T) {
 			t.Fatalf("before a tick: error %v", err)
 		}
 		cronlock.Fire(replica.cron, "job", tick.Add(time.Duration(i+1)*time.Second))
-		redistest.Eventually(t, patience, "the job is registered again", known)
+		testkit.Eventually(t, patience, "the job is registered again", known)
 		if err := cronlock.Pause(t.Context(), locks, "job"); err != nil {
 			t.Errorf("after a tick: error %v", err)
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestSlowAnswerIsNoOutage: the lock is held, and Redis takes more than a second to say so: it stalls, or each reply to a
@@ -15,12 +15,12 @@ import (
 func TestSlowAnswerIsNoOutage(t *testing.T) {
 	t.Parallel()
 	for _, wait := range []time.Duration{time.Millisecond, time.Second, 2 * time.Second} {
-		for name, slow := range map[string]func(*redistest.Relay){
-			"stall": func(relay *redistest.Relay) {
-				relay.Hold(redistest.ToClient)
+		for name, slow := range map[string]func(*testkit.Relay){
+			"stall": func(relay *testkit.Relay) {
+				relay.Hold(testkit.ToClient)
 				time.AfterFunc(2500*time.Millisecond, relay.Heal)
 			},
-			"late": func(relay *redistest.Relay) { relay.Delay(redistest.ToClient, 400*time.Millisecond) },
+			"late": func(relay *testkit.Relay) { relay.Delay(testkit.ToClient, 400*time.Millisecond) },
 		} {
 			t.Run(fmt.Sprint(name, wait), func(t *testing.T) {
 				t.Parallel()
@@ -31,8 +31,8 @@ func TestSlowAnswerIsNoOutage(t *testing.T) {
 }
 
 // expectOverlap runs a job that waits, while another run has its lock.
-func expectOverlap(t *testing.T, wait time.Duration, slow func(*redistest.Relay)) {
-	server := redistest.Start(t)
+func expectOverlap(t *testing.T, wait time.Duration, slow func(*testkit.Relay)) {
+	server := testkit.Start(t)
 	if _, err := newClient(t, server.Client()).Mutex("cron:job").Lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func expectOverlap(t *testing.T, wait time.Duration, slow func(*redistest.Relay)
 // and FailOpen opens nothing, because Redis answers.
 func TestLateAnswersToATick(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	if _, err := newClient(t, server.Client()).Mutex("cron:{job}").Lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestLateAnswersToATick(t *testing.T) {
 	locks := newClient(t, relay.Client())
 	r := newReplica(t, locks, idle, cronlock.FailOpen(), cronlock.WithWait(30*time.Second), cronlock.WithStartDeadline(10*time.Second))
 	r.fire(time.Now().Add(-time.Hour)) // connects, and is too late
-	relay.Delay(redistest.ToClient, 1200*time.Millisecond)
+	relay.Delay(testkit.ToClient, 1200*time.Millisecond)
 	r.fire(time.Now().Truncate(time.Second))
 	relay.Heal()
 	r.expect(t, 0, cronlock.Late, cronlock.Overlapping)

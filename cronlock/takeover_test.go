@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // takeover is two replicas with failover, of which the first runs a tick that the second one watches.
@@ -22,7 +22,7 @@ type takeover struct {
 	heir   *replica
 }
 
-func newTakeover(t *testing.T, server *redistest.Server, chain cron.Chain, fn func(context.Context) error) *takeover {
+func newTakeover(t *testing.T, server *testkit.Server, chain cron.Chain, fn func(context.Context) error) *takeover {
 	t.Helper()
 	o := &takeover{tick: time.Now().Truncate(time.Second), long: newBlocking()}
 	o.runner = newReplica(t, newClient(t, server.Client()), o.long.run, cronlock.WithFailover(2))
@@ -47,11 +47,11 @@ func newTakeover(t *testing.T, server *redistest.Server, chain cron.Chain, fn fu
 // over. What it obtains all the same it leaves to another replica, as if it had never had it.
 func TestStopDoesNotWaitForOthers(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	o := newTakeover(t, server, cron.NewChain(), idle)
 	<-o.heir.cron.Stop().Done()
 	expire(t, server.Client())
-	redistest.Eventually(t, patience, "the stopped one has given the tick back", func() bool {
+	testkit.Eventually(t, patience, "the stopped one has given the tick back", func() bool {
 		return len(o.heir.reasons()) > 0
 	})
 	o.heir.expect(t, 0, cronlock.Stopped)
@@ -68,7 +68,7 @@ func TestStopDoesNotWaitForOthers(t *testing.T) {
 // TestTakeoverIsARun of the scheduler: its wrappers see it, and Stop waits for it.
 func TestTakeoverIsARun(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	var panics counter
 	begun, release := make(chan struct{}), make(chan struct{})
 	o := newTakeover(t, server, cron.NewChain(cron.Recover(&panics)), func(context.Context) error {
@@ -102,15 +102,15 @@ func TestUnfinishedTick(t *testing.T) {
 	ticks := at(time.Now().Truncate(time.Second).Add(-time.Minute), time.Now().Add(time.Hour))
 	tick := ticks(time.Time{})
 	for name, test := range map[string]struct {
-		before, after func(t *testing.T, server *redistest.Server, stop func())
+		before, after func(t *testing.T, server *testkit.Server, stop func())
 	}{
-		"dead":        {before: func(t *testing.T, s *redistest.Server, _ func()) { expire(t, s.Client()) }},
-		"dies":        {after: func(t *testing.T, s *redistest.Server, _ func()) { expire(t, s.Client()) }},
-		"interrupted": {before: func(_ *testing.T, _ *redistest.Server, stop func()) { stop() }},
+		"dead":        {before: func(t *testing.T, s *testkit.Server, _ func()) { expire(t, s.Client()) }},
+		"dies":        {after: func(t *testing.T, s *testkit.Server, _ func()) { expire(t, s.Client()) }},
+		"interrupted": {before: func(_ *testing.T, _ *testkit.Server, stop func()) { stop() }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t)
+			server := testkit.Start(t)
 			options := []cronlock.Option{cronlock.WithFailover(2), cronlock.WithStartDeadline(deadline)}
 			ctx, stop := context.WithCancelCause(t.Context())
 			long := newBlocking()
@@ -131,7 +131,7 @@ func TestUnfinishedTick(t *testing.T) {
 				receive(t, watches, "the tick is watched")
 				test.after(t, server, end)
 			}
-			redistest.Eventually(t, patience, "the tick is taken over", func() bool { return len(b.runs()) > 0 })
+			testkit.Eventually(t, patience, "the tick is taken over", func() bool { return len(b.runs()) > 0 })
 			if run := b.runs()[0]; run.Attempt != 2 || !run.Tick.Equal(tick) {
 				t.Errorf("run %+v", run)
 			}
@@ -145,7 +145,7 @@ func TestUnfinishedTick(t *testing.T) {
 func TestFinishedTicksAreLeft(t *testing.T) {
 	t.Parallel()
 	for _, attempts := range []int{1, 2} {
-		server := redistest.Start(t)
+		server := testkit.Start(t)
 		ticks := at(time.Now().Truncate(time.Second).Add(-time.Minute), time.Now().Add(time.Hour))
 		options := []cronlock.Option{cronlock.WithFailover(attempts), cronlock.WithStartDeadline(time.Hour)}
 		a := &replica{cron: cron.New(), locks: newClient(t, server.Client())}

@@ -11,7 +11,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // ledger counts how often ticks were started or skipped.
@@ -68,7 +68,7 @@ func TestEveryTickIsTold(t *testing.T) {
 	for name, chain := range map[string]cron.Chain{"prompt": cron.NewChain(), "with jitter": cron.NewChain(jitter)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			locks := newClient(t, redistest.Start(t).Client())
+			locks := newClient(t, testkit.Start(t).Client())
 			c, all := cron.New(cron.WithChain(chain.Then)), newLedger(200)
 			id, err := cronlock.AddSchedule(c, locks, each(period), "job", idle, cronlock.WithLogger(quiet),
 				cronlock.WithHooks(cronlock.Hooks{
@@ -97,7 +97,7 @@ func TestEveryTickIsTold(t *testing.T) {
 // TestNextIsPure: whoever asks for ticks, of the past too, changes nothing.
 func TestNextIsPure(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	now := time.Now().Truncate(time.Second)
 	ticks := at(now.Add(-2*time.Minute), now.Add(-time.Minute), now.Add(time.Hour))
 	old := &replica{cron: cron.New(), locks: newClient(t, rdb)}
@@ -116,7 +116,7 @@ func TestNextIsPure(t *testing.T) {
 	ask()
 	r.cron.Start()
 	ask()
-	redistest.Eventually(t, patience, "the tick is caught up", func() bool { return len(r.runs()) > 0 })
+	testkit.Eventually(t, patience, "the tick is caught up", func() bool { return len(r.runs()) > 0 })
 	<-r.cron.Stop().Done()
 	r.expect(t, 1)
 }

@@ -9,13 +9,13 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestWindow: who comes too early or too late by the clock of Redis claims nothing.
 func TestWindow(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	for i, test := range []struct {
 		name string
 		tick time.Duration // from now
@@ -62,7 +62,7 @@ func TestWindow(t *testing.T) {
 // until the deadline or the window of catching up has passed twice. A forgotten tick is always too late.
 func TestRemembered(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	for i, test := range []struct {
 		name   string
 		period time.Duration

@@ -12,13 +12,13 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/gocronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestElector: of three schedulers, only that of the leader runs jobs. When it stops to lead, the next one does. Terms rise.
 func TestElector(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	type ran struct {
 		replica int
 		term    int64
@@ -57,7 +57,7 @@ func TestElector(t *testing.T) {
 // again only after the run.
 func TestElectorLoss(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	l := newLeader(t, newClient(t, server.Client(), core.WithTTL(6*time.Second)).Election("scheduler"))
 	l.awaitLead(t)
 	long, told := newBlocking(), newEvents()
@@ -80,7 +80,7 @@ func TestElectorLoss(t *testing.T) {
 // TestElectorGap: the lead ends after gocron has asked. The job does not run, and gocron gets the error.
 func TestElectorGap(t *testing.T) {
 	t.Parallel()
-	l := newLeader(t, newClient(t, redistest.Start(t).Client()).Election("scheduler"))
+	l := newLeader(t, newClient(t, testkit.Start(t).Client()).Election("scheduler"))
 	l.awaitLead(t)
 	told := newEvents()
 	job := addJob(t, newScheduler(t, gocron.WithDistributedElector(l)),
@@ -93,7 +93,7 @@ func TestElectorGap(t *testing.T) {
 // TestElectorShutdown: the scheduler ends the contexts of its jobs, and so does the end of Lead, which waits for them.
 func TestElectorShutdown(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	l := newLeader(t, locks.Election("scheduler"))
 	l.awaitLead(t)
 	long, told := newBlocking(), newEvents()
@@ -105,7 +105,7 @@ func TestElectorShutdown(t *testing.T) {
 	go func() { stopped <- l.stop() }()
 	receive(t, ctx.Done(), "the job to be told")
 	next := newLeader(t, locks.Election("scheduler"))
-	redistest.Eventually(t, patience, "the next candidate", func() bool {
+	testkit.Eventually(t, patience, "the next candidate", func() bool {
 		info, err := locks.Inspect(t.Context(), "scheduler")
 		return err == nil && len(info.Queue) == 1
 	})
@@ -131,7 +131,7 @@ func TestElectorShutdown(t *testing.T) {
 // TestElectorWithoutRedis: the leader runs jobs until its lease ends, and again when Redis is back.
 func TestElectorWithoutRedis(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	l := newLeader(t, newClient(t, server.Client(), core.WithTTL(5*time.Second)).Election("scheduler"))
 	l.awaitLead(t)
 	told := newEvents()
@@ -140,7 +140,7 @@ func TestElectorWithoutRedis(t *testing.T) {
 	runNow(t, job)
 	told.expect(t, "ran")
 	server.Pause()
-	redistest.Eventually(t, patience, "the end of the lead", func() bool { return l.IsLeader(t.Context()) != nil })
+	testkit.Eventually(t, patience, "the end of the lead", func() bool { return l.IsLeader(t.Context()) != nil })
 	runNow(t, job) // skipped, and gocron says nothing
 	server.Resume()
 	l.awaitLead(t)
@@ -155,7 +155,7 @@ func TestElectorWithoutRedis(t *testing.T) {
 func TestElectorWarns(t *testing.T) {
 	t.Parallel()
 	const line = "it does not lead, and has not called Lead"
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	var logged, quiet record
 	elector := gocronlock.Elector(newClient(t, server.Client(), logged.logger()).Election("scheduler"))
 	for range 2 {
@@ -169,7 +169,7 @@ func TestElectorWarns(t *testing.T) {
 	first := newLeader(t, newClient(t, server.Client()).Election("scheduler"))
 	first.awaitLead(t)
 	second := newLeader(t, newClient(t, server.Client(), quiet.logger()).Election("scheduler"))
-	redistest.Eventually(t, patience, "a candidate", func() bool {
+	testkit.Eventually(t, patience, "a candidate", func() bool {
 		info, err := newClient(t, server.Client()).Inspect(t.Context(), "scheduler")
 		return err == nil && len(info.Queue) == 1
 	})
@@ -181,7 +181,7 @@ func TestElectorWarns(t *testing.T) {
 // TestElectorRefuses what cannot be meant, as an error or a panic. Lead returns what ends a campaign.
 func TestElectorRefuses(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	for want, e := range map[string]*core.Election{
 		"election is nil": nil, "invalid lock name": locks.Election(""),

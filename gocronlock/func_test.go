@@ -11,13 +11,13 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/gocronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestFuncWithoutLock: a scheduler without the locker, or with another one, does not run the function.
 func TestFuncWithoutLock(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	locker, other := gocronlock.Locker(locks.Mutex), gocronlock.Locker(locks.Mutex)
 	for name, opts := range map[string][]gocron.SchedulerOption{
 		"none": nil, "another": {gocron.WithDistributedLocker(other)},
@@ -33,7 +33,7 @@ func TestFuncWithoutLock(t *testing.T) {
 // context of the function.
 func TestFuncEnds(t *testing.T) {
 	t.Parallel()
-	locker := gocronlock.Locker(newClient(t, redistest.Start(t).Client()).Mutex, core.WithMinHold(0))
+	locker := gocronlock.Locker(newClient(t, testkit.Start(t).Client()).Mutex, core.WithMinHold(0))
 	s := newScheduler(t, gocron.WithDistributedLocker(locker))
 	long, told := newBlocking(), newEvents()
 	for want, fn := range map[string]func(context.Context) error{
@@ -41,7 +41,7 @@ func TestFuncEnds(t *testing.T) {
 		"failed: gocron: panic recovered from no ink": func(context.Context) error { panic("no ink") },
 	} {
 		job := addJob(t, s, locker.Func(fn), named, told.listeners())
-		redistest.Eventually(t, patience, "the lock to be free", func() bool {
+		testkit.Eventually(t, patience, "the lock to be free", func() bool {
 			runNow(t, job)
 			got := receive(t, told, "the run")
 			if !strings.HasPrefix(got, "locked") && got != want {
@@ -72,7 +72,7 @@ func TestFuncEnds(t *testing.T) {
 // not end the context of the other one, in either order, and both permits are free afterwards.
 func TestFuncOfTwoRuns(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	for range 8 {
 		locker := gocronlock.Locker(newClient(t, server.Client()).Limit(2), core.WithMinHold(0))
 		runs := make(chan chan error, 2)
@@ -94,7 +94,7 @@ func TestFuncOfTwoRuns(t *testing.T) {
 		}
 		second <- nil
 		told.expect(t, "ran")
-		redistest.Eventually(t, patience, "one permit to be free", func() bool {
+		testkit.Eventually(t, patience, "one permit to be free", func() bool {
 			info, err := newClient(t, server.Client()).Inspect(t.Context(), "gocron:report")
 			return err == nil && len(info.Holders) == 1
 		})
@@ -103,7 +103,7 @@ func TestFuncOfTwoRuns(t *testing.T) {
 		}
 		first <- nil
 		told.expect(t, "ran")
-		redistest.Eventually(t, patience, "both permits to be free", func() bool {
+		testkit.Eventually(t, patience, "both permits to be free", func() bool {
 			return server.Client().Exists(t.Context(), "lock:gocron:report").Val() == 0
 		})
 	}
@@ -112,7 +112,7 @@ func TestFuncOfTwoRuns(t *testing.T) {
 // TestFuncAfterALoss: a run goes on without its lease, and the next one of the same job begins. Each has a lease of its own.
 func TestFuncAfterALoss(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locker := gocronlock.Locker(newClient(t, server.Client(), core.WithTTL(6*time.Second)).Mutex, core.WithMinHold(0))
 	long, told := newBlocking(), newEvents()
 	job := addJob(t, newScheduler(t, gocron.WithDistributedLocker(locker)), locker.Func(long.run), named, told.listeners())

@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/gocronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // take locks as gocron does before a run of a job.
@@ -29,7 +29,7 @@ func TestLeaseOfAnotherRun(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	locker := gocronlock.Locker(newClient(t, redistest.Start(t).Client()).Limit(2), core.WithMinHold(0))
+	locker := gocronlock.Locker(newClient(t, testkit.Start(t).Client()).Limit(2), core.WithMinHold(0))
 	first, second := take(t, ctx, locker), take(t, ctx, locker)
 	one, two := newBlocking(), newBlocking()
 	ended := make(chan error)
@@ -65,7 +65,7 @@ func TestLeaseThatIsValid(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locker := gocronlock.Locker(newClient(t, server.Client(), core.WithTTL(6*time.Second)).Mutex, core.WithMinHold(0))
 	lost := take(t, ctx, locker)
 	forceUnlock(t, server.Client(), "gocron:report")

@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/gocronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 func idle(context.Context) error { return nil }
@@ -22,7 +22,7 @@ var named = gocron.WithName("report")
 // TestLocker: with every strategy, jobs of four schedulers run one at a time, or n with a Limit.
 func TestLocker(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	for name, test := range map[string]struct {
 		strategy func(*core.Client) core.Strategy
 		most     int32
@@ -55,7 +55,7 @@ func TestLocker(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			redistest.Eventually(t, patience, "forty runs", func() bool { return runs.Load() > 40 && most.Load() >= test.most })
+			testkit.Eventually(t, patience, "forty runs", func() bool { return runs.Load() > 40 && most.Load() >= test.most })
 			if most.Load() != test.most {
 				t.Errorf("%d at a time, want %d", most.Load(), test.most)
 			}
@@ -67,7 +67,7 @@ func TestLocker(t *testing.T) {
 // covers that. The default covers a moment.
 func TestLockerMinHold(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	unlocked := make(chan struct{}, 1000)
 	hooks := core.WithHooks(core.Hooks{ReleaseEnd: func(context.Context, core.ReleaseEnd) { unlocked <- struct{}{} }})
 	replica := func(name string, opts ...core.LockOption) (gocron.Job, events) {
@@ -93,7 +93,7 @@ func TestLockerMinHold(t *testing.T) {
 	}
 	first, told := replica("default")
 	second, toldToo := replica("default")
-	redistest.Eventually(t, patience, "the default to cover a moment", func() bool {
+	testkit.Eventually(t, patience, "the default to cover a moment", func() bool {
 		runNow(t, first)
 		if receive(t, told, "the first run") == "ran" {
 			receive(t, unlocked, "the unlock")
@@ -110,7 +110,7 @@ func TestLockerMinHold(t *testing.T) {
 // TestLockerLongJob: the lease of a job that outlasts its TTL is renewed, and other replicas skip their runs.
 func TestLockerLongJob(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	long, told, toldToo := newBlocking(), newEvents(), newEvents()
 	var logged record
 	here := gocronlock.Locker(newClient(t, server.Client()).Mutex, core.WithTTL(3*time.Second))
@@ -136,7 +136,7 @@ func TestLockerLongJob(t *testing.T) {
 // TestLockerLoss forces the lock of a run free: its context ends, gocron gets the error, and the log names the job.
 func TestLockerLoss(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	long, told := newBlocking(), newEvents()
 	var logged record
 	locker := gocronlock.Locker(newClient(t, server.Client(), logged.logger()).Mutex, core.WithTTL(6*time.Second))
@@ -157,7 +157,7 @@ func TestLockerLoss(t *testing.T) {
 // meanwhile is told too.
 func TestLockerWithoutRedis(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	long, told := newBlocking(), newEvents()
 	var logged record
 	locker := gocronlock.Locker(newClient(t, server.Client(), logged.logger()).Mutex, core.WithTTL(time.Minute), core.WithMinHold(0))
@@ -173,7 +173,7 @@ func TestLockerWithoutRedis(t *testing.T) {
 	told.expect(t, "locked", "no answer from Redis")
 	logged.expect(t, `job does not run" job=report`)
 	server.Resume()
-	redistest.Eventually(t, patience, "a run", func() bool {
+	testkit.Eventually(t, patience, "a run", func() bool {
 		runNow(t, job)
 		select {
 		case <-long.running:
@@ -188,7 +188,7 @@ func TestLockerWithoutRedis(t *testing.T) {
 // TestLockerRefuses what cannot be meant, as an error or a panic.
 func TestLockerRefuses(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	if _, err := gocronlock.NewLocker(nil); err == nil || !strings.Contains(err.Error(), "strategy is nil") {
 		t.Errorf("without a strategy: %v", err)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/gocronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 type printer struct{ done chan string }
@@ -22,7 +22,7 @@ func sync1() {}
 // functions and methods are taken.
 func TestUnnamed(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	locker := gocronlock.Locker(locks.Mutex)
 	printed := &printer{make(chan string, 1)}
 	func() {
@@ -60,14 +60,14 @@ func TestUnnamed(t *testing.T) {
 func TestSharedName(t *testing.T) {
 	t.Parallel()
 	const line = "two jobs have one name"
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	var logged record
 	locker := gocronlock.Locker(newClient(t, server.Client(), logged.logger()).Mutex, core.WithMinHold(0))
 	s := newScheduler(t, gocron.WithDistributedLocker(locker))
 	told := newEvents()
 	first := addJob(t, s, func(context.Context) error { return nil }, named, told.listeners())
 	run := func(job gocron.Job) {
-		redistest.Eventually(t, patience, "a run", func() bool {
+		testkit.Eventually(t, patience, "a run", func() bool {
 			runNow(t, job)
 			return receive(t, told, "an event") == "ran"
 		})

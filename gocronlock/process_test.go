@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestProcesses lets the schedulers of three processes run one job, and kills a process at work twice. No two runs overlap,
@@ -14,7 +14,7 @@ func TestProcesses(t *testing.T) {
 	for _, what := range []string{"elect", "lock"} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t)
+			server := testkit.Start(t)
 			runs := make(chan run, 100_000)
 			var kills [3]func()
 			for i := range kills {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/gocronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 const patience = 30 * time.Second
@@ -110,7 +110,7 @@ func (b *blocking) run(ctx context.Context) error {
 }
 
 // record is a log in memory.
-type record struct{ redistest.Log }
+type record struct{ testkit.Log }
 
 func (r *record) logger() core.Option {
 	return core.WithLogger(slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{Level: slog.LevelDebug})))
@@ -123,7 +123,7 @@ func (r *record) count(text string) int {
 // expect waits for a line of the log.
 func (r *record) expect(t testing.TB, text string) {
 	t.Helper()
-	redistest.Eventually(t, patience, "the log to have: "+text, func() bool { return r.count(text) > 0 })
+	testkit.Eventually(t, patience, "the log to have: "+text, func() bool { return r.count(text) > 0 })
 }
 
 // leader is an elector that leads until it is stopped.
@@ -152,7 +152,7 @@ func newLeader(t testing.TB, e *core.Election) *leader {
 
 func (l *leader) awaitLead(t testing.TB) {
 	t.Helper()
-	redistest.Eventually(t, patience, "the lead", func() bool { return l.IsLeader(context.Background()) == nil })
+	testkit.Eventually(t, patience, "the lead", func() bool { return l.IsLeader(context.Background()) == nil })
 }
 
 func forceUnlock(t testing.TB, rdb redis.UniversalClient, name string) {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/gocronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // workerEnv makes the test binary a worker process. Its value is an order: "elect" or "lock", and network and address of the
@@ -84,7 +84,7 @@ type run struct {
 }
 
 // startWorker starts a process whose runs arrive on runs, and returns what kills it.
-func startWorker(t testing.TB, server *redistest.Server, what string, number int, runs chan<- run) (kill func()) {
+func startWorker(t testing.TB, server *testkit.Server, what string, number int, runs chan<- run) (kill func()) {
 	t.Helper()
 	options := server.Client().Options()
 	cmd := exec.Command(os.Args[0], "-test.run=^$")

@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/inspector"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // audits collects what [inspector.WithAudit] gets.
@@ -42,7 +42,7 @@ func (a *audits) last(t testing.TB) inspector.Audit {
 // TestForceUnlock: a lock is taken from its holder once the name is typed. The log and the audit say so, the log without the name.
 func TestForceUnlock(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	log, text := logged()
 	var audit audits
 	holder := newClient(t, server.Client())
@@ -75,7 +75,7 @@ func TestForceUnlock(t *testing.T) {
 // TestForceUnlockHolder takes one of two permits, by the link on the page.
 func TestForceUnlockHolder(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	one, two := newClient(t, server.Client()), newClient(t, server.Client())
 	var audit audits
 	s := newSite(t, newClient(t, server.Client()), inspector.WithActions(asAda), inspector.WithAudit(audit.record))
@@ -110,7 +110,7 @@ func TestForceUnlockHolder(t *testing.T) {
 // TestReadOnly: without WithActions, and for a request that it refuses, nothing is offered and nothing done.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	lease := mustLock(t, newClient(t, server.Client()).Mutex("name"))
 	refusing := func(*http.Request) (string, error) { return "", errors.New("secret reason") }
 	nameless := func(*http.Request) (string, error) { return "", nil } // a session without a user
@@ -138,7 +138,7 @@ func TestReadOnly(t *testing.T) {
 // TestRecords resolves one record with a value and forgets another.
 func TestRecords(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	s := newSite(t, locks, inspector.WithActions(asAda))
 	for _, key := range []string{"pay:1", "pay:2"} {

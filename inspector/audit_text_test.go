@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
 	"github.com/holdfast-go/holdfast/inspector"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // nastyTexts are what a request, or another program of the same Redis, may have.
@@ -30,8 +30,8 @@ var nastyTexts = []string{
 // lock, record or job can have.
 func TestRefusedNamesAreDigests(t *testing.T) {
 	t.Parallel()
-	var log redistest.Log
-	locks := newClient(t, redistest.Start(t).Client(), core.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	var log testkit.Log
+	locks := newClient(t, testkit.Start(t).Client(), core.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	var readOnly, open audits
 	sites := map[*site]*audits{
 		newSite(t, locks, inspector.WithAudit(readOnly.record)): &readOnly,
@@ -72,11 +72,11 @@ func TestRefusedNamesAreDigests(t *testing.T) {
 func TestAuditLines(t *testing.T) {
 	t.Parallel()
 	name := "a\nlevel=WARN msg=forged \x1b[31m\u202e\u009b"
-	for format, handler := range map[string]func(log *redistest.Log) slog.Handler{
-		"text": func(log *redistest.Log) slog.Handler { return slog.NewTextHandler(log, nil) },
-		"JSON": func(log *redistest.Log) slog.Handler { return slog.NewJSONHandler(log, nil) },
+	for format, handler := range map[string]func(log *testkit.Log) slog.Handler{
+		"text": func(log *testkit.Log) slog.Handler { return slog.NewTextHandler(log, nil) },
+		"JSON": func(log *testkit.Log) slog.Handler { return slog.NewJSONHandler(log, nil) },
 	} {
-		var log redistest.Log
+		var log testkit.Log
 		slog.New(handler(&log)).Info("audit", "action", inspector.Audit{
 			Time: time.Now(), Who: "ada", Action: inspector.Forget, Name: name, Digest: "00000000", Owner: name, Remote: "127.0.0.1:5",
 			Holders: []core.Holder{{Owner: name, Instance: name, Token: 5}}, Err: errors.New(name),
@@ -94,7 +94,7 @@ func TestAuditLines(t *testing.T) {
 // TestForeignTextOnPages: what another program has stored is bounded on the pages and in their JSON, and each character can be seen.
 func TestForeignTextOnPages(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newClient(t, rdb)
 	s := newSite(t, locks, inspector.WithValues())
 	jobs := cron.New()
@@ -137,7 +137,7 @@ func TestForeignTextOnPages(t *testing.T) {
 func rewriteZone(t *testing.T, rdb *redis.Client, zone string) {
 	t.Helper()
 	var job map[string]any
-	redistest.Eventually(t, patience, "the job to be registered", func() bool {
+	testkit.Eventually(t, patience, "the job to be registered", func() bool {
 		for _, key := range rdb.Keys(context.Background(), "*cron*").Val() {
 			value := rdb.HGet(context.Background(), key, "value").Val()
 			if job = nil; json.Unmarshal([]byte(value), &job) == nil && job["zone"] != nil {

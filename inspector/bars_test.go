@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestBars: a time left that exceeds the TTL of the client has no bar, which would be full whatever is left of it.
 func TestBars(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	s := newSite(t, locks)
 	mustLock(t, locks.Mutex("fixed"), core.WithFixedTTL(time.Hour))
 	body := s.get(http.StatusOK, "lock?name=fixed")

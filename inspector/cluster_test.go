@@ -6,13 +6,13 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestCluster: the parts of a list lead through all masters of a Cluster.
 func TestCluster(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.StartCluster(t, 3).Client())
+	locks := newClient(t, testkit.StartCluster(t, 3).Client())
 	s := newSite(t, locks)
 	for i := range 30 {
 		mustLock(t, locks.Fair(fmt.Sprint("order:", i)))

@@ -10,14 +10,14 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/inspector"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestSecureCookies: over HTTPS, also where a proxy ends it, cookies are Secure and of this host alone, and actions work. A cookie
 // of the plain name, which another host of the domain could set, does not count there.
 func TestSecureCookies(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	for name, test := range map[string]struct {
 		proxy  bool
 		opts   []inspector.Option

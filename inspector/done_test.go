@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/inspector"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestDoneIsSaidOnce: only the page behind the redirect of an action says that it was done. A reload or a link does not.
 func TestDoneIsSaidOnce(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	s := newSite(t, locks, inspector.WithActions(asAda))
 	const said = "The lock was taken"
 	lacks(t, s.get(http.StatusOK, "lock?name=a&done=force-unlock"), said)

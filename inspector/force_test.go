@@ -11,14 +11,14 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
 	"github.com/holdfast-go/holdfast/inspector"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestForceForm: before a lock is taken, the form shows from which process, since when, and what waits for it. The audit and the log
 // have the owner and the token afterwards.
 func TestForceForm(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	holder := newClient(t, server.Client(), core.WithInstance("web-1:4711"))
 	waiter := newClient(t, server.Client(), core.WithInstance("web-2:12"))
 	log, text := logged()
@@ -27,7 +27,7 @@ func TestForceForm(t *testing.T) {
 	s := newSite(t, locks, inspector.WithActions(asAda), inspector.WithAudit(audit.record))
 	lease := mustLock(t, holder.Fair("order:42"))
 	wait(t, waiter.Fair("order:42"))
-	redistest.Eventually(t, patience, "the holder's process and the waiter", func() bool {
+	testkit.Eventually(t, patience, "the holder's process and the waiter", func() bool {
 		info, err := locks.Inspect(t.Context(), "order:42")
 		return err == nil && info.Places == 1 && info.Holders[0].Instance != ""
 	})
@@ -53,7 +53,7 @@ func TestForceForm(t *testing.T) {
 // TestForcedOwnersAreSecret: an owner that WithOwner has named is in the audit, and not in the log.
 func TestForcedOwnersAreSecret(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	log, text := logged()
 	var audit audits
 	locks := newClient(t, server.Client(), core.WithLogger(log))
@@ -78,7 +78,7 @@ func TestForcedOwnersAreSecret(t *testing.T) {
 // TestEightCharacters confirm an action: the end of the name. The whole name does, too, and its beginning does not.
 func TestEightCharacters(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	s := newSite(t, locks, inspector.WithActions(asAda))
 	for name, c := range map[string]struct{ asked, accepted, refused string }{
 		"payment:customer-815:4711":  {"815:4711", "815:4711", "payment:"},
@@ -98,7 +98,7 @@ func TestEightCharacters(t *testing.T) {
 // TestOddJobs: a job whose name cannot be typed is confirmed by a digest, like a lock.
 func TestOddJobs(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	s := newSite(t, locks, inspector.WithActions(asAda))
 	for _, name := range []string{"line\nbreak", strings.Repeat("long", 40)} {
 		addJob(t, locks, name, func(context.Context) error { return nil })

@@ -8,13 +8,13 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/inspector"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestForgery: a request that another site makes a browser send does nothing, whichever check it passes.
 func TestForgery(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	s := newSite(t, locks, inspector.WithActions(asAda))
 	const path = "force-unlock?name=name"
@@ -54,7 +54,7 @@ func TestForgery(t *testing.T) {
 // TestMethods: pages are read, actions are posted, and reading the page of an action changes nothing.
 func TestMethods(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	s := newSite(t, locks, inspector.WithActions(asAda))
 	mustLock(t, locks.Mutex("name"))
 	for _, c := range []struct {

@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/inspector"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestHosts: a request for another host than the named ones gets nothing, so a name of another site may point to this address.
 func TestHosts(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	mustLock(t, locks.Mutex("secret"))
 	page, err := inspector.New(locks, inspector.WithHosts("localhost", "127.0.0.1", "::1"))
 	if err != nil {

@@ -9,25 +9,25 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestSortLocks: a list says how many locks it has, and is sorted by what was chosen, also as data and as events.
 func TestSortLocks(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks, waiter := newClient(t, server.Client()), newClient(t, server.Client())
 	s := newSite(t, locks)
 	for i, name := range []string{"c", "a", "b"} { // in the order of their age
 		mustLock(t, locks.Fair(name), core.WithFixedTTL([]time.Duration{2, 3, 1}[i]*time.Hour))
-		redistest.Eventually(t, patience, "the clock of Redis to go on", func() bool {
+		testkit.Eventually(t, patience, "the clock of Redis to go on", func() bool {
 			now, err := server.Client().Time(t.Context()).Result()
 			info, inspectErr := locks.Inspect(t.Context(), name)
 			return err == nil && inspectErr == nil && now.Sub(info.Holders[0].Granted) > 2*time.Millisecond
 		})
 	}
 	wait(t, waiter.Fair("b"))
-	redistest.Eventually(t, patience, "a waiter", func() bool {
+	testkit.Eventually(t, patience, "a waiter", func() bool {
 		info, err := locks.Inspect(t.Context(), "b")
 		return err == nil && info.Places == 1
 	})
@@ -66,7 +66,7 @@ func inOrder(t *testing.T, body, want string) {
 // TestSortOthers: records, jobs and what this process holds can be sorted too.
 func TestSortOthers(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	s := newSite(t, locks)
 	held(t, locks, "a", 2*time.Hour)
 	held(t, locks, "b", time.Hour)
@@ -93,7 +93,7 @@ func TestSortOthers(t *testing.T) {
 // TestPartsOfAList keep what was chosen, say that they are parts, and may be larger.
 func TestPartsOfAList(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	seedLocks(t, server.Client(), "order:", 700)
 	s := newSite(t, newClient(t, server.Client()))
 	body := s.get(http.StatusOK, "?prefix=order&sort=left&limit=200")

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/inspector"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // watch opens the stream of a page. It returns the events, as "live: <html>" or "problem: <text>", until the stream ends.
@@ -68,7 +68,7 @@ func awaitEvent(t testing.TB, events <-chan string, text string) string {
 // TestLive: an open page learns of a new holder, of an outage and of its end.
 func TestLive(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	relay := server.Relay()
 	s := newSite(t, newClient(t, relay.Client()))
 	holder := newClient(t, server.Client())
@@ -90,7 +90,7 @@ func TestLive(t *testing.T) {
 // TestOutageIsRepeated: each failed read sends the problem again. It is never sent as "same", after which a page would be live.
 func TestOutageIsRepeated(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	relay := server.Relay()
 	s := newSite(t, newClient(t, relay.Client()))
 	events := s.watch("")
@@ -110,7 +110,7 @@ func TestOutageIsRepeated(t *testing.T) {
 // TestUnchanged: each read is told of, so that a page knows how old it is, but what has not changed is not sent again.
 func TestUnchanged(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, newClient(t, redistest.Start(t).Client()))
+	s := newSite(t, newClient(t, testkit.Start(t).Client()))
 	events := s.watch("")
 	awaitEvent(t, events, "live: ")
 	for range 3 {
@@ -123,7 +123,7 @@ func TestUnchanged(t *testing.T) {
 // TestFrozen: an open page learns that Redis answers no more, although nothing is refused, and goes on afterwards.
 func TestFrozen(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	s := newSite(t, newClient(t, server.Client()))
 	events := s.watch("")
 	awaitEvent(t, events, "live: ")
@@ -136,7 +136,7 @@ func TestFrozen(t *testing.T) {
 // TestViewersShareReads: twenty viewers of one page cost Redis what one costs, and further viewers are turned away.
 func TestViewersShareReads(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	mustLock(t, locks.Mutex("order:42"))
 	s := newSite(t, locks, inspector.WithViewers(20))
@@ -166,7 +166,7 @@ func TestViewersShareReads(t *testing.T) {
 // TestCloseEndsStreams, and the page answers 503 afterwards.
 func TestCloseEndsStreams(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, newClient(t, redistest.Start(t).Client()))
+	s := newSite(t, newClient(t, testkit.Start(t).Client()))
 	events := s.watch("process")
 	awaitEvent(t, events, "holds nothing")
 	if err := s.page.Close(); err != nil {

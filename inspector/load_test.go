@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 var liveLocks = flag.Int("live", 20_000, "how many locks TestManyLocks holds")
@@ -41,7 +41,7 @@ func seedLocks(t testing.TB, rdb redis.UniversalClient, prefix string, n int) {
 func TestManyLocks(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{10, *liveLocks} {
-		server := redistest.Start(t)
+		server := testkit.Start(t)
 		rdb := server.Client()
 		seedLocks(t, rdb, "order:", n)
 		s := newSite(t, newClient(t, server.Client()))
@@ -56,7 +56,7 @@ func TestManyLocks(t *testing.T) {
 }
 
 // measure loads a page, checks how many commands it sent, and logs what they cost the server.
-func measure(t *testing.T, server *redistest.Server, rdb *redis.Client, locks int, s *site, path string) {
+func measure(t *testing.T, server *testkit.Server, rdb *redis.Client, locks int, s *site, path string) {
 	t.Helper()
 	ctx := context.Background()
 	rdb.ConfigSet(ctx, "slowlog-log-slower-than", "0")

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // lockData is what the tests read of a lock's page.
@@ -32,7 +32,7 @@ type lockData struct {
 // TestEveryKind: each kind of lock is in the list and on its page, with its holder, its process and what waits for it.
 func TestEveryKind(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	holders := newClient(t, server.Client(), core.WithInstance("web-1:4711"))
 	waiters := newClient(t, server.Client(), core.WithInstance("web-2:12"))
 	s := newSite(t, newClient(t, server.Client()))
@@ -54,7 +54,7 @@ func TestEveryKind(t *testing.T) {
 	}
 	for mode := range kinds {
 		var lock lockData
-		redistest.Eventually(t, patience, "a waiter of "+string(mode), func() bool {
+		testkit.Eventually(t, patience, "a waiter of "+string(mode), func() bool {
 			lock = lockData{}
 			s.data("lock?name="+string(mode), &lock)
 			return lock.Places+lock.Waiters > 0 && lock.Holders[0].Instance != "" &&
@@ -79,7 +79,7 @@ func TestEveryKind(t *testing.T) {
 // TestLeader: a page shows what the leader of an election proclaims.
 func TestLeader(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	s := newSite(t, locks)
 	lead, err := locks.Election("scheduler", core.WithValue("10.0.0.7:8080")).Campaign(t.Context())
@@ -97,7 +97,7 @@ func TestLeader(t *testing.T) {
 // TestPrefixAndParts: a list is limited to a prefix, and read part by part until its end.
 func TestPrefixAndParts(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	seedLocks(t, rdb, "order:", 300)
 	seedLocks(t, rdb, "cart:", 5)

@@ -9,13 +9,13 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/inspector"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestMounts: under any path, with or without StripPrefix, all links of a page lead to pages, and its files are there.
 func TestMounts(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	mustLock(t, locks.Mutex("name"))
 	for base, strip := range map[string]bool{"/": false, "/debug/holdfast/": false, "/a/b/c/": true} {
 		page, err := inspector.New(locks, inspector.WithActions(asAda))
@@ -45,7 +45,7 @@ func TestMounts(t *testing.T) {
 // TestOtherRouters: where a router lies between a ServeMux and the page, the pattern of the mux says nothing of the page's folder.
 func TestOtherRouters(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	mustLock(t, locks.Mutex("name"))
 	page, err := inspector.New(locks, inspector.WithActions(asAda))
 	if err != nil {
@@ -105,7 +105,7 @@ func follow(t *testing.T, s *site, path string) {
 // TestAssets: files are kept by the browser, by an address that changes with them, and none has a style or a script within a page.
 func TestAssets(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, newClient(t, redistest.Start(t).Client()))
+	s := newSite(t, newClient(t, testkit.Start(t).Client()))
 	body := s.get(http.StatusOK, "")
 	address := regexp.MustCompile(`\./(script\.js\?v=[0-9a-f]+)`).FindStringSubmatch(body)
 	if address == nil {

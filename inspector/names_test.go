@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/inspector"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // oddNames are names that mean something to HTML, to addresses, to forms or to a terminal.
@@ -24,7 +24,7 @@ var oddNames = []string{
 // TestOddNames: a name is text in every page, its links lead to it, and it can be forced. Nothing of it becomes a tag.
 func TestOddNames(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	s := newSite(t, locks, inspector.WithActions(asAda))
 	for _, name := range oddNames {
@@ -61,7 +61,7 @@ func TestOddNames(t *testing.T) {
 // TestOddPrefix: a prefix is no pattern, and text in the page.
 func TestOddPrefix(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	s := newSite(t, locks)
 	mustLock(t, locks.Mutex(`*"<b>`))
 	mustLock(t, locks.Mutex("other"))
@@ -73,7 +73,7 @@ func TestOddPrefix(t *testing.T) {
 // TestFindKeyHash: the key_hash of a guard's line leads to the record of the request, whoever's it is, also as it stands in the log.
 func TestFindKeyHash(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	s := newSite(t, locks)
 	const hash, user = "nMbtemkE3hgwerKqVfQjiQT1LOFpE20lgzOTM-1GekY", "-Mbtem_E3hgwerKqVfQjiQT1LOFpE20lgzOTM-1GekY"
 	held(t, locks, "http:{"+user+"}:"+hash, time.Hour)
@@ -95,7 +95,7 @@ func TestFindKeyHash(t *testing.T) {
 // TestFind: an exact name leads to its page, a digest to the name that has it.
 func TestFind(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	s := newSite(t, locks)
 	mustLock(t, locks.Mutex("order:42"))

@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/inspector"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 const thread = "0b0b6f3a-5d6f-4c8e-9c52-5a2f0f3d9f11:54"
@@ -19,7 +19,7 @@ const thread = "0b0b6f3a-5d6f-4c8e-9c52-5a2f0f3d9f11:54"
 // TestHashesOfOthers: without a prefix, hashes of other data are not shown as locks, and cannot be forced. List says the same.
 func TestHashesOfOthers(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	locks := newClient(t, server.Client(), core.WithPrefix(""))
 	s := newSite(t, locks, inspector.WithActions(asAda))
@@ -78,7 +78,7 @@ func TestHashesOfOthers(t *testing.T) {
 // TestLocksOfRedisson are locks, and can be forced.
 func TestLocksOfRedisson(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	s := newSite(t, newClient(t, server.Client(), core.WithPrefix("")), inspector.WithActions(asAda))
 	for name, fields := range map[string][]any{

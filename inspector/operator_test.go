@@ -8,14 +8,14 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/inspector"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestOperatorPanics: a function of WithActions that panics allows nothing, and breaks no page.
 func TestOperatorPanics(t *testing.T) {
 	t.Parallel()
 	log, text := logged()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithLogger(log))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithLogger(log))
 	lease := mustLock(t, locks.Mutex("name"))
 	s := newSite(t, locks, inspector.WithActions(func(*http.Request) (string, error) { panic("secret") }))
 	contains(t, s.get(http.StatusOK, "lock?name=name"), "Read-only")
@@ -36,7 +36,7 @@ func TestOperatorPanics(t *testing.T) {
 // TestOperatorIsAskedForActions: pages without actions do not wait for the function of WithActions.
 func TestOperatorIsAskedForActions(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	mustLock(t, locks.Mutex("name"))
 	var asked atomic.Int32
 	s := newSite(t, locks, inspector.WithActions(func(*http.Request) (string, error) {

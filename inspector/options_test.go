@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/inspector"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestArguments: what cannot work is refused at once, by name.
 func TestArguments(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	if _, err := inspector.New(nil); err == nil || !strings.Contains(err.Error(), "client is nil") {
 		t.Errorf("error %v", err)
 	}
@@ -37,7 +37,7 @@ func TestArguments(t *testing.T) {
 // TestProcess: what this process holds and waits for.
 func TestProcess(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	s := newSite(t, locks, inspector.WithViewers(0))
 	mustLock(t, newClient(t, server.Client()).Fair("queued"))
@@ -46,7 +46,7 @@ func TestProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait(t, locks.Fair("queued"))
-	redistest.Eventually(t, patience, "the wait", func() bool { return locks.Stats().Waiting == 1 })
+	testkit.Eventually(t, patience, "the wait", func() bool { return locks.Stats().Waiting == 1 })
 	body := s.get(http.StatusOK, "process")
 	contains(t, body, "lock?name=held", "record?name=begun", "lock?name=queued", "1 in Redis", `<span class="count">2</span>`)
 	lacks(t, body, "script.js") // nobody can be told of changes

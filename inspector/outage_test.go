@@ -11,13 +11,13 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/inspector"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestRedisIsAway: pages say so with 503, in HTML and JSON, and what this process holds is still shown.
 func TestRedisIsAway(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	s := newSite(t, locks)
 	mustLock(t, locks.Mutex("order:42"))
@@ -35,7 +35,7 @@ func TestRedisIsAway(t *testing.T) {
 // TestRedisIsFrozen: a Redis that does not answer keeps no request for longer than the limit of a page.
 func TestRedisIsFrozen(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	s := newSite(t, newClient(t, server.Client()))
 	s.get(http.StatusOK, "")
 	server.Pause()
@@ -46,7 +46,7 @@ func TestRedisIsFrozen(t *testing.T) {
 // TestActionsWhileRedisIsFrozen: nothing is said to be done that has not been, neither to the operator nor in the log.
 func TestActionsWhileRedisIsFrozen(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	log, text := logged()
 	locks := newClient(t, server.Client(), core.WithLogger(log))
 	c := addJob(t, newClient(t, server.Client()), "job", func(context.Context) error { return nil })
@@ -69,7 +69,7 @@ func TestActionsWhileRedisIsFrozen(t *testing.T) {
 // TestWithoutScan: a user without the right to SCAN gets a page that names it, and looks up a lock by its name.
 func TestWithoutScan(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	err := server.Client().Do(context.Background(), "ACL", "SETUSER", "locker", "reset", "on", "nopass", "~*", "&*", "+@all", "-scan").Err()
 	if err != nil {
 		t.Fatal(err)

@@ -10,13 +10,13 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/inspector"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestRecordsByState: an operator lists the records whose outcome is unknown, among many that are completed.
 func TestRecordsByState(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	s := newSite(t, locks)
 	for i := range 400 {
 		if _, err := locks.Once(fmt.Sprint("done:", i)).Do(t.Context(), func(context.Context) ([]byte, error) { return nil, nil }); err != nil {
@@ -56,7 +56,7 @@ func TestRecordsByState(t *testing.T) {
 // TestRecordOfProcess: a record shows which process ran it, and for which route, job or task type; so does the form of an action.
 func TestRecordOfProcess(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	runner := newClient(t, server.Client(), core.WithInstance("web-1:4711"))
 	s := newSite(t, newClient(t, server.Client()), inspector.WithActions(asAda))
 	once := runner.Once("payment:7", core.WithLabel("POST /payments/<id>"), core.WithFailurePolicy(core.HoldFailures))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/inspector"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // held leaves a record of unknown outcome.
@@ -26,7 +26,7 @@ func held(t testing.TB, locks *core.Client, key string, retention time.Duration)
 // TestResolveKeepsRetention: a record is never kept for a shorter time than without Resolve, whatever the form says.
 func TestResolveKeepsRetention(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	s := newSite(t, locks, inspector.WithActions(asAda))
 	for key, c := range map[string]struct {
 		before              time.Duration
@@ -60,7 +60,7 @@ func TestResolveKeepsRetention(t *testing.T) {
 // TestRecordsThatAreNotThere: nothing is resolved or forgotten where no record is, and nothing is said to be done.
 func TestRecordsThatAreNotThere(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	var audit audits
 	s := newSite(t, locks, inspector.WithActions(asAda), inspector.WithAudit(audit.record))
 	held(t, locks, "there", time.Hour)
@@ -83,7 +83,7 @@ func TestRecordsThatAreNotThere(t *testing.T) {
 // TestForgetWarnsOfARun: the form says that a second run may begin beside the one that is running.
 func TestForgetWarnsOfARun(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	s := newSite(t, locks, inspector.WithActions(asAda))
 	if _, err := locks.Once("running").Begin(t.Context()); err != nil {
 		t.Fatal(err)

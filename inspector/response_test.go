@@ -9,15 +9,15 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/inspector"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestResolveWithResponse: the record of an HTTP guard gets the response that its client is going to get. A browser sends the
 // lines of a text with CRLF.
 func TestResolveWithResponse(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	s := newSite(t, locks, inspector.WithActions(asAda))
 	key, err := middleware.NewKey("order", "7")
 	if err != nil {

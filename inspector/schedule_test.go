@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
 	"github.com/holdfast-go/holdfast/inspector"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // addJob starts a cron with one job, due on the next 29 February.
@@ -28,7 +28,7 @@ func addJob(t testing.TB, locks *core.Client, name string, fn func(context.Conte
 	}
 	c.Start()
 	t.Cleanup(func() { <-c.Stop().Done() })
-	redistest.Eventually(t, patience, "the registration of "+name, func() bool {
+	testkit.Eventually(t, patience, "the registration of "+name, func() bool {
 		jobs, err := cronlock.Jobs(t.Context(), locks)
 		return err == nil && slices.ContainsFunc(jobs, func(j cronlock.JobInfo) bool { return j.Name == name })
 	})
@@ -38,7 +38,7 @@ func addJob(t testing.TB, locks *core.Client, name string, fn func(context.Conte
 // TestSchedules pauses, resumes and runs a job.
 func TestSchedules(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	fail := errors.New("no paper")
 	var run atomic.Bool
@@ -89,7 +89,7 @@ func TestSchedules(t *testing.T) {
 // TestRunNow: a run that lasts is not waited for, and its context ends with the page.
 func TestRunNow(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	ended := make(chan error, 1)
 	c := addJob(t, locks, "long", func(ctx context.Context) error {
@@ -122,7 +122,7 @@ func TestRunNow(t *testing.T) {
 // TestMissedTicks: ticks that no replica has claimed are counted on both pages.
 func TestMissedTicks(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client())
 	s := newSite(t, locks)
 	c := cron.New(cron.WithLocation(time.UTC))
 	ran := make(chan struct{}, 100)
@@ -142,7 +142,7 @@ func TestMissedTicks(t *testing.T) {
 			Last   time.Time `json:"missed_tick"`
 		}
 	}
-	redistest.Eventually(t, patience, "a missed tick", func() bool {
+	testkit.Eventually(t, patience, "a missed tick", func() bool {
 		s.data("cron?sort=missed", &list)
 		return len(list.Jobs) == 1 && list.Jobs[0].Missed > 0
 	})

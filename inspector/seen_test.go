@@ -8,7 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/inspector"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // begin begins an attempt.
@@ -35,7 +35,7 @@ func peek(t testing.TB, locks *core.Client, key string) core.Record {
 // answer has a form for what it is now.
 func TestRecordChangesBehindTheForm(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(time.Minute))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(time.Minute))
 	var audit audits
 	s := newSite(t, locks, inspector.WithActions(asAda), inspector.WithAudit(audit.record))
 	var running *core.Attempt
@@ -91,7 +91,7 @@ func TestRecordChangesBehindTheForm(t *testing.T) {
 // TestForgetRunning: the record of a run in progress is deleted if the form says so at the time of the act.
 func TestForgetRunning(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(time.Minute))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(time.Minute))
 	s := newSite(t, locks, inspector.WithActions(asAda))
 	begin(t, locks, "pay:1")
 	contains(t, s.get(http.StatusOK, "forget?name=pay:1"), `type="checkbox" name="force"`)
@@ -111,7 +111,7 @@ func TestForgetRunning(t *testing.T) {
 // it, and the answer has a form for the present holders.
 func TestHolderChangesBehindTheForm(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(time.Minute))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(time.Minute))
 	s := newSite(t, locks, inspector.WithActions(asAda))
 	for name, strategy := range map[string]core.Strategy{"mutex": locks.Mutex, "fair": locks.Fair, "gpu": locks.Limit(2)} {
 		for path, opts := range map[string][]core.LockOption{
@@ -142,7 +142,7 @@ func TestHolderChangesBehindTheForm(t *testing.T) {
 // TestManyHolders: a lock with more holders than can be compared is not taken from all at once.
 func TestManyHolders(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(time.Minute))
+	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(time.Minute))
 	s := newSite(t, locks, inspector.WithActions(asAda))
 	for range 1001 {
 		mustLock(t, locks.Read("name"))

@@ -18,7 +18,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/inspector"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // patience bounds what must happen, however slow the machine.
@@ -212,8 +212,8 @@ func lacks(t testing.TB, body string, texts ...string) {
 }
 
 // logged returns a logger, and what it has written.
-func logged() (*slog.Logger, *redistest.Log) {
-	text := new(redistest.Log)
+func logged() (*slog.Logger, *testkit.Log) {
+	text := new(testkit.Log)
 	return slog.New(slog.NewTextHandler(text, nil)), text
 }
 

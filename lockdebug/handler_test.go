@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/lockdebug"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-func TestMain(m *testing.M) { redistest.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
 
 // get returns the answer to a request.
 func get(h http.Handler, method, target string) *httptest.ResponseRecorder {
@@ -44,7 +44,7 @@ func readJSON(t *testing.T, h http.Handler) (r report) {
 // TestHandler: the page shows leases and waiting calls of all sources, as text and as JSON, also while Redis does not answer.
 func TestHandler(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks, other := client(t, server), client(t, server)
 	page := lockdebug.Handler(locks, lockdebug.WithSources(other))
 	if r := readJSON(t, page); r.Held == nil || r.Waiting == nil || len(r.Held)+len(r.Waiting) > 0 {
@@ -58,7 +58,7 @@ func TestHandler(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() { _, _ = other.Write("line\nbreak").Lock(t.Context()) }()
-	redistest.Eventually(t, time.Minute, "the call to wait", func() bool { return other.Stats().Waiting == 1 })
+	testkit.Eventually(t, time.Minute, "the call to wait", func() bool { return other.Stats().Waiting == 1 })
 	server.Pause()
 	r := readJSON(t, page)
 	if len(r.Held) != 2 || r.Held[0]["name"] != "line\nbreak" || r.Held[0]["mode"] != "semaphore" || r.Held[0]["permits"] != 3.0 ||
@@ -79,7 +79,7 @@ func TestHandler(t *testing.T) {
 }
 
 // client returns a client that lasts for the test.
-func client(t *testing.T, server *redistest.Server) *core.Client {
+func client(t *testing.T, server *testkit.Server) *core.Client {
 	t.Helper()
 	locks, err := core.New(server.Client(), core.WithLogger(nil))
 	if err != nil {
@@ -92,7 +92,7 @@ func client(t *testing.T, server *redistest.Server) *core.Client {
 // TestHandlerRequests: only reads are answered, and no cache keeps the answer.
 func TestHandlerRequests(t *testing.T) {
 	t.Parallel()
-	locks := client(t, redistest.Start(t))
+	locks := client(t, testkit.Start(t))
 	page := lockdebug.Handler(locks)
 	if w := get(page, http.MethodPost, "/"); w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "GET, HEAD" {
 		t.Errorf("POST: %d, %v", w.Code, w.Header())
@@ -125,7 +125,7 @@ func TestHandlerRequests(t *testing.T) {
 // TestHosts: a request for another host than the named ones gets nothing, so a name of another site may point to this address.
 func TestHosts(t *testing.T) {
 	t.Parallel()
-	locks := client(t, redistest.Start(t))
+	locks := client(t, testkit.Start(t))
 	if _, err := locks.Mutex("secret").Lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestHosts(t *testing.T) {
 // TestLongName: one long name does not widen the lines of all others. JSON has all of it.
 func TestLongName(t *testing.T) {
 	t.Parallel()
-	locks := client(t, redistest.Start(t))
+	locks := client(t, testkit.Start(t))
 	page, name := lockdebug.Handler(locks), strings.Repeat("n", 500)
 	for _, name := range []string{name, "short"} {
 		if _, err := locks.Mutex(name).Lock(t.Context()); err != nil {

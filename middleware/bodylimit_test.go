@@ -4,15 +4,15 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestBodyLimit: a guard reads as many bytes of a body as its option says. Only a guard that compares bodies refuses
 // larger ones.
 func TestBodyLimit(t *testing.T) {
 	t.Parallel()
-	locks, err := core.New(redistest.Start(t).Client())
+	locks, err := core.New(testkit.Start(t).Client())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestEntered: a request within a run of its key passes only while that run goes on and has its lease. What keeps the
 // context of the run for longer is guarded as any other request.
 func TestEntered(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	o := engine(t, rdb, middleware.WithLock(core.WithTTL(time.Second)))
 	begin := func(user string) (middleware.Request, *middleware.Run) {
 		req := ask(t, o, user, "a-key-of-a-request")
@@ -36,7 +36,7 @@ func TestEntered(t *testing.T) {
 	if err := rdb.FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	redistest.Eventually(t, time.Minute, "the lease to be lost", func() bool { return run.Context().Err() != nil })
+	testkit.Eventually(t, time.Minute, "the lease to be lost", func() bool { return run.Context().Err() != nil })
 	if o.Entered(context.WithoutCancel(run.Context()), req.Key) {
 		t.Error("a run that has lost its lease lets a request pass")
 	}

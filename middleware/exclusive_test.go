@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // broken is a lock that fails.
@@ -108,7 +108,7 @@ func (l late) Lock(ctx context.Context, opts ...core.LockOption) (*core.Lease, e
 
 func TestGrantedTooLateRunsNothing(t *testing.T) {
 	t.Parallel()
-	locks, err := core.New(redistest.Start(t).Client())
+	locks, err := core.New(testkit.Start(t).Client())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // open is an error that says itself what of it is no secret.
@@ -63,7 +63,7 @@ func TestKeyFailuresAreLogged(t *testing.T) {
 func TestKeyFailureOfAStrategy(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
-	locks, err := core.New(redistest.Start(t).Client(), core.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
+	locks, err := core.New(testkit.Start(t).Client(), core.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestKeyFailureOfAStrategy(t *testing.T) {
 func TestSealFailureIsLogged(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
-	o := engine(t, redistest.Start(t).Client(), middleware.WithCodec(unsealing{}),
+	o := engine(t, testkit.Start(t).Client(), middleware.WithCodec(unsealing{}),
 		middleware.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
 	answer(t, o, ask(t, o, "ada", "1"), "card 4242")
 	if text := logged.String(); !strings.Contains(text, "codec") || strings.Contains(text, errSeal.Error()) {

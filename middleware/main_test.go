@@ -3,9 +3,9 @@ package middleware_test
 import (
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 func TestMain(m *testing.M) {
-	redistest.VerifyTestMain(m)
+	testkit.VerifyTestMain(m)
 }

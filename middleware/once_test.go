@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // engine makes an engine of Idempotent, changed by options.
@@ -72,7 +72,7 @@ func wantCode(t *testing.T, o *middleware.Once, req middleware.Request, code str
 
 func TestQuotaOfAScope(t *testing.T) {
 	t.Parallel()
-	o := engine(t, redistest.Start(t).Client(), middleware.WithQuota(2), middleware.WithRetention(time.Hour))
+	o := engine(t, testkit.Start(t).Client(), middleware.WithQuota(2), middleware.WithRetention(time.Hour))
 	for _, key := range []string{"1", "2"} {
 		answer(t, o, ask(t, o, "ada", key), "")
 	}
@@ -90,7 +90,7 @@ func TestQuotaOfAScope(t *testing.T) {
 // recorded is replayed.
 func TestQuotaBytesOfAScope(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	o := engine(t, rdb, middleware.WithQuotaBytes(512<<10), middleware.WithRetention(time.Hour))
 	body := strings.Repeat("x", 100<<10)
 	for _, key := range []string{"1", "2"} { // each counts 112 KiB, and 384 while it runs
@@ -124,7 +124,7 @@ func TestQuotaBytesOfAScope(t *testing.T) {
 func TestSealedRecords(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	codec, err := middleware.NewAESGCM([]byte("sixteen bytes..."))
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestUnsealedRunIsRecorded(t *testing.T) {
 	t.Parallel()
 	var failed error
 	hooks := middleware.Hooks{Failed: func(_ context.Context, f middleware.Failure) { failed = f.Err }}
-	o := engine(t, redistest.Start(t).Client(), middleware.WithCodec(unsealing{}), middleware.WithHooks(hooks))
+	o := engine(t, testkit.Start(t).Client(), middleware.WithCodec(unsealing{}), middleware.WithHooks(hooks))
 	answer(t, o, ask(t, o, "ada", "1"), "card 4242")
 	if !errors.Is(failed, errSeal) {
 		t.Errorf("the hook was told %v", failed)
@@ -175,7 +175,7 @@ func TestUnsealedRunIsRecorded(t *testing.T) {
 
 func TestEarlyData(t *testing.T) {
 	t.Parallel()
-	o := engine(t, redistest.Start(t).Client())
+	o := engine(t, testkit.Start(t).Client())
 	early := ask(t, o, "ada", "1", "Early-Data: 1")
 	if c := wantCode(t, o, early, middleware.CodeTooEarly); c.Status != http.StatusTooEarly {
 		t.Errorf("%+v", c)
@@ -193,7 +193,7 @@ func TestEarlyData(t *testing.T) {
 
 func TestPreferWait(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	plain, o := engine(t, rdb), engine(t, rdb, middleware.WithPreferWait(time.Minute))
 	req := ask(t, o, "ada", "1", "Prefer: respond-async, wait=30")
 	if got := plain.Applied(req.Header); got != "" {
@@ -217,7 +217,7 @@ func TestPreferWait(t *testing.T) {
 		_, recorded, _ := o.Begin(context.Background(), req)
 		waited <- recorded
 	}()
-	redistest.Eventually(t, time.Minute, "the request to wait", func() bool {
+	testkit.Eventually(t, time.Minute, "the request to wait", func() bool {
 		return len(rdb.PubSubChannels(context.Background(), "*").Val()) > 0
 	})
 	run.Finish(middleware.Outcome{Returned: true, Response: &middleware.Response{Status: http.StatusCreated}})

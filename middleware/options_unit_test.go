@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestDurationsWithoutUnit: the error of each option says what was probably meant by a number without a unit.
 func TestDurationsWithoutUnit(t *testing.T) {
 	t.Parallel()
-	locks, err := core.New(redistest.Start(t).Client())
+	locks, err := core.New(testkit.Start(t).Client())
 	if err != nil {
 		t.Fatal(err)
 	}

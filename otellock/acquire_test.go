@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/otellock"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 const acquisitions = "holdfast.acquire.duration"
@@ -18,7 +18,7 @@ const acquisitions = "holdfast.acquire.duration"
 func TestAcquired(t *testing.T) {
 	t.Parallel()
 	m := newTelemetry(t)
-	locks := m.client(redistest.Start(t).Client())
+	locks := m.client(testkit.Start(t).Client())
 	for name, lock := range map[core.Mode]core.Locker{
 		core.ModeMutex: locks.Mutex("a"), core.ModeFair: locks.Fair("b"), core.ModeWrite: locks.Write("c"),
 		core.ModeSemaphore: locks.Semaphore("d", 1),
@@ -46,7 +46,7 @@ func TestAcquired(t *testing.T) {
 func TestNotAcquired(t *testing.T) {
 	t.Parallel()
 	m := newTelemetry(t)
-	locks := m.client(redistest.Start(t).Client(), core.WithMaxWaiters(1))
+	locks := m.client(testkit.Start(t).Client(), core.WithMaxWaiters(1))
 	lock := locks.Mutex("a")
 	held := mustLock(t, lock)
 
@@ -97,7 +97,7 @@ func TestNotAcquired(t *testing.T) {
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	m := newTelemetry(t)
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := m.client(server.Client())
 	lease := mustLock(t, locks.Mutex("a"))
 	server.Kill()
@@ -119,7 +119,7 @@ func TestOutage(t *testing.T) {
 func TestClose(t *testing.T) {
 	t.Parallel()
 	m := newTelemetry(t)
-	locks := m.client(redistest.Start(t).Client())
+	locks := m.client(testkit.Start(t).Client())
 	mustLock(t, locks.Mutex("a"))
 	mustLock(t, locks.Fair("b"))
 	first, second := m.waits(t.Context(), locks.Mutex("a")), m.waits(t.Context(), locks.Fair("b"))
@@ -142,7 +142,7 @@ func TestClose(t *testing.T) {
 func TestInvalidText(t *testing.T) {
 	t.Parallel()
 	m := newTelemetry(t, otellock.WithFamily(otellock.Prefix(":")), otellock.WithNames(), otellock.WithSemaphores("\xff"))
-	locks := m.client(redistest.Start(t).Client())
+	locks := m.client(testkit.Start(t).Client())
 	unlock(t, mustLock(t, locks.Mutex("a\xff:1")))
 	unlock(t, mustLock(t, locks.Semaphore("\xff", 1)))
 	m.want(1, acquisitions, family("a\uFFFD"))

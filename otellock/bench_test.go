@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/otellock"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // contestant is a lock of a client with some hooks.
@@ -33,7 +33,7 @@ func (c contestant) pair(b *testing.B) {
 
 // contestants share a Redis of this machine.
 func contestants(b *testing.B) (all []contestant) {
-	server := redistest.Start(b)
+	server := testkit.Start(b)
 	meters := otellock.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(metric.NewManualReader())))
 	sampled := otellock.WithTracerProvider(trace.NewTracerProvider())
 	unsampled := otellock.WithTracerProvider(trace.NewTracerProvider(trace.WithSampler(trace.NeverSample())))

@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/otel/codes"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/otellock"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // wantLost waits until one lease is lost for this cause, and checks that it is counted once.
@@ -27,20 +27,20 @@ func (m *telemetry) wantLost(of core.Mode, why string) {
 // TestLost: each cause by itself; an Unlock afterwards counts nothing.
 func TestLost(t *testing.T) {
 	t.Parallel()
-	for why, lose := range map[string]func(t *testing.T, m *telemetry, server *redistest.Server) *core.Lease{
-		"expired": func(t *testing.T, m *telemetry, server *redistest.Server) *core.Lease {
+	for why, lose := range map[string]func(t *testing.T, m *telemetry, server *testkit.Server) *core.Lease{
+		"expired": func(t *testing.T, m *telemetry, server *testkit.Server) *core.Lease {
 			lease := mustLock(t, m.client(server.Client(), core.WithTTL(300*time.Millisecond)).Mutex("a"))
 			server.Pause()
 			t.Cleanup(server.Resume)
 			return lease
 		},
-		"fixed_ttl": func(t *testing.T, m *telemetry, server *redistest.Server) *core.Lease {
+		"fixed_ttl": func(t *testing.T, m *telemetry, server *testkit.Server) *core.Lease {
 			return mustLock(t, m.client(server.Client()).Mutex("a"), core.WithFixedTTL(100*time.Millisecond))
 		},
-		"max_hold": func(t *testing.T, m *telemetry, server *redistest.Server) *core.Lease {
+		"max_hold": func(t *testing.T, m *telemetry, server *testkit.Server) *core.Lease {
 			return mustLock(t, m.client(server.Client()).Mutex("a"), core.WithMaxHold(100*time.Millisecond))
 		},
-		"gone": func(t *testing.T, m *telemetry, server *redistest.Server) *core.Lease {
+		"gone": func(t *testing.T, m *telemetry, server *testkit.Server) *core.Lease {
 			locks := m.client(server.Client(), core.WithTTL(6*time.Second)) // so that a busy machine renews in time
 			lease := mustLock(t, locks.Mutex("a"))
 			if _, err := locks.ForceUnlock(t.Context(), "a"); err != nil {
@@ -48,7 +48,7 @@ func TestLost(t *testing.T) {
 			}
 			return lease
 		},
-		"abandoned": func(t *testing.T, m *telemetry, server *redistest.Server) *core.Lease {
+		"abandoned": func(t *testing.T, m *telemetry, server *testkit.Server) *core.Lease {
 			lease := mustLock(t, m.client(server.Client()).Mutex("a"))
 			lease.Abandon()
 			return lease
@@ -56,7 +56,7 @@ func TestLost(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
-			m, server := newTelemetry(t), redistest.Start(t)
+			m, server := newTelemetry(t), testkit.Start(t)
 			lease := lose(t, m, server)
 			m.wantLost(core.ModeMutex, why)
 			if why == "expired" {
@@ -74,7 +74,7 @@ func TestLost(t *testing.T) {
 func TestLostAtUnlock(t *testing.T) {
 	t.Parallel()
 	m := newTelemetry(t)
-	locks := m.client(redistest.Start(t).Client())
+	locks := m.client(testkit.Start(t).Client())
 	lease := mustLock(t, locks.Mutex("a"))
 	if _, err := locks.ForceUnlock(t.Context(), "a"); err != nil {
 		t.Fatal(err)
@@ -93,10 +93,10 @@ func TestLostAtUnlock(t *testing.T) {
 // TestRenewals: those that succeed tell their margin, those of an outage are failures.
 func TestRenewals(t *testing.T) {
 	t.Parallel()
-	m, server := newTelemetry(t), redistest.Start(t)
+	m, server := newTelemetry(t), testkit.Start(t)
 	const ttl = 3 * time.Second
 	lease := mustLock(t, m.client(server.Client(), core.WithTTL(ttl)).Mutex("a"))
-	redistest.Eventually(t, within, "a renewal to be recorded whole", func() bool {
+	testkit.Eventually(t, within, "a renewal to be recorded whole", func() bool {
 		return m.value("holdfast.renewals", strategy(core.ModeMutex), outcome("renewed")) > 0 &&
 			m.value("holdfast.renewal.margin", strategy(core.ModeMutex)) > 0 &&
 			m.value("holdfast.renewal.utilization", strategy(core.ModeMutex)) > 0
@@ -109,7 +109,7 @@ func TestRenewals(t *testing.T) {
 		t.Errorf("%v of the TTL was used", used)
 	}
 	server.Kill()
-	redistest.Eventually(t, within, "a renewal to fail", func() bool {
+	testkit.Eventually(t, within, "a renewal to fail", func() bool {
 		return m.value("holdfast.renewals", outcome("unavailable")) > 0
 	})
 	<-lease.Done()
@@ -121,7 +121,7 @@ func TestRenewals(t *testing.T) {
 func TestUnlockAfterALoss(t *testing.T) {
 	t.Parallel()
 	const times = 20
-	m, server := newTelemetry(t, otellock.WithHoldSpans()), redistest.Start(t)
+	m, server := newTelemetry(t, otellock.WithHoldSpans()), testkit.Start(t)
 	locks := m.client(server.Client(), core.WithTTL(2*time.Second))
 	var holders sync.WaitGroup
 	for i := range times {

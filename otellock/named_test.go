@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/otellock"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestLeader: 0 before, 1 while the process leads, and 0 after a loss or a resignation.
@@ -22,7 +22,7 @@ func TestLeader(t *testing.T) {
 	if len(m.points("holdfast.leader", named("scheduler"))) != 1 {
 		t.Error("no series before the first campaign")
 	}
-	locks := m.client(redistest.Start(t).Client(), core.WithTTL(6*time.Second)) // so that a busy machine renews in time
+	locks := m.client(testkit.Start(t).Client(), core.WithTTL(6*time.Second)) // so that a busy machine renews in time
 	lead := func(name string) *core.Leadership {
 		t.Helper()
 		leadership, err := locks.Election(name).Campaign(t.Context())
@@ -55,7 +55,7 @@ func TestPermits(t *testing.T) {
 	t.Parallel()
 	m := newTelemetry(t, otellock.WithSemaphores("gateway"))
 	m.want(0, "holdfast.permits.usage", named("gateway"))
-	locks := m.client(redistest.Start(t).Client())
+	locks := m.client(testkit.Start(t).Client())
 	three := mustLock(t, locks.Semaphore("gateway", 5), core.WithPermits(3))
 	one := mustLock(t, locks.Semaphore("gateway", 5))
 	other := mustLock(t, locks.Semaphore("other", 7))
@@ -81,7 +81,7 @@ func TestPermits(t *testing.T) {
 func TestMulti(t *testing.T) {
 	t.Parallel()
 	m := newTelemetry(t)
-	locks := m.client(redistest.Start(t).Client())
+	locks := m.client(testkit.Start(t).Client())
 	for name, multi := range map[string]core.Locker{
 		"together": core.Multi(locks.Mutex("a"), locks.Mutex("b"), locks.Mutex("c")),
 		"in turn":  core.Multi(locks.Mutex("a"), locks.Fair("b"), locks.Write("c")),
@@ -112,7 +112,7 @@ func TestRedlock(t *testing.T) {
 	m := newTelemetry(t)
 	var nodes []redis.UniversalClient
 	for range 3 {
-		nodes = append(nodes, redistest.Start(t).Client())
+		nodes = append(nodes, testkit.Start(t).Client())
 	}
 	r, err := core.NewRedlock(nodes, core.WithHooks(m.hooks), core.WithTTL(2*time.Second), core.WithNodeTimeout(500*time.Millisecond))
 	if err != nil {
@@ -122,7 +122,7 @@ func TestRedlock(t *testing.T) {
 	lease := mustLock(t, r.Mutex("a"))
 	waiting := m.waits(t.Context(), r.Mutex("a"))
 	m.want(1, "holdfast.waiters", strategy(core.ModeRedlock))
-	redistest.Eventually(t, within, "a renewal", func() bool {
+	testkit.Eventually(t, within, "a renewal", func() bool {
 		return m.value("holdfast.renewals", strategy(core.ModeRedlock), outcome("renewed")) > 0
 	})
 	unlock(t, lease)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 const (
@@ -27,7 +27,7 @@ func mustBegin(t *testing.T, o *core.Once) *core.Attempt {
 // TestOnceAttempts: each outcome of Begin.
 func TestOnceAttempts(t *testing.T) {
 	t.Parallel()
-	m, server := newTelemetry(t), redistest.Start(t)
+	m, server := newTelemetry(t), testkit.Start(t)
 	locks := m.client(server.Client())
 	begin := func(want error, outcomeOfIt string, o *core.Once) {
 		t.Helper()
@@ -67,7 +67,7 @@ func TestOnceAttempts(t *testing.T) {
 func TestOnceWaits(t *testing.T) {
 	t.Parallel()
 	m := newTelemetry(t)
-	locks := m.client(redistest.Start(t).Client())
+	locks := m.client(testkit.Start(t).Client())
 	attempt := mustBegin(t, locks.Once("a"))
 	replayed := make(chan error, 1)
 	go func() {
@@ -91,7 +91,7 @@ func TestOnceWaits(t *testing.T) {
 func TestOnceLost(t *testing.T) {
 	t.Parallel()
 	m := newTelemetry(t)
-	locks := m.client(redistest.Start(t).Client())
+	locks := m.client(testkit.Start(t).Client())
 	attempt := mustBegin(t, locks.Once("a", core.WithMaxHold(50*time.Millisecond)))
 	<-attempt.Context().Done()
 	m.wantLost(core.ModeOnce, "max_hold")
@@ -106,7 +106,7 @@ func TestOnceLost(t *testing.T) {
 func TestOnceStale(t *testing.T) {
 	t.Parallel()
 	m := newTelemetry(t)
-	locks := m.client(redistest.Start(t).Client())
+	locks := m.client(testkit.Start(t).Client())
 	attempt := mustBegin(t, locks.Once("a"))
 	seen, err := locks.Once("a").Peek(t.Context())
 	if err == nil {

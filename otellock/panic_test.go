@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // panics calls fn and returns whether it panicked.
@@ -20,7 +20,7 @@ func panics(fn func()) (did bool) {
 func TestPanicInWork(t *testing.T) {
 	t.Parallel()
 	m := newTelemetry(t)
-	locks := m.client(redistest.Start(t).Client())
+	locks := m.client(testkit.Start(t).Client())
 	for range 3 {
 		if !panics(func() {
 			_ = core.Do(t.Context(), locks.Mutex("a"), func(context.Context) error { panic("work") })
@@ -35,7 +35,7 @@ func TestPanicInWork(t *testing.T) {
 // TestPanicInOtherHook: hooks of the user that panic, before and after these, do not make the counts wrong.
 func TestPanicInOtherHook(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	for name, hooks := range map[string]core.Hooks{
 		"AcquireEnd": {AcquireEnd: func(context.Context, core.AcquireEnd) { panic("hook") }},
 		"Wait":       {Wait: func(context.Context, core.Wait) { panic("hook") }},

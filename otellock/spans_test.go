@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/otellock"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // attributesOf returns the attributes of a span as a set.
@@ -22,7 +22,7 @@ func attributesOf(span sdk.ReadOnlySpan) attribute.Set { return attribute.NewSet
 func TestAcquireSpan(t *testing.T) {
 	t.Parallel()
 	m := newTelemetry(t)
-	locks := m.client(redistest.Start(t).Client())
+	locks := m.client(testkit.Start(t).Client())
 	held := mustLock(t, locks.Fair("secret"))
 	ctx, parent := m.tracers.Tracer("test").Start(t.Context(), "request")
 	waiting := m.waits(ctx, locks.Fair("secret"))
@@ -65,7 +65,7 @@ func TestSpanOfWork(t *testing.T) {
 		during = trace.SpanContextFromContext(ctx)
 		return ctx
 	}}
-	locks := m.client(redistest.Start(t).Client(), core.WithHooks(seen))
+	locks := m.client(testkit.Start(t).Client(), core.WithHooks(seen))
 	ctx, parent := m.tracers.Tracer("test").Start(t.Context(), "request")
 	lease, err := locks.Mutex("a").Lock(ctx)
 	if err != nil {
@@ -84,7 +84,7 @@ func TestSpanOfWork(t *testing.T) {
 func TestLostSpan(t *testing.T) {
 	t.Parallel()
 	m := newTelemetry(t, otellock.WithNames(), otellock.WithFamily(otellock.Prefix(":")))
-	locks := m.client(redistest.Start(t).Client())
+	locks := m.client(testkit.Start(t).Client())
 	ctx, parent := m.tracers.Tracer("test").Start(t.Context(), "request")
 	lease, err := locks.Mutex("order:42").Lock(ctx)
 	if err != nil {
@@ -93,7 +93,7 @@ func TestLostSpan(t *testing.T) {
 	parent.End()
 	time.Sleep(time.Millisecond) // so that the hold has a length
 	lease.Abandon()
-	redistest.Eventually(t, within, "the span", func() bool { return len(m.ended("holdfast.hold")) == 1 })
+	testkit.Eventually(t, within, "the span", func() bool { return len(m.ended("holdfast.hold")) == 1 })
 	span, acquire := m.ended("holdfast.hold")[0], m.ended("holdfast.acquire")[0]
 	if span.Status().Code != codes.Error || span.Parent().SpanID() != parent.SpanContext().SpanID() {
 		t.Errorf("status %v, parent %v", span.Status(), span.Parent())
@@ -115,7 +115,7 @@ func TestLostSpan(t *testing.T) {
 func TestHoldSpans(t *testing.T) {
 	t.Parallel()
 	m := newTelemetry(t, otellock.WithHoldSpans())
-	locks := m.client(redistest.Start(t).Client())
+	locks := m.client(testkit.Start(t).Client())
 	unlock(t, mustLock(t, locks.Mutex("a")))
 	if err := mustBegin(t, locks.Once("a")).Complete(t.Context(), nil); err != nil {
 		t.Error(err)
@@ -134,7 +134,7 @@ func TestHoldSpans(t *testing.T) {
 // TestFailedSpan: an outage is an error of the span, a lock that is held is none.
 func TestFailedSpan(t *testing.T) {
 	t.Parallel()
-	m, server := newTelemetry(t), redistest.Start(t)
+	m, server := newTelemetry(t), testkit.Start(t)
 	locks := m.client(server.Client())
 	lease := mustLock(t, locks.Mutex("a"))
 	_, _ = locks.Mutex("a").TryLock(t.Context())
@@ -155,7 +155,7 @@ func TestExemplars(t *testing.T) {
 	t.Parallel()
 	m := newTelemetry(t)
 	ctx, parent := m.tracers.Tracer("test").Start(t.Context(), "request")
-	if err := core.Do(ctx, m.client(redistest.Start(t).Client()).Mutex("a"), func(context.Context) error { return nil }); err != nil {
+	if err := core.Do(ctx, m.client(testkit.Start(t).Client()).Mutex("a"), func(context.Context) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	trace := parent.SpanContext().TraceID()

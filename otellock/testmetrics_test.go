@@ -13,8 +13,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/otellock"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 const (
@@ -136,7 +136,7 @@ func (m *telemetry) want(want int64, name string, with ...attribute.KeyValue) {
 // eventually waits until the metric has this value.
 func (m *telemetry) eventually(want int64, name string, with ...attribute.KeyValue) {
 	m.t.Helper()
-	redistest.Eventually(m.t, within, name, func() bool { return m.value(name, with...) == want })
+	testkit.Eventually(m.t, within, name, func() bool { return m.value(name, with...) == want })
 }
 
 // ended returns the spans with this name that have ended.

@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/instrumentation"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestScopeVersion: metrics and spans have the version of the last release as that of their scope: otel_scope_version.
@@ -24,7 +24,7 @@ func TestScopeVersion(t *testing.T) {
 	}
 	want := instrumentation.Scope{Name: "github.com/holdfast-go/holdfast/otellock", Version: string(released[1])}
 	m := newTelemetry(t)
-	unlock(t, mustLock(t, m.client(redistest.Start(t).Client()).Mutex("a")))
+	unlock(t, mustLock(t, m.client(testkit.Start(t).Client()).Mutex("a")))
 	var all metricdata.ResourceMetrics
 	if err := m.reader.Collect(t.Context(), &all); err != nil {
 		t.Fatal(err)

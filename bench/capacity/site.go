@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/bench/contestant"
 	"github.com/holdfast-go/holdfast/bench/measure"
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // site is the servers of a measurement, and how clients reach them.
@@ -24,7 +24,7 @@ type site struct {
 }
 
 func oneServer() *site {
-	servers, stop := measure.StartServers(1, redistest.TCP())
+	servers, stop := measure.StartServers(1, testkit.TCP())
 	return &site{
 		meters:  []*redis.Client{servers[0].Client()},
 		connect: func() redis.UniversalClient { return redis.NewClient(&redis.Options{Addr: servers[0].Addr()}) },

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/bench/contestant"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-func start(t *testing.T, c contestant.Contestant) (servers []*redistest.Server, first, second contestant.Session) {
+func start(t *testing.T, c contestant.Contestant) (servers []*testkit.Server, first, second contestant.Session) {
 	t.Helper()
 	var addrs []string
 	for range c.Servers {
-		servers = append(servers, redistest.Start(t, redistest.TCP()))
+		servers = append(servers, testkit.Start(t, testkit.TCP()))
 		addrs = append(addrs, servers[len(servers)-1].Addr())
 	}
 	open := func() contestant.Session {
@@ -113,7 +113,7 @@ func TestSendsAreAll(t *testing.T) {
 				}
 			}
 			counted := 0
-			redistest.Eventually(t, 20*time.Second, "all commands, also those to a slow server", func() bool {
+			testkit.Eventually(t, 20*time.Second, "all commands, also those to a slow server", func() bool {
 				for _, sent := range seen() {
 					command := strings.ToLower(sent[0])
 					switch {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // quoted is a word of MONITOR, which escapes as Go does.
@@ -17,7 +17,7 @@ var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 
 // monitor returns a function that ends it and returns the commands that clients have sent meanwhile, each with its
 // arguments, without those that scripts have run.
-func monitor(t *testing.T, server *redistest.Server) func() [][]string {
+func monitor(t *testing.T, server *testkit.Server) func() [][]string {
 	t.Helper()
 	conn, err := net.Dial(server.Network(), server.Addr())
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/bench/contestant"
 	"github.com/holdfast-go/holdfast/bench/shape"
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestShapesAreWhatLibrariesSend: each library sends the commands of its shape, with the same scripts, keys and
@@ -27,7 +27,7 @@ func TestShapesAreWhatLibrariesSend(t *testing.T) {
 		}
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t, redistest.TCP())
+			server := testkit.Start(t, testkit.TCP())
 			pair := library(t, server)
 			if err := pair("other"); err != nil { // which loads the scripts
 				t.Fatal(err)
@@ -54,10 +54,10 @@ func TestShapesAreWhatLibrariesSend(t *testing.T) {
 
 // pairOf returns what lets a library lock, and unlock, the name whose lock is at the key of the shape; nil if the shape
 // is no library's.
-func pairOf(name string) func(*testing.T, *redistest.Server) func(string) error {
+func pairOf(name string) func(*testing.T, *testkit.Server) func(string) error {
 	switch name {
 	case "holdfast Read":
-		return func(t *testing.T, server *redistest.Server) func(string) error {
+		return func(t *testing.T, server *testkit.Server) func(string) error {
 			locks := newClient(t, server)
 			return func(name string) error {
 				lease, err := locks.Read(name).Lock(context.Background())
@@ -68,7 +68,7 @@ func pairOf(name string) func(*testing.T, *redistest.Server) func(string) error 
 			}
 		}
 	case "holdfast Once":
-		return func(t *testing.T, server *redistest.Server) func(string) error {
+		return func(t *testing.T, server *testkit.Server) func(string) error {
 			locks := newClient(t, server)
 			return func(name string) error {
 				attempt, err := locks.Once(name).Begin(context.Background())
@@ -83,7 +83,7 @@ func pairOf(name string) func(*testing.T, *redistest.Server) func(string) error 
 		if c.Name != name || c.Limit {
 			continue
 		}
-		return func(t *testing.T, server *redistest.Server) func(string) error {
+		return func(t *testing.T, server *testkit.Server) func(string) error {
 			session, err := c.Open([]string{server.Addr()})
 			if err != nil {
 				t.Fatal(err)
@@ -100,7 +100,7 @@ func pairOf(name string) func(*testing.T, *redistest.Server) func(string) error 
 	return nil
 }
 
-func newClient(t *testing.T, server *redistest.Server) *core.Client {
+func newClient(t *testing.T, server *testkit.Server) *core.Client {
 	t.Helper()
 	locks, err := core.New(server.Client(), core.WithTTL(contestant.TTL))
 	if err != nil {
@@ -111,7 +111,7 @@ func newClient(t *testing.T, server *redistest.Server) *core.Client {
 }
 
 // loaded returns a client of a server that has the scripts of a shape.
-func loaded(t *testing.T, server *redistest.Server, s shape.Shape) *redis.Client {
+func loaded(t *testing.T, server *testkit.Server, s shape.Shape) *redis.Client {
 	t.Helper()
 	rdb := server.Client(func(o *redis.Options) { o.PoolSize = 1 })
 	for _, script := range s.Scripts {
@@ -175,7 +175,7 @@ func TestShapesExclude(t *testing.T) {
 	for _, s := range shape.All() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			rdb := loaded(t, redistest.Start(t), s)
+			rdb := loaded(t, testkit.Start(t), s)
 			h, other := &shape.Hold{Name: "name", Number: 1}, &shape.Hold{Name: "name", Number: 2}
 			locked := run(t, rdb, s.Lock(h))
 			if !s.Granted(locked) {
@@ -201,7 +201,7 @@ func TestShapesExclude(t *testing.T) {
 // TestReadersExcludeWriters: what [shape.Read] and [shape.Write] take is one lock.
 func TestReadersExcludeWriters(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	read, write := shape.Read(), shape.Write()
 	rdb := loaded(t, server, read)
 	loaded(t, server, write)

@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/bench/election"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-func TestMain(m *testing.M) { redistest.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
 
 // ttl is so long that no leader loses its lead on a busy machine.
 const ttl = 3 * time.Second

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 type group struct {
 	ttl     time.Duration
 	name    string
-	server  *redistest.Server
+	server  *testkit.Server
 	members []*member
 	wins    chan *win
 	stop    context.CancelFunc
@@ -37,7 +37,7 @@ type group struct {
 // member is one process.
 type member struct {
 	candidate Candidate
-	relay     *redistest.Relay
+	relay     *testkit.Relay
 	resign    chan context.Context
 	resigned  chan struct{}
 	rejoin    chan struct{} // lets it campaign again after a resignation
@@ -50,8 +50,8 @@ type win struct {
 	at   time.Time
 }
 
-func newGroup(t testing.TB, c Contestant, size int, ttl time.Duration, options ...redistest.Option) (*group, error) {
-	server := redistest.Start(t, append(options, redistest.TCP())...)
+func newGroup(t testing.TB, c Contestant, size int, ttl time.Duration, options ...testkit.Option) (*group, error) {
+	server := testkit.Start(t, append(options, testkit.TCP())...)
 	g := &group{ttl: ttl, name: "leader", server: server, wins: make(chan *win, 1024)}
 	for range size {
 		relay := server.Relay()

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-const both = redistest.Both
+const both = testkit.Both
 
 // Play is one fault. It is the same for all contestants.
 type Play struct {
@@ -71,9 +71,9 @@ func (o Outcome) Worst(p Outcome) Outcome {
 
 // Run plays once, on a server of its own.
 func (p Play) Run(ctx context.Context, t testing.TB, c Contestant, ttl time.Duration) (o Outcome, err error) {
-	var options []redistest.Option
+	var options []testkit.Option
 	if p.persistent {
-		options = append(options, redistest.AOF())
+		options = append(options, testkit.AOF())
 	}
 	g, err := newGroup(t, c, p.candidates, ttl, options...)
 	if err != nil {
@@ -148,7 +148,7 @@ func lostWin(ctx context.Context, g *group) (time.Duration, error) {
 		return 0, err
 	}
 	other.Heal()
-	other.LoseReplies(g.name, 2, redistest.Closed)
+	other.LoseReplies(g.name, 2, testkit.Closed)
 	next, err := g.next(ctx, 3)
 	if err != nil {
 		return 0, err
@@ -157,7 +157,7 @@ func lostWin(ctx context.Context, g *group) (time.Duration, error) {
 }
 
 // lost returns an error if the fault did not happen.
-func lost(relay *redistest.Relay) error {
+func lost(relay *testkit.Relay) error {
 	if relay.LostReplies() == 0 {
 		return errors.New("no reply was lost")
 	}
@@ -173,7 +173,7 @@ func lostResignation(ctx context.Context, g *group) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	g.members[w.who].relay.LoseReplies(g.name, 1, redistest.Closed)
+	g.members[w.who].relay.LoseReplies(g.name, 1, testkit.Closed)
 	began, err := g.resignation(ctx, w)
 	if err != nil {
 		return 0, err
@@ -218,7 +218,7 @@ func repeatedResignation(ctx context.Context, g *group) (time.Duration, error) {
 
 // keepNext keeps the next request that names the election, and its connection, until deliver is called. That returns false if
 // there was none.
-func (g *group) keepNext(relay *redistest.Relay) (deliver func() bool) {
+func (g *group) keepNext(relay *testkit.Relay) (deliver func() bool) {
 	var found atomic.Bool
 	kept := make(chan struct{})
 	relay.OnRequest(func(request []byte) {

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/bench/measure"
 	"github.com/holdfast-go/holdfast/bench/xrate"
 	"github.com/holdfast-go/holdfast/internal/permits"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // atOnce is how many plays run at the same time. They wait for TTLs most of the time.
@@ -48,7 +48,7 @@ func (s *settings) faults(ctx context.Context) error {
 func (s *settings) playPermits(ctx context.Context, p permits.Play) error {
 	host, end := measure.Host()
 	defer end()
-	tasks, err := xrate.StartTasks(redistest.Start(host, redistest.TCP()).Addr(), many)
+	tasks, err := xrate.StartTasks(testkit.Start(host, testkit.TCP()).Addr(), many)
 	if err != nil {
 		return err
 	}

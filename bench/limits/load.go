@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/bench/measure"
 	"github.com/holdfast-go/holdfast/bench/xrate"
 	"github.com/holdfast-go/holdfast/internal/permits"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 const (
@@ -38,7 +38,7 @@ func semaphores(tasks *xrate.Tasks) []permits.Contestant {
 
 // load lets one caller and many take permits, all contestants in turn and in another order in each round.
 func (s *settings) load(ctx context.Context) error {
-	servers, stop := measure.StartServers(2, redistest.TCP())
+	servers, stop := measure.StartServers(2, testkit.TCP())
 	defer stop()
 	tasks, err := xrate.StartTasks(servers[1].Addr(), many)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *settings) load(ctx context.Context) error {
 }
 
 // contend is a round of one contestant. Round 0 does not count.
-func (s *settings) contend(ctx context.Context, server *redistest.Server, c permits.Contestant, size, round int) error {
+func (s *settings) contend(ctx context.Context, server *testkit.Server, c permits.Contestant, size, round int) error {
 	contest := permits.Contest{Callers: size, Length: s.alone}
 	open := 1
 	if size > 1 {

@@ -11,15 +11,15 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // StartServers runs redis-servers on this machine until stop is called: on unix sockets, or on free ports with
-// [redistest.TCP].
-func StartServers(n int, options ...redistest.Option) (servers []*redistest.Server, stop func()) {
+// [testkit.TCP].
+func StartServers(n int, options ...testkit.Option) (servers []*testkit.Server, stop func()) {
 	p := &process{}
 	for range n {
-		servers = append(servers, redistest.Start(p, options...))
+		servers = append(servers, testkit.Start(p, options...))
 	}
 	return servers, p.end
 }
@@ -31,9 +31,9 @@ func Host() (host testing.TB, end func()) {
 }
 
 // StartCluster runs a Cluster of that many masters on this machine until stop is called.
-func StartCluster(masters int) (cluster *redistest.Cluster, stop func()) {
+func StartCluster(masters int) (cluster *testkit.Cluster, stop func()) {
 	p := &process{}
-	return redistest.StartCluster(p, masters), p.end
+	return testkit.StartCluster(p, masters), p.end
 }
 
 // Load is what a server was asked to do.
@@ -41,7 +41,7 @@ type Load struct{ Commands, Usec float64 }
 
 // Loads counts the named commands only: commands that a script runs are counted by the server as well, and their time
 // is part of the script's.
-func Loads(server *redistest.Server, names []string) (l Load) {
+func Loads(server *testkit.Server, names []string) (l Load) {
 	stats := server.CommandStats()
 	for _, name := range names {
 		l.Commands += float64(stats[name].Calls)
@@ -80,7 +80,7 @@ func parseCPUTime(info string) (time.Duration, error) {
 	return time.Duration((user + system) * float64(time.Second)), nil
 }
 
-// process is what redistest needs of a test, for a program.
+// process is what testkit needs of a test, for a program.
 type process struct {
 	testing.TB
 	cleanups []func()

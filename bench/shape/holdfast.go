@@ -5,7 +5,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/internal/luasource"
+	"github.com/holdfast-go/holdfast/tests/testkit/luasource"
 )
 
 // What core sends beside names and IDs, in milliseconds.

@@ -11,12 +11,12 @@ import (
 
 	"github.com/holdfast-go/holdfast/bench/contestant"
 	"github.com/holdfast-go/holdfast/bench/measure"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // Bench is what workloads run on and write into.
 type Bench struct {
-	Servers     []*redistest.Server
+	Servers     []*testkit.Server
 	Contestants []contestant.Contestant
 	Book        *measure.Book
 	Log         io.Writer

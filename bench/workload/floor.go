@@ -7,7 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/bench/contestant"
 	"github.com/holdfast-go/holdfast/bench/measure"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -22,7 +22,7 @@ type floor struct {
 
 const floorChannel = "bench:floor"
 
-func newFloor(server *redistest.Server) (*floor, error) {
+func newFloor(server *testkit.Server) (*floor, error) {
 	scripts, err := contestant.OpenBare(server.Addr())
 	if err != nil {
 		return nil, err

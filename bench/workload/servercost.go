@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/bench/measure"
 	"github.com/holdfast-go/holdfast/bench/shape"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 
 // ServerCost measures what the commands of locks cost a server, without the clients that send them.
 type ServerCost struct {
-	Servers []*redistest.Server // without keys: the first for the times, and one for what each shape leaves
+	Servers []*testkit.Server // without keys: the first for the times, and one for what each shape leaves
 	Shapes  []shape.Shape
 	Book    *measure.Book
 	Log     io.Writer
@@ -50,7 +50,7 @@ type sender struct {
 }
 
 // connect opens one connection for the shape: all its pipelines take the same.
-func connect(ctx context.Context, server *redistest.Server, of shape.Shape) (*sender, error) {
+func connect(ctx context.Context, server *testkit.Server, of shape.Shape) (*sender, error) {
 	options := server.Options()
 	options.PoolSize, options.MaxRetries = 1, -1
 	options.OnConnect = func(ctx context.Context, cn *redis.Conn) error {

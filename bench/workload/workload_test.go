@@ -11,15 +11,15 @@ import (
 	"github.com/holdfast-go/holdfast/bench/measure"
 	"github.com/holdfast-go/holdfast/bench/shape"
 	"github.com/holdfast-go/holdfast/bench/workload"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestWorkloads: each ends, and fills the book with what it says.
 func TestWorkloads(t *testing.T) {
 	t.Parallel()
 	b := workload.Bench{
-		Servers: []*redistest.Server{
-			redistest.Start(t, redistest.TCP()), redistest.Start(t, redistest.TCP()), redistest.Start(t, redistest.TCP()),
+		Servers: []*testkit.Server{
+			testkit.Start(t, testkit.TCP()), testkit.Start(t, testkit.TCP()), testkit.Start(t, testkit.TCP()),
 		},
 		Contestants: contestant.All(), Book: measure.NewBook(), Log: io.Discard,
 		PairRounds: 1, PairTime: 20 * time.Millisecond, LoneRounds: 20, LoneTime: time.Millisecond,
@@ -56,7 +56,7 @@ func TestServerCost(t *testing.T) {
 		Shapes: shape.All(), Book: measure.NewBook(), Log: io.Discard, Rounds: 3, Pairs: 20, Left: 50, Later: time.Millisecond,
 	}
 	for range 1 + len(cost.Shapes) {
-		cost.Servers = append(cost.Servers, redistest.Start(t))
+		cost.Servers = append(cost.Servers, testkit.Start(t))
 	}
 	if err := cost.Run(context.Background()); err != nil {
 		t.Fatal(err)

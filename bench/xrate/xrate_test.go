@@ -5,7 +5,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/bench/xrate"
 	"github.com/holdfast-go/holdfast/internal/permits"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestPlays: the package is used as it should be, since it loses no permit for good.
@@ -14,7 +14,7 @@ func TestPlays(t *testing.T) {
 	for _, p := range permits.Plays() {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
-			tasks, err := xrate.StartTasks(redistest.Start(t, redistest.TCP()).Addr(), 64)
+			tasks, err := xrate.StartTasks(testkit.Start(t, testkit.TCP()).Addr(), 64)
 			if err != nil {
 				t.Fatal(err)
 			}

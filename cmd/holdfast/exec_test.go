@@ -9,11 +9,11 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // newLocks returns a client of the library, on the server of the commands.
-func newLocks(t testing.TB, s *redistest.Server) *core.Client {
+func newLocks(t testing.TB, s *testkit.Server) *core.Client {
 	t.Helper()
 	locks, err := core.New(s.Client())
 	if err != nil {
@@ -26,7 +26,7 @@ func newLocks(t testing.TB, s *redistest.Server) *core.Client {
 // TestExecStatus: each end of a command has its exit status.
 func TestExecStatus(t *testing.T) {
 	t.Parallel()
-	url := urlOf(redistest.Start(t))
+	url := urlOf(testkit.Start(t))
 	script := filepath.Join(t.TempDir(), "script")
 	if err := os.WriteFile(script, []byte("echo without an interpreter; exit 4\n"), 0o700); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestExecStatus(t *testing.T) {
 // TestExecArguments: the command gets its arguments, its standard input and the variables of the lock.
 func TestExecArguments(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	odd := []string{"", "--", "-n", "a  b", "*", "$HOME", "--ttl=1", "\n", "\xff"}
 	result := run(t, urlOf(srv), append([]string{"exec", "n", "--", "printf", "[%s]"}, odd...)...)
 	result.want(t, 0, fmt.Sprintf("[%s]", strings.Join(odd, "][")), "")
@@ -93,7 +93,7 @@ func TestExecArguments(t *testing.T) {
 // TestNamesAreText: names that are no UTF-8 are refused: they would become one name.
 func TestNamesAreText(t *testing.T) {
 	t.Parallel()
-	url := urlOf(redistest.Start(t))
+	url := urlOf(testkit.Start(t))
 	for _, args := range [][]string{{"exec", "bad\xff", "--", "true"}, {"once", "bad\xfe", "--", "true"}, {"show", "bad\xff"}, {"exec", "n", "-c", "echo \xff"}} {
 		run(t, url, args...).want(t, 64, "", "not in UTF-8")
 	}
@@ -103,7 +103,7 @@ func TestNamesAreText(t *testing.T) {
 // TestSlot: only the command under a semaphore has a slot, and none that runs inside of it inherits it.
 func TestSlot(t *testing.T) {
 	t.Parallel()
-	url := urlOf(redistest.Start(t))
+	url := urlOf(testkit.Start(t))
 	run(t, url, "exec", "n", "-c", "echo slot ${HOLDFAST_SLOT-none}").want(t, 0, "slot none\n", "")
 	cmd := command(t, url, "exec", "n", "-c", "echo slot ${HOLDFAST_SLOT-none}")
 	finish(t, with(cmd, "HOLDFAST_SLOT=3")).want(t, 0, "slot none\n", "")
@@ -114,7 +114,7 @@ func TestSlot(t *testing.T) {
 // TestWithoutPath: without PATH, programs are found where the system has them.
 func TestWithoutPath(t *testing.T) {
 	t.Parallel()
-	url := urlOf(redistest.Start(t))
+	url := urlOf(testkit.Start(t))
 	for args, status := range map[string]int{"exec n -- true": 0, "exec n -- no-such-command": 127} {
 		cmd := command(t, url, strings.Fields(args)...)
 		cmd.Env = slices.DeleteFunc(cmd.Env, func(variable string) bool { return strings.HasPrefix(variable, "PATH=") })
@@ -125,7 +125,7 @@ func TestWithoutPath(t *testing.T) {
 // TestExecConflict: a lock that another holder has is not taken, in each mode that excludes.
 func TestExecConflict(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	locks := newLocks(t, srv)
 	lease, err := locks.Read("n").Lock(t.Context())
 	if err != nil {
@@ -151,7 +151,7 @@ func TestExecConflict(t *testing.T) {
 // TestExecLimit: of a semaphore, as many run as -j says.
 func TestExecLimit(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	lease, err := newLocks(t, srv).Semaphore("n", 2).Lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func TestExecLimit(t *testing.T) {
 // TestExecReleases: the lock is free when the program ends, even if the command fails, except for its minimal time.
 func TestExecReleases(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	locks := newLocks(t, srv)
 	for args, free := range map[string]bool{
 		"exec n -- false":                       true,
@@ -184,7 +184,7 @@ func TestExecReleases(t *testing.T) {
 // given. Variables of the environment may be empty.
 func TestEmptyFlags(t *testing.T) {
 	t.Parallel()
-	url := urlOf(redistest.Start(t))
+	url := urlOf(testkit.Start(t))
 	for _, args := range []string{
 		"exec --redis= n -- true", "exec --redis-user= n -- true", "exec --password-file= n -- true", "exec --tls-ca= n -- true",
 		"exec --tls-cert= n -- true", "exec --tls-key= n -- true", "exec --shell= n", "exec --ttl= n -- true", "exec -w= n -- true",

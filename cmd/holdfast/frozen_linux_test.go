@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // silentServer accepts connections and never answers. It returns its URL, and a channel that is sent to whenever it was asked.
@@ -101,7 +101,7 @@ func TestOutageIsNoConflict(t *testing.T) {
 // no lock behind when Redis answers again.
 func TestTryBesideFrozenRedis(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	srv.Pause()
 	var all []*process
 	for _, flags := range []string{"-n", "-w 0", "-n --fair", "-n -j 2", "-n -s"} {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // programVariable makes the test binary the program itself.
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	catchIgnored(syscall.SIGHUP, syscall.SIGINT)
-	redistest.VerifyTestMain(m)
+	testkit.VerifyTestMain(m)
 }
 
 // catchIgnored catches signals that this process was started to ignore, as by nohup or as a background job of a script. Why:
@@ -53,7 +53,7 @@ func catchIgnored(signals ...os.Signal) {
 }
 
 // urlOf returns the URL of a server of a test.
-func urlOf(s *redistest.Server) string { return "unix://" + s.Addr() }
+func urlOf(s *testkit.Server) string { return "unix://" + s.Addr() }
 
 // command returns the program with arguments, on a Redis.
 func command(t testing.TB, url string, args ...string) *exec.Cmd {

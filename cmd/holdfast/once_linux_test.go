@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestOnceRunsOnce: a second call runs nothing, whatever the exit status of the first.
 func TestOnceRunsOnce(t *testing.T) {
 	t.Parallel()
-	url := urlOf(redistest.Start(t))
+	url := urlOf(testkit.Start(t))
 	run(t, url, "once", "a", "-c", "echo ran; exit 3").want(t, 3, "ran", "")
 	if again := run(t, url, "once", "a", "--", "echo", "ran"); again != (result{}) {
 		t.Errorf("the second call: %+v", again)
@@ -32,7 +32,7 @@ func TestOnceRunsOnce(t *testing.T) {
 // TestOnceReplays: the second call prints what the first has printed, and has its status.
 func TestOnceReplays(t *testing.T) {
 	t.Parallel()
-	url := urlOf(redistest.Start(t))
+	url := urlOf(testkit.Start(t))
 	first := run(t, url, "once", "a", "--replay", "-c", `echo "out $HOLDFAST_TOKEN"; echo err >&2; exit 3`)
 	first.want(t, 3, "out ", "err\n")
 	if again := run(t, url, "once", "a", "--replay", "--", "echo", "ran"); again != first {
@@ -50,7 +50,7 @@ func TestOnceReplays(t *testing.T) {
 // TestOnceInProgress: while a run is in progress no other begins. A run that was killed leaves an unknown outcome.
 func TestOnceInProgress(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	locks := newLocks(t, srv)
 	cmd := start(t, command(t, urlOf(srv), "once", "--ttl", "3s", "a", "--", "sleep", "60"))
 	p := awaitCommand(t, cmd.Process.Pid)
@@ -60,7 +60,7 @@ func TestOnceInProgress(t *testing.T) {
 	if status := awaitEnd(t, cmd); status != 79 {
 		t.Errorf("status %d", status)
 	}
-	redistest.Eventually(t, within, "the lease to expire", func() bool {
+	testkit.Eventually(t, within, "the lease to expire", func() bool {
 		record, err := locks.Once("a").Peek(t.Context())
 		return err == nil && record.State == core.StateUnknown
 	})
@@ -70,7 +70,7 @@ func TestOnceInProgress(t *testing.T) {
 // TestOnceWaits: a call that waits gets the outcome of the run in progress.
 func TestOnceWaits(t *testing.T) {
 	t.Parallel()
-	url := urlOf(redistest.Start(t))
+	url := urlOf(testkit.Start(t))
 	cmd := start(t, command(t, url, "once", "--replay", "a", "-c", "sleep 3; echo ran; exit 4")) // long enough to be seen
 	awaitCommand(t, cmd.Process.Pid)
 	run(t, url, "once", "-w", "30", "--replay", "a", "--", "echo", "other").want(t, 4, "ran", "")
@@ -82,7 +82,7 @@ func TestOnceWaits(t *testing.T) {
 // TestOnceTick: of the crons of all hosts, one runs each tick, and the others say nothing.
 func TestOnceTick(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	var all sync.WaitGroup
 	results := make([]result, 6)
 	for i := range results {
@@ -112,7 +112,7 @@ func TestOnceTick(t *testing.T) {
 // exist is refused.
 func TestOnceTickZone(t *testing.T) {
 	t.Parallel()
-	url := urlOf(redistest.Start(t))
+	url := urlOf(testkit.Start(t))
 	call := func(key, line string, variables ...string) result {
 		return finish(t, with(command(t, url, "once", key, "--tick", line, "--", "echo", "ran"), variables...))
 	}
@@ -141,7 +141,7 @@ func TestOnceTickZone(t *testing.T) {
 // the second call says which tick has run, where and when.
 func TestOnceTickLate(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	url := urlOf(srv)
 	now, err := srv.Client().Time(t.Context()).Result()
 	if err != nil {
@@ -182,7 +182,7 @@ func TestOnceTickLate(t *testing.T) {
 // TestOnceTickInProgress: while a run of the tick is in progress, others exit with 0, or as -E says.
 func TestOnceTickInProgress(t *testing.T) {
 	t.Parallel()
-	url := urlOf(redistest.Start(t))
+	url := urlOf(testkit.Start(t))
 	awaitCommand(t, start(t, command(t, url, "once", "--tick", "1000h", "a", "--", "sleep", "60")).pid)
 	run(t, url, "once", "--tick", "1000h", "a", "--", "echo", "ran").want(t, 0, "", "")
 	run(t, url, "once", "-v", "--tick", "1000h", "a", "--", "echo", "ran").want(t, 0, "", "is in progress, for the tick of ")
@@ -192,7 +192,7 @@ func TestOnceTickInProgress(t *testing.T) {
 // TestOnceLost: a run that loses its lease is ended, and its outcome is unknown, or it may run again.
 func TestOnceLost(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t, redistest.AOF())
+	srv := testkit.Start(t, testkit.AOF())
 	for _, retry := range []bool{false, true} {
 		args := []string{"once", "--ttl", "2s", "a", "-c", "sleep 60"}
 		if retry {
@@ -202,7 +202,7 @@ func TestOnceLost(t *testing.T) {
 		cmd := start(t, command(t, urlOf(srv), args...))
 		awaitCommand(t, cmd.Process.Pid)
 		srv.Pause()
-		redistest.Eventually(t, within, "the command to end", func() bool {
+		testkit.Eventually(t, within, "the command to end", func() bool {
 			_, running := processesOf(cmd.Process.Pid)
 			return !running
 		})
@@ -218,7 +218,7 @@ func TestOnceLost(t *testing.T) {
 // TestOnceMaxHold: a run that --max-hold ends is of unknown outcome, or may run again.
 func TestOnceMaxHold(t *testing.T) {
 	t.Parallel()
-	url := urlOf(redistest.Start(t))
+	url := urlOf(testkit.Start(t))
 	args := []string{"--max-hold", "0.1", "--", "sleep", "60"}
 	run(t, url, append([]string{"once", "a"}, args...)...).want(t, 79, "", "longer than it may")
 	run(t, url, "once", "a", "--", "echo", "ran").want(t, 79, "", "unknown")
@@ -230,7 +230,7 @@ func TestOnceMaxHold(t *testing.T) {
 // TestOnceNamesTheJob: the record says which process ran, and for which job. It has no argument and no key of a single run.
 func TestOnceNamesTheJob(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	locks := newLocks(t, srv)
 	run(t, urlOf(srv), "once", "order:ada", "--", "/bin/echo", "ada").want(t, 0, "ada\n", "")
 	run(t, urlOf(srv), "once", "script", "-c", "echo ran").want(t, 0, "ran", "")

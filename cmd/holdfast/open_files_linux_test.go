@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestTooManyOpenFiles: beside what the Go runtime opens, the command has no file descriptor left for a connection. Its status is not
 // that of a Redis that is away.
 func TestTooManyOpenFiles(t *testing.T) {
 	t.Parallel()
-	url := urlOf(redistest.Start(t))
+	url := urlOf(testkit.Start(t))
 	for most := 5; ; most++ {
 		cmd := command(t, url, "show", "name")
 		script := fmt.Sprintf(`ulimit -n %d; exec "$@"`, most)

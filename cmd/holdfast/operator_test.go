@@ -17,14 +17,14 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestListAndUnlock: an operator finds a lock, and takes it away, but not from a later holder.
 func TestListAndUnlock(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	url, locks := urlOf(srv), newLocks(t, srv)
 	run(t, url, "ls").want(t, 0, "NAME", "")
 	lease, err := locks.Fair("order:42").Lock(t.Context())
@@ -60,7 +60,7 @@ func TestListAndUnlock(t *testing.T) {
 // TestListOfALeader: ls tells that a lock is that of a leader, in its table and in JSON.
 func TestListOfALeader(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	url, locks := urlOf(srv), newLocks(t, srv)
 	if _, err := locks.Election("scheduler", core.WithValue("host-1:8080")).Campaign(t.Context()); err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestListOfALeader(t *testing.T) {
 // all. Programs that read standard output, or JSON, get none of it.
 func TestWhereItLooked(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	url, locks := urlOf(srv), newLocks(t, srv)
 	where := fmt.Sprintf(`holdfast: prefix "lock:" on unix://%s`, srv.Addr())
 	const nothing = ", no lock is held and no record exists: set the prefix of your services with --prefix or HOLDFAST_PREFIX\n"
@@ -125,7 +125,7 @@ func TestWhereItLooked(t *testing.T) {
 // TestShowRunning: show has the state, the process, the beginning and the rest of the lease of a run in progress.
 func TestShowRunning(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	locks := newLocks(t, srv)
 	attempt, err := locks.Once("charge:7", core.WithTTL(time.Hour), core.WithNote("by hand"), core.WithLabel("POST /charges")).Begin(t.Context())
 	if err != nil {
@@ -151,7 +151,7 @@ func TestShowRunning(t *testing.T) {
 // TestListOfWaiters: WAITERS has the callers in a queue, and says that those of another lock may be more than the processes.
 func TestListOfWaiters(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	locks := newLocks(t, srv)
 	ctx, cancel := context.WithCancel(t.Context())
 	var callers sync.WaitGroup
@@ -176,14 +176,14 @@ func TestListOfWaiters(t *testing.T) {
 		}
 	}
 	for _, row := range []string{`queued +fair +\S+ +\S+ +3 `, `listening +mutex +\S+ +\S+ +1\+ `, `free of waiters +mutex +\S+ +\S+ +0 `} {
-		redistest.Eventually(t, within, row, func() bool { return regexp.MustCompile(row).MatchString(run(t, urlOf(srv), "ls").stdout) })
+		testkit.Eventually(t, within, row, func() bool { return regexp.MustCompile(row).MatchString(run(t, urlOf(srv), "ls").stdout) })
 	}
 }
 
 // TestRecords: an operator lists, resolves and forgets what once has recorded.
 func TestRecords(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	url, locks := urlOf(srv), newLocks(t, srv)
 	attempt, err := locks.Once("charge:7").Begin(t.Context())
 	if err != nil {
@@ -208,7 +208,7 @@ func TestRecords(t *testing.T) {
 // TestNothingToDecide: resolve makes no record and changes none that is completed, and forget of no record says so.
 func TestNothingToDecide(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	url, locks := urlOf(srv), newLocks(t, srv)
 	run(t, url, "resolve", "none", "--yes").want(t, 1, "", "no record")
 	run(t, url, "forget", "none", "--yes").want(t, 1, "", "no record")
@@ -223,7 +223,7 @@ func TestNothingToDecide(t *testing.T) {
 // TestResolveKeeps: resolve keeps a record as long as before, or longer.
 func TestResolveKeeps(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	url, locks := urlOf(srv), newLocks(t, srv)
 	const year = 365 * 24 * time.Hour
 	for flags, least := range map[string]time.Duration{"": year / 2, "--retention 1h": year / 2, "--retention 17520h": year + 1} {
@@ -247,7 +247,7 @@ func TestResolveKeeps(t *testing.T) {
 // TestForgetInProgress: the record of a run in progress is deleted by force only, because another run could begin beside it.
 func TestForgetInProgress(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	url, once := urlOf(srv), newLocks(t, srv).Once("k")
 	if _, err := once.Begin(t.Context()); err != nil {
 		t.Fatal(err)
@@ -264,7 +264,7 @@ func TestForgetInProgress(t *testing.T) {
 // TestNames: digests of the log and keys of requests lead to names.
 func TestNames(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	url, locks := urlOf(srv), newLocks(t, srv)
 	if _, err := locks.Mutex("order:42").Lock(t.Context()); err != nil {
 		t.Fatal(err)
@@ -319,7 +319,7 @@ func TestNames(t *testing.T) {
 // TestHTTPKeyRefuses: what no guard makes has no name. The test of the guards' own names is beside those of gin.
 func TestHTTPKeyRefuses(t *testing.T) {
 	t.Parallel()
-	url := urlOf(redistest.Start(t))
+	url := urlOf(testkit.Start(t))
 	for _, test := range []struct{ args, says string }{
 		{"POST /orders --part tenant=7", "no key function makes this"},
 		{"POST /orders --part path=7", "written in another way"},
@@ -368,7 +368,7 @@ func TestHTTPKeyRefuses(t *testing.T) {
 // TestHTTPKeyReports: http-key says what is stored under the name, and prints the name although Redis does not answer.
 func TestHTTPKeyReports(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	url, locks := urlOf(srv), newLocks(t, srv)
 	args := []string{"http-key", "POST /cart/{id}", "--user", "ada", "--part", "path:id=7"}
 	none := run(t, url, args...)
@@ -396,7 +396,7 @@ func TestHTTPKeyReports(t *testing.T) {
 // TestCron: commands for jobs refuse a job that no host has.
 func TestCron(t *testing.T) {
 	t.Parallel()
-	url := urlOf(redistest.Start(t))
+	url := urlOf(testkit.Start(t))
 	run(t, url, "cron", "ls").want(t, 0, "JOB", "set the prefix of your services with --prefix or HOLDFAST_PREFIX")
 	run(t, url, "cron", "ls", "--json").want(t, 0, "", "set the prefix of your services with --prefix or HOLDFAST_PREFIX")
 	for _, verb := range []string{"pause", "resume", "history"} {
@@ -407,7 +407,7 @@ func TestCron(t *testing.T) {
 // TestCronPause: cron ls has the next tick of a job, and who has paused it, which is the user of the command.
 func TestCronPause(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	url, locks := urlOf(srv), newLocks(t, srv)
 	scheduler := cron.New(cron.WithLocation(time.UTC))
 	if _, err := cronlock.AddFunc(scheduler, locks, "0 3 29 2 *", "nightly", func(context.Context) error { return nil }); err != nil {
@@ -415,7 +415,7 @@ func TestCronPause(t *testing.T) {
 	}
 	scheduler.Start()
 	t.Cleanup(func() { <-scheduler.Stop().Done() })
-	redistest.Eventually(t, within, "the job", func() bool {
+	testkit.Eventually(t, within, "the job", func() bool {
 		_, err := cronlock.Job(t.Context(), locks, "nightly")
 		return err == nil
 	})
@@ -434,7 +434,7 @@ func TestCronPause(t *testing.T) {
 // TestCronHistory: the JSON of the runs of a job has the form of that of the other commands.
 func TestCronHistory(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	url, locks := urlOf(srv), newLocks(t, srv)
 	scheduler := cron.New(cron.WithLocation(time.UTC))
 	ran := make(chan struct{}, 100)
@@ -480,7 +480,7 @@ func TestPages(t *testing.T) {
 // without.
 func TestCompletes(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	locks := newLocks(t, srv)
 	for _, name := range []string{"order:42", "order:43", "backup", "a b"} {
 		if _, err := locks.Mutex(name).Lock(t.Context()); err != nil {
@@ -496,7 +496,7 @@ func TestCompletes(t *testing.T) {
 	}
 	scheduler.Start()
 	t.Cleanup(func() { <-scheduler.Stop().Done() })
-	redistest.Eventually(t, within, "the job", func() bool {
+	testkit.Eventually(t, within, "the job", func() bool {
 		jobs, err := cronlock.Jobs(t.Context(), locks)
 		return err == nil && len(jobs) == 1
 	})
@@ -534,7 +534,7 @@ func TestCompletes(t *testing.T) {
 // TestConnection: the user, TLS, Sentinel and Cluster work, and a password is taken from where nobody sees it.
 func TestConnection(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	if err := srv.Client().Do(t.Context(), "ACL", "SETUSER", "ada", "on", ">secret", "~*", "&*", "+@all").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -546,10 +546,10 @@ func TestConnection(t *testing.T) {
 	finish(t, cmd).want(t, 0, "", "")
 	run(t, urlOf(srv), "exec", "n", "--", "true").want(t, 69, "", "")
 
-	cluster := redistest.StartCluster(t, 3)
+	cluster := testkit.StartCluster(t, 3)
 	url := "redis+cluster://" + cluster.Masters[0].Addr() + "," + cluster.Masters[1].Addr()
 	run(t, url, "exec", "n", "--", "echo", "ran").want(t, 0, "ran", "")
-	group := redistest.StartSentinel(t)
-	url = "redis+sentinel://" + group.Sentinels[0].Addr() + "/" + redistest.MasterName
+	group := testkit.StartSentinel(t)
+	url = "redis+sentinel://" + group.Sentinels[0].Addr() + "/" + testkit.MasterName
 	run(t, url, "exec", "n", "--", "echo", "ran").want(t, 0, "ran", "")
 }

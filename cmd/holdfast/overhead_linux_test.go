@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // overhead is how often TestOverhead runs each command; 0 skips it.
@@ -22,7 +22,7 @@ func TestOverhead(t *testing.T) {
 	if *overhead == 0 {
 		t.Skip("measures only with -overhead")
 	}
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	program := filepath.Join(t.TempDir(), "holdfast")
 	if out, err := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

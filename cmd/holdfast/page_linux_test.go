@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/markdown"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/markdown"
 )
 
 // TestPageCommands runs each line of docs/command.md that calls the program, with programs in place of those that it names.
@@ -31,7 +31,7 @@ func TestPageCommands(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	ran := 0
 	blocks, _ := page.Split()
 	for _, b := range blocks {

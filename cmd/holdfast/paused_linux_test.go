@@ -5,14 +5,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestPausedHost: all processes are stopped for longer than the TTL, as on a laptop that is closed. When they continue, the
 // command is ended at once. That is all that can be promised: another host may run its command meanwhile.
 func TestPausedHost(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	cmd := start(t, command(t, urlOf(srv), "exec", "--ttl", "2s", "n", "--", "sleep", "60"))
 	p := awaitCommand(t, cmd.Process.Pid)
 	send(syscall.SIGSTOP, p.front, p.keeper, p.command)

@@ -12,13 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestTerminalQuestion: Ctrl-C and TERM end the program at its question, and nothing is changed.
 func TestTerminalQuestion(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	locks := newLocks(t, srv)
 	if _, err := locks.Mutex("n").Lock(t.Context()); err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestTerminalQuestion(t *testing.T) {
 // program changes nothing, and exits with 75.
 func TestChangeBehindTheQuestion(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	locks := newLocks(t, srv)
 	term := openTerminal(t, srv)
 	begin := func() *core.Attempt {
@@ -134,13 +134,13 @@ func TestResolveValueInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = read.Close(), write.Close() })
-	cmd := command(t, urlOf(redistest.Start(t)), "resolve", "k", "--yes", "--value", "-")
+	cmd := command(t, urlOf(testkit.Start(t)), "resolve", "k", "--yes", "--value", "-")
 	cmd.Stdin = read
 	resolve := start(t, cmd)
 	if _, err := write.WriteString("a part"); err != nil {
 		t.Fatal(err)
 	}
-	redistest.Eventually(t, within, "the value to be read", func() bool {
+	testkit.Eventually(t, within, "the value to be read", func() bool {
 		unread, err := unix.IoctlGetInt(int(write.Fd()), unix.TIOCINQ)
 		return err == nil && unread == 0
 	})

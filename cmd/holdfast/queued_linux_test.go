@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestQueued: with the default TTL, a command that has waited in a queue starts once, under a lease that is renewed, and
@@ -22,7 +22,7 @@ func TestQueued(t *testing.T) {
 	} {
 		t.Run(test.first+", "+test.second, func(t *testing.T) {
 			t.Parallel()
-			srv := redistest.Start(t)
+			srv := testkit.Start(t)
 			begin := func(verb, script string) (*process, *bytes.Buffer) {
 				cmd, out := command(t, urlOf(srv), append(strings.Fields(verb), "n", "-c", script)...), new(bytes.Buffer)
 				cmd.Stdout = out

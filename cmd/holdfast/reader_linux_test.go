@@ -15,7 +15,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // leavingReader returns a stream for a program, and a function that waits for a line with a text and then closes the reading
@@ -91,7 +91,7 @@ func awaitGone(t *testing.T, stream *os.File, peer io.Closer) *os.File {
 	if err := peer.Close(); err != nil {
 		t.Fatal(err)
 	}
-	redistest.Eventually(t, within, "the peer to be gone", func() bool {
+	testkit.Eventually(t, within, "the peer to be gone", func() bool {
 		events := []unix.PollFd{{Fd: int32(stream.Fd())}}
 		n, err := unix.Poll(events, 0)
 		return err == nil && n == 1 && events[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
@@ -106,7 +106,7 @@ var goneReaders = map[string]func(*testing.T) *os.File{"pipe": goneReader, "term
 // and its errors. So has a call that prints the record.
 func TestReplayGoneReader(t *testing.T) {
 	t.Parallel()
-	url := urlOf(redistest.Start(t))
+	url := urlOf(testkit.Start(t))
 	for name, open := range goneReaders {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -136,7 +136,7 @@ func TestReplayGoneReader(t *testing.T) {
 // or of its errors goes away, as head does.
 func TestReplayWithoutReader(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	for name, test := range map[string]struct {
 		descriptor int
 		redirect   func(cmd *exec.Cmd, stream *os.File)
@@ -172,7 +172,7 @@ func TestReplayWithoutReader(t *testing.T) {
 func TestMessageWithoutReader(t *testing.T) {
 	t.Parallel()
 	// The library warns of this server whenever it connects.
-	srv := redistest.Start(t, redistest.Config("maxmemory", "64mb"), redistest.Config("maxmemory-policy", "allkeys-lru"))
+	srv := testkit.Start(t, testkit.Config("maxmemory", "64mb"), testkit.Config("maxmemory-policy", "allkeys-lru"))
 	warned := command(t, urlOf(srv), "exec", "-v", "a", "--", "sleep", "60")
 	stream, leave := leavingReader(t)
 	warned.Stderr = stream

@@ -7,11 +7,11 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // beginRecording starts a run that ends while Redis is down, and returns it when the program has failed to record its end.
-func beginRecording(t *testing.T, srv *redistest.Server, flags ...string) (*process, string) {
+func beginRecording(t *testing.T, srv *testkit.Server, flags ...string) (*process, string) {
 	t.Helper()
 	dir := t.TempDir()
 	down, stderr := filepath.Join(dir, "down"), filepath.Join(dir, "stderr")
@@ -29,7 +29,7 @@ func beginRecording(t *testing.T, srv *redistest.Server, flags ...string) (*proc
 	if err := os.WriteFile(down, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	redistest.Eventually(t, within, "a record that is not confirmed", func() bool {
+	testkit.Eventually(t, within, "a record that is not confirmed", func() bool {
 		text, _ := os.ReadFile(stderr)
 		return strings.Contains(string(text), "not recorded yet")
 	})
@@ -43,7 +43,7 @@ func TestOnceRecordsAfterOutage(t *testing.T) {
 	for _, flags := range [][]string{nil, {"--retry"}} {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {
 			t.Parallel()
-			srv := redistest.Start(t, redistest.AOF())
+			srv := testkit.Start(t, testkit.AOF())
 			started, stderr := beginRecording(t, srv, flags...)
 			srv.Restart()
 			if status := awaitEnd(t, started); status != 0 {
@@ -62,7 +62,7 @@ func TestOnceRecordsAfterOutage(t *testing.T) {
 // not recorded.
 func TestOnceRecordingInterrupted(t *testing.T) {
 	t.Parallel()
-	started, stderr := beginRecording(t, redistest.Start(t))
+	started, stderr := beginRecording(t, testkit.Start(t))
 	send(syscall.SIGTERM, started.pid)
 	if status := awaitEnd(t, started); status != 69 {
 		t.Errorf("status %d", status)

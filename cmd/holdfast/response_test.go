@@ -10,16 +10,16 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestResolveWithResponse: a payment fails behind a guard that holds failures. The operator finds that the money has moved, and
 // writes the response that the client's retry gets.
 func TestResolveWithResponse(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	url, locks := urlOf(srv), newLocks(t, srv)
 	guard := httplock.Idempotent(locks, httplock.ByHeader("X-User"), httplock.WithFailurePolicy(core.HoldFailures))
 	site := httptest.NewServer(guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

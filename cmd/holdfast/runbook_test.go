@@ -12,8 +12,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/markdown"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/markdown"
 )
 
 // shop is a process of serve.
@@ -33,7 +33,7 @@ func (s *shop) Write(p []byte) (int, error) {
 	return s.log.Write(p)
 }
 
-func startShop(t *testing.T, srv *redistest.Server) *shop {
+func startShop(t *testing.T, srv *testkit.Server) *shop {
 	t.Helper()
 	path, err := os.Executable()
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *shop) nextLine() string {
 func (s *shop) awaitLog(pattern string) (found []string) {
 	s.t.Helper()
 	line := regexp.MustCompile(pattern)
-	redistest.Eventually(s.t, within, pattern, func() bool {
+	testkit.Eventually(s.t, within, pattern, func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		found = line.FindStringSubmatch(s.log.String())
@@ -114,7 +114,7 @@ func wantMatch(t *testing.T, text, pattern string) []string {
 // page in its order. A step of the page that is not tried fails the test.
 func TestRunbookOfAHang(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	url := urlOf(srv)
 	holder := startShop(t, srv)
 	held := wantMatch(t, holder.nextLine(), `ordered with (\d+)`)[1]

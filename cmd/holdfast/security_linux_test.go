@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // password is that of the user of tests.
@@ -30,17 +30,17 @@ func documentedRights(t *testing.T) string {
 }
 
 // startVault starts a server that has TLS, demands certificates, and has one user beside the default one.
-func startVault(t *testing.T, a *redistest.Authority) *redistest.Server {
+func startVault(t *testing.T, a *testkit.Authority) *testkit.Server {
 	t.Helper()
-	return redistest.Start(t, redistest.TLS(a), redistest.Config("requirepass", "of-the-master"),
-		redistest.Config("user", "locker on >"+password+" resetchannels "+documentedRights(t)))
+	return testkit.Start(t, testkit.TLS(a), testkit.Config("requirepass", "of-the-master"),
+		testkit.Config("user", "locker on >"+password+" resetchannels "+documentedRights(t)))
 }
 
 // TestTLS: the command reaches a server with TLS as a user with the rights of docs/redis.md, whether the files and the
 // password come from flags, from variables or from the URL.
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	a := redistest.NewAuthority(t)
+	a := testkit.NewAuthority(t)
 	srv, files := startVault(t, a), a.ClientFiles()
 	secret := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(secret, []byte(password+"\n"), 0o600); err != nil {
@@ -72,23 +72,23 @@ const refusesTLS = "Redis refuses the TLS connection of this client"
 // command does not run.
 func TestNotLetIn(t *testing.T) {
 	t.Parallel()
-	a := redistest.NewAuthority(t)
-	srv, files, strangers := startVault(t, a), a.ClientFiles(), redistest.NewAuthority(t).ClientFiles()
-	mixed := redistest.Files{Authority: files.Authority, Cert: strangers.Cert, Key: strangers.Key}
+	a := testkit.NewAuthority(t)
+	srv, files, strangers := startVault(t, a), a.ClientFiles(), testkit.NewAuthority(t).ClientFiles()
+	mixed := testkit.Files{Authority: files.Authority, Cert: strangers.Cert, Key: strangers.Key}
 	for name, test := range map[string]struct {
 		user, password string
-		files          redistest.Files
+		files          testkit.Files
 		says           string
 	}{
-		"another authority's server": {"locker", password, redistest.Files{Authority: strangers.Authority, Cert: files.Cert, Key: files.Key}, "signed by unknown authority"},
-		"no authority":               {"locker", password, redistest.Files{Cert: files.Cert, Key: files.Key}, "certificate"},
+		"another authority's server": {"locker", password, testkit.Files{Authority: strangers.Authority, Cert: files.Cert, Key: files.Key}, "signed by unknown authority"},
+		"no authority":               {"locker", password, testkit.Files{Cert: files.Cert, Key: files.Key}, "certificate"},
 		// The server closes the connection behind its refusal, so a client may see only the end.
 		"another authority's client": {"locker", password, mixed, refusesTLS},
-		"no certificate":             {"locker", password, redistest.Files{Authority: files.Authority}, refusesTLS},
+		"no certificate":             {"locker", password, testkit.Files{Authority: files.Authority}, refusesTLS},
 		"wrong user":                 {"nobody", password, files, "WRONGPASS"},
 		"wrong password":             {"locker", password + "-not", files, "WRONGPASS"},
 		"no password":                {"", "", files, "NOAUTH"},
-		"no TLS":                     {"locker", password, redistest.Files{}, "no answer from Redis"},
+		"no TLS":                     {"locker", password, testkit.Files{}, "no answer from Redis"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -114,7 +114,7 @@ func TestNotLetIn(t *testing.T) {
 // TestPasswordHidden: the password is not among the arguments of any process, and one among the arguments is refused.
 func TestPasswordHidden(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t, redistest.Config("requirepass", password))
+	srv := testkit.Start(t, testkit.Config("requirepass", password))
 	started := start(t, with(command(t, urlOf(srv), "exec", "n", "--", "sleep", "60"), "HOLDFAST_REDIS_PASSWORD="+password))
 	p := awaitCommand(t, started.pid)
 	for _, pid := range []int{p.front, p.keeper, p.command} {
@@ -164,7 +164,7 @@ func TestPasswordInWrongURL(t *testing.T) {
 // TestNoRightToTime: a user who may not ask for the time is told so, and not that Redis does not answer.
 func TestNoRightToTime(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t, redistest.Config("user", "locker on >"+password+" ~* &* +@all -time"))
+	srv := testkit.Start(t, testkit.Config("user", "locker on >"+password+" ~* &* +@all -time"))
 	cmd := command(t, urlOf(srv), "--redis-user", "locker", "once", "--tick", "1h", "n", "--", "echo", "ran")
 	finish(t, with(cmd, "HOLDFAST_REDIS_PASSWORD="+password)).want(t, 69, "", "holdfast: Redis refuses the user: NOPERM")
 	cmd = command(t, urlOf(srv), "--redis-user", "locker", "once", "--tick", "1h", "n", "--", "echo", "ran")

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/markdown"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/markdown"
 )
 
 // TestUnit has systemd verify the unit of docs/command.md, with programs that exist in place of those that it names.
@@ -53,7 +53,7 @@ func startService(t *testing.T, cmd *exec.Cmd) (*process, processes) {
 // end of its own or dies.
 func TestServiceStop(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	locks := newLocks(t, srv)
 	for script, want := range map[string]int{
 		"trap 'exit 0' TERM; echo ready; sleep 60 & wait": 0,
@@ -67,7 +67,7 @@ func TestServiceStop(t *testing.T) {
 		cmd := command(t, urlOf(srv), "elect", "--ttl", "5m", "--kill-before", "1m", "e", "-c", script)
 		cmd.Stdout = file
 		started, p := startService(t, cmd)
-		redistest.Eventually(t, within, "the command to be ready", func() bool {
+		testkit.Eventually(t, within, "the command to be ready", func() bool {
 			text, _ := os.ReadFile(out)
 			return string(text) == "ready\n"
 		})
@@ -86,18 +86,18 @@ func TestServiceStop(t *testing.T) {
 // is left, and the lock is free after its TTL.
 func TestServiceKilled(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	pids := filepath.Join(t.TempDir(), "pids")
 	started, p := startService(t, command(t, urlOf(srv), "exec", "--ttl", "3s", "n", "-c",
 		"trap '' TERM; setsid sleep 60 & echo $$ $! >"+pids+"; while :; do sleep 62; done"))
 	var all []int
-	redistest.Eventually(t, within, "two processes", func() bool { all = readPids(pids); return len(all) == 2 })
+	testkit.Eventually(t, within, "two processes", func() bool { all = readPids(pids); return len(all) == 2 })
 	send(syscall.SIGTERM, started.pid)
 	send(syscall.SIGKILL, append([]int{p.front, p.keeper}, all...)...)
 	if status := awaitEnd(t, started); status != 137 {
 		t.Errorf("status %d", status)
 	}
-	redistest.Eventually(t, within, "all processes to end", func() bool {
+	testkit.Eventually(t, within, "all processes to end", func() bool {
 		return !alive(all[0]) && !alive(all[1]) && !alive(p.keeper)
 	})
 	if _, err := newLocks(t, srv).Mutex("n").Lock(t.Context(), core.WithWait(within)); err != nil {
@@ -108,7 +108,7 @@ func TestServiceKilled(t *testing.T) {
 // TestCrontab: as a line of a crontab it prints what the command prints, and nothing if another host has the lock.
 func TestCrontab(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	program := command(t, "")
 	cron := func(line string) result {
 		cmd := exec.Command("sh", "-c", program.Path+" "+line+" <&-")

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // listener is a program that runs a command that prints its signals.
@@ -58,7 +58,7 @@ func (l *listener) next(t *testing.T) string {
 // TestSignals: the command receives a signal once, whether it was sent to the program, to its keeper or to the whole group.
 func TestSignals(t *testing.T) {
 	t.Parallel()
-	url := urlOf(redistest.Start(t))
+	url := urlOf(testkit.Start(t))
 	for _, sig := range []syscall.Signal{
 		syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGWINCH,
 	} {
@@ -93,7 +93,7 @@ func TestSignals(t *testing.T) {
 // program was started so. The runtime of Go resets all other ignored signals.
 func TestSignalsInherited(t *testing.T) {
 	t.Parallel()
-	url := urlOf(redistest.Start(t))
+	url := urlOf(testkit.Start(t))
 	for _, ignored := range []string{"", "trap '' HUP; ", "trap '' HUP INT; "} {
 		const show = `grep -E "^Sig(Blk|Ign)" /proc/self/status`
 		plain, err := exec.Command("sh", "-c", ignored+show).Output()
@@ -112,7 +112,7 @@ func TestSignalsInherited(t *testing.T) {
 // TestSignalWhileWaiting: a signal ends the wait for the lock, and leaves no waiter.
 func TestSignalWhileWaiting(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	locks := newLocks(t, srv)
 	lease, err := locks.Mutex("n").Lock(t.Context())
 	if err != nil {
@@ -140,7 +140,7 @@ var shots = flag.Int("shots", 24, "how many signals TestSignalAtAnyTime sends, s
 // waits, or while its command runs.
 func TestSignalAtAnyTime(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	if _, err := newLocks(t, srv).Mutex("held").Lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -166,10 +166,10 @@ func TestSignalAtAnyTime(t *testing.T) {
 func TestSignalToRest(t *testing.T) {
 	t.Parallel()
 	pids := filepath.Join(t.TempDir(), "pids")
-	started := start(t, command(t, urlOf(redistest.Start(t)), "exec", "--await-all", "n", "-c",
+	started := start(t, command(t, urlOf(testkit.Start(t)), "exec", "--await-all", "n", "-c",
 		fmt.Sprintf("setsid sleep 60 & echo $$ $! >%s; exit 3", pids)))
 	var all []int
-	redistest.Eventually(t, within, "the command to end", func() bool {
+	testkit.Eventually(t, within, "the command to end", func() bool {
 		all = readPids(pids)
 		return len(all) == 2 && !alive(all[0])
 	})
@@ -180,15 +180,15 @@ func TestSignalToRest(t *testing.T) {
 }
 
 // awaitPlaces waits until so many wait in the queue of the lock "n".
-func awaitPlaces(t *testing.T, srv *redistest.Server, n int) {
+func awaitPlaces(t *testing.T, srv *testkit.Server, n int) {
 	t.Helper()
 	awaitPlacesOf(t, srv, "n", n)
 }
 
-func awaitPlacesOf(t *testing.T, srv *redistest.Server, name string, n int) {
+func awaitPlacesOf(t *testing.T, srv *testkit.Server, name string, n int) {
 	t.Helper()
 	locks := newLocks(t, srv)
-	redistest.Eventually(t, within, fmt.Sprintf("%d waiters", n), func() bool {
+	testkit.Eventually(t, within, fmt.Sprintf("%d waiters", n), func() bool {
 		info, err := locks.Inspect(t.Context(), name)
 		return err == nil && info.Places == n
 	})
@@ -197,7 +197,7 @@ func awaitPlacesOf(t *testing.T, srv *redistest.Server, name string, n int) {
 // TestDescriptors: the command has the descriptors of the caller under their numbers, and none of the program's.
 func TestDescriptors(t *testing.T) {
 	t.Parallel()
-	url := urlOf(redistest.Start(t))
+	url := urlOf(testkit.Start(t))
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -219,7 +219,7 @@ func TestDescriptors(t *testing.T) {
 // TestFewDescriptors: it works below a low limit of descriptors, or says which limit is too low.
 func TestFewDescriptors(t *testing.T) {
 	t.Parallel()
-	program := command(t, urlOf(redistest.Start(t)), "exec", "n", "--", "echo", "ran")
+	program := command(t, urlOf(testkit.Start(t)), "exec", "n", "--", "echo", "ran")
 	below := func(limit string) result {
 		under := exec.Command("sh", append([]string{"-c", "ulimit -n " + limit + `; exec "$0" "$@"`, program.Path}, program.Args[1:]...)...)
 		under.Env = program.Env
@@ -235,7 +235,7 @@ func TestFewDescriptors(t *testing.T) {
 // TestClosedInput: it works with closed descriptors, as a daemon may start it.
 func TestClosedInput(t *testing.T) {
 	t.Parallel()
-	program := command(t, urlOf(redistest.Start(t)), "exec", "n", "-c", "cat; exit 5")
+	program := command(t, urlOf(testkit.Start(t)), "exec", "n", "-c", "cat; exit 5")
 	under := exec.Command("sh", append([]string{"-c", `exec setsid -w "$0" "$@" <&- >&- 2>&-`, program.Path}, program.Args[1:]...)...)
 	under.Env = program.Env
 	finish(t, under).want(t, 5, "", "")

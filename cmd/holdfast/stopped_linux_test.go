@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // isStopped reports whether a process is stopped.
@@ -20,11 +20,11 @@ func isStopped(pid int) bool {
 // startStopped starts a program without a terminal, and stops its command alone.
 func startStopped(t *testing.T) processes {
 	t.Helper()
-	cmd := command(t, urlOf(redistest.Start(t)), "exec", "n", "--", "sleep", "60")
+	cmd := command(t, urlOf(testkit.Start(t)), "exec", "n", "--", "sleep", "60")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	p := awaitCommand(t, start(t, cmd).pid)
 	send(syscall.SIGSTOP, p.command)
-	redistest.Eventually(t, within, "the command to stop", func() bool { return isStopped(p.command) })
+	testkit.Eventually(t, within, "the command to stop", func() bool { return isStopped(p.command) })
 	return p
 }
 
@@ -37,17 +37,17 @@ func TestStoppedWithoutTerminal(t *testing.T) {
 			t.Parallel()
 			p := startStopped(t)
 			send(sig, p.front)
-			redistest.Eventually(t, within, "the program to end", func() bool { return !alive(p.front) && !alive(p.command) })
+			testkit.Eventually(t, within, "the program to end", func() bool { return !alive(p.front) && !alive(p.command) })
 		})
 	}
 	t.Run("CONT and KILL for the command alone", func(t *testing.T) {
 		t.Parallel()
 		p := startStopped(t)
 		send(syscall.SIGCONT, p.command)
-		redistest.Eventually(t, within, "the command to continue", func() bool { return !isStopped(p.command) })
+		testkit.Eventually(t, within, "the command to continue", func() bool { return !isStopped(p.command) })
 		send(syscall.SIGSTOP, p.command)
 		send(syscall.SIGKILL, p.command)
-		redistest.Eventually(t, within, "the program to end", func() bool { return !alive(p.front) })
+		testkit.Eventually(t, within, "the program to end", func() bool { return !alive(p.front) })
 	})
 }
 
@@ -56,7 +56,7 @@ func TestStoppedWithoutTerminal(t *testing.T) {
 // the job too.
 func TestStoppedInTerminal(t *testing.T) {
 	t.Parallel()
-	term := openTerminal(t, redistest.Start(t))
+	term := openTerminal(t, testkit.Start(t))
 	pid := filepath.Join(t.TempDir(), "pid")
 	script := fmt.Sprintf("hf exec n -c 'echo $$ >%s; kill -STOP $$; echo b''ack $((6 * 7))'", pid)
 	const await = "until [ $(jobs -s | wc -l) = 0 ]; do sleep 0.02; done; echo no''ne"

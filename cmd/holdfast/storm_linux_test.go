@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // rounds is how often TestStorm injects each fault; "make commands" measures with more.
@@ -57,7 +57,7 @@ var faults = map[string]fault{
 		s.server.Resume()
 	}},
 	"Redis cut off from this host": {forks: true, inject: func(_ *storm, h *host, _ processes) {
-		h.relay.Drop(redistest.Both)
+		h.relay.Drop(testkit.Both)
 		time.Sleep(outage())
 		h.relay.Heal()
 	}},
@@ -71,7 +71,7 @@ var faults = map[string]fault{
 
 // storm are three hosts that contend for one lock.
 type storm struct {
-	server *redistest.Server
+	server *testkit.Server
 	file   string // which commands lock by flock(2): the referee
 	hosts  []*host
 
@@ -81,7 +81,7 @@ type storm struct {
 
 // host runs the program again and again.
 type host struct {
-	relay *redistest.Relay
+	relay *testkit.Relay
 
 	mu    sync.Mutex
 	front int // process id, 0 before the first; guarded by mu
@@ -118,7 +118,7 @@ func (s *storm) work(ctx context.Context, t *testing.T, h *host, forks bool) {
 
 // holder waits until a host runs its command.
 func (s *storm) holder(t *testing.T) (h *host, p processes) {
-	redistest.Eventually(t, within, "a host to run its command", func() (running bool) {
+	testkit.Eventually(t, within, "a host to run its command", func() (running bool) {
 		for _, h = range s.hosts {
 			h.mu.Lock()
 			front := h.front
@@ -162,7 +162,7 @@ func TestStormControl(t *testing.T) {
 	const script = `[ "$(redis-cli -s "$0" SET n $$ NX PX "$1")" = OK ] || exit 75; shift; "$@"; s=$?; redis-cli -s "$0" DEL n; exit $s`
 	ttl := fmt.Sprint(stormTTL.Milliseconds())
 	runs := 0
-	redistest.Eventually(t, within+time.Duration(*rounds)*4*(*stormTTL), "an overlap", func() bool {
+	testkit.Eventually(t, within+time.Duration(*rounds)*4*(*stormTTL), "an overlap", func() bool {
 		var all sync.WaitGroup
 		ctx, stop := context.WithTimeout(t.Context(), 3*(*stormTTL))
 		defer stop()
@@ -191,7 +191,7 @@ func (s *storm) count(status int) {
 
 func newStorm(t *testing.T) *storm {
 	s := &storm{
-		server: redistest.Start(t, redistest.AOF()), file: filepath.Join(t.TempDir(), "referee"),
+		server: testkit.Start(t, testkit.AOF()), file: filepath.Join(t.TempDir(), "referee"),
 		statuses: make(map[int]int),
 	}
 	for range 3 {
@@ -214,7 +214,7 @@ func (s *storm) rage(t *testing.T, f fault) {
 		time.Sleep(rand.N(*stormTTL / 4)) // anywhere in the work
 		f.inject(s, h, p)
 		// The next round waits for a host that runs its command, so the lock can be had again.
-		redistest.Eventually(t, within, "the command to end", func() bool { return !alive(p.command) })
+		testkit.Eventually(t, within, "the command to end", func() bool { return !alive(p.command) })
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // terminal is a shell with job control on a pseudo terminal.
@@ -28,7 +28,7 @@ type terminal struct {
 }
 
 // openTerminal starts a shell in which "hf" is the program.
-func openTerminal(t *testing.T, srv *redistest.Server) *terminal {
+func openTerminal(t *testing.T, srv *testkit.Server) *terminal {
 	t.Helper()
 	program := command(t, urlOf(srv))
 	sh := exec.Command("bash", "--norc", "--noprofile", "-i")
@@ -108,7 +108,7 @@ func (term *terminal) continueJob(text string) {
 	term.t.Helper()
 	shell := term.foreground()
 	term.run("fg", text)
-	redistest.Eventually(term.t, within, "the job to have the terminal", func() bool { return term.foreground() != shell })
+	testkit.Eventually(term.t, within, "the job to have the terminal", func() bool { return term.foreground() != shell })
 }
 
 // foreground returns the process group that the terminal sends its signals to.
@@ -131,7 +131,7 @@ const (
 // TestTerminalInterrupt: Ctrl-C ends the command, and a script that has called the program.
 func TestTerminalInterrupt(t *testing.T) {
 	t.Parallel()
-	term := openTerminal(t, redistest.Start(t))
+	term := openTerminal(t, testkit.Start(t))
 	term.run("hf exec n -c 'echo beg''un; exec sleep 60'", "begun")
 	term.press(ctrlC)
 	term.run("echo status $?", "status 130")
@@ -150,7 +150,7 @@ func TestTerminalInterrupt(t *testing.T) {
 // TestTerminalStop: Ctrl-Z stops the command and gives the terminal back, while the lock is kept; fg and bg continue.
 func TestTerminalStop(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	term := openTerminal(t, srv)
 	term.run("hf exec --ttl 3s n -c 'echo beg''un; exec sleep 61'", "begun")
 	term.press(ctrlZ)
@@ -180,14 +180,14 @@ func TestTerminalStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	term.press("hf exec n -c 'echo at la''st'\n")
-	redistest.Eventually(t, within, "a waiter", func() bool {
+	testkit.Eventually(t, within, "a waiter", func() bool {
 		info, err := locks.Inspect(t.Context(), "n")
 		return err == nil && info.Waiters > 0
 	})
 	term.press(ctrlZ)
 	term.expect("Stopped")
 	_ = lease.Unlock(t.Context())
-	redistest.Eventually(t, within, "the lock to be taken", func() bool {
+	testkit.Eventually(t, within, "the lock to be taken", func() bool {
 		info, err := locks.Inspect(t.Context(), "n")
 		return err == nil && len(info.Holders) == 1
 	})
@@ -205,7 +205,7 @@ func TestTerminalPrograms(t *testing.T) {
 			t.Skip(err)
 		}
 	}
-	term := openTerminal(t, redistest.Start(t))
+	term := openTerminal(t, testkit.Start(t))
 	file := filepath.Join(t.TempDir(), "file")
 	term.run("hf exec n -- vim -u NONE -N "+file, "[New")
 	term.press("ihello\x1b")

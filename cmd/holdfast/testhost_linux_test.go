@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // overlapStatus is the exit status of a command that has found another one running.
@@ -53,7 +53,7 @@ func nameOf(pid int) string {
 // awaitCommand waits until the program runs its command.
 func awaitCommand(t testing.TB, front int) (p processes) {
 	t.Helper()
-	redistest.Eventually(t, within, "the command to run", func() (running bool) {
+	testkit.Eventually(t, within, "the command to run", func() (running bool) {
 		p, running = processesOf(front)
 		return running
 	})

@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestTop: the view shows the locks, filters them, and takes one away after a confirmation.
 func TestTop(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	locks := newLocks(t, srv)
 	var leases []*core.Lease
 	for _, name := range []string{"order:1", "order:2", "other"} {
@@ -56,7 +56,7 @@ func TestTop(t *testing.T) {
 // still ends at once.
 func TestTopShowsAnOutage(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	if _, err := newLocks(t, srv).Mutex("order:1").Lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestTopShowsAnOutage(t *testing.T) {
 // TestWatch prints a state when it changes.
 func TestWatch(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	locks := newLocks(t, srv)
 	cmd := command(t, urlOf(srv), "watch", "-i", "0.02", "--json", "n")
 	out, err := cmd.StdoutPipe()

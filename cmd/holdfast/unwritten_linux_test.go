@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // fullDisk returns a stream that cannot be written, as a file on a full disk.
@@ -37,7 +37,7 @@ const noSpace = "holdfast: the output is incomplete: write /dev/stdout: no space
 // call that prints the record. The status of a command that has failed stays.
 func TestReplayUnwritten(t *testing.T) {
 	t.Parallel()
-	url := urlOf(redistest.Start(t))
+	url := urlOf(testkit.Start(t))
 	for script, status := range map[string]int{"seq 30000": 74, "seq 30000; exit 4": 4} {
 		args := []string{"once", script, "--replay", "--max-output", "1000000", "-c", script}
 		for _, call := range []string{"run", "replay"} {
@@ -63,7 +63,7 @@ func TestReplayUnwritten(t *testing.T) {
 // TestReplayUnwrittenFile: a limit of the size of files counts as a full disk.
 func TestReplayUnwrittenFile(t *testing.T) {
 	t.Parallel()
-	url := urlOf(redistest.Start(t))
+	url := urlOf(testkit.Start(t))
 	file := filepath.Join(t.TempDir(), "out")
 	program := command(t, url)
 	limited := exec.Command("bash", "-c", `ulimit -f 8; exec "$0" once a --replay -- seq 30000 >`+file, program.Path)
@@ -78,7 +78,7 @@ func TestReplayUnwrittenFile(t *testing.T) {
 // prepareNames returns a server with a lock and a record, and the commands that print, for people and in JSON.
 func prepareNames(t *testing.T) (url string, commands [][]string) {
 	t.Helper()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	locks := newLocks(t, srv)
 	if _, err := locks.Fair("n").Lock(t.Context()); err != nil {
 		t.Fatal(err)
@@ -162,7 +162,7 @@ func TestPrintWithoutReader(t *testing.T) {
 // TestUnlockUnwritten: a lock is taken away although the answer in JSON cannot be written.
 func TestUnlockUnwritten(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	locks := newLocks(t, srv)
 	if _, err := locks.Mutex("n").Lock(t.Context()); err != nil {
 		t.Fatal(err)

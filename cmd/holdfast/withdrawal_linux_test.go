@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestSlowRedisKeepsNoLock: a call gives up while the answer that grants its lock is under way. It withdraws the request when
 // Redis answers again soon after, so that the next call gets the lock.
 func TestSlowRedisKeepsNoLock(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	run(t, urlOf(srv), "exec", "-n", "n", "--", "true") // loads the scripts
 	for try := range 4 {
 		relay, name := srv.Relay(), fmt.Sprint("slow", try)
@@ -24,8 +24,8 @@ func TestSlowRedisKeepsNoLock(t *testing.T) {
 		relay.OnRequest(func(chunk []byte) {
 			if bytes.Contains(chunk, []byte(name)) {
 				once.Do(func() {
-					go relay.Drop(redistest.ToClient)
-					time.AfterFunc(300*time.Millisecond, func() { relay.Drop(redistest.Both) })
+					go relay.Drop(testkit.ToClient)
+					time.AfterFunc(300*time.Millisecond, func() { relay.Drop(testkit.Both) })
 					time.AfterFunc(2300*time.Millisecond, relay.Heal)
 				})
 			}
@@ -44,7 +44,7 @@ func TestSlowRedisKeepsNoLock(t *testing.T) {
 // status is that of the command.
 func TestFailureWithoutData(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	flushed := filepath.Join(t.TempDir(), "flushed")
 	p := start(t, command(t, urlOf(srv), "once", "--retry", "k", "-c", "until [ -e "+flushed+" ]; do sleep 0.02; done; exit 3"))
 	awaitCommand(t, p.pid)

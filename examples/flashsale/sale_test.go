@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // small is a sale of a second or less, also under the race detector.
@@ -70,7 +70,7 @@ func TestSaleKeepsItsInvariants(t *testing.T) {
 // TestSaleOnServer: with REDIS_URL the sale uses that server.
 func TestSaleOnServer(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t, redistest.TCP())
+	server := testkit.Start(t, testkit.TCP())
 	cfg := small
 	cfg.redisURL = "redis://" + server.Addr()
 	keepsInvariants(t, cfg)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/locktest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestRun: on an embedded Redis it serves metrics of all kinds, and prints some at its end.
@@ -20,7 +20,7 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	observed := start(t, locktest.Start(t).Redis())
 	counters := []string{"holdfast_leases_lost_total{", "holdfast_renewals_total{", "holdfast_once_attempts_total{"}
-	redistest.Eventually(t, within, "the metrics", func() bool {
+	testkit.Eventually(t, within, "the metrics", func() bool {
 		served := observed.fetch()
 		for _, name := range append(counters, "holdfast_leader{", "holdfast_permits_limit{", "holdfast_acquire_duration_seconds_bucket{") {
 			if !strings.Contains(served, "\n"+name) {

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 const dashboards = "../../otellock/dashboards/"
@@ -34,11 +34,11 @@ func TestPrometheus(t *testing.T) {
 		}
 		t.Skip("prometheus is not installed; make observe-check installs it")
 	}
-	observed := start(t, redistest.Start(t).Client())
+	observed := start(t, testkit.Start(t).Client())
 	p := startPrometheus(t, binary, observed.metrics.Host)
 	for title, expressions := range dashboardQueries(t) {
 		for _, expr := range expressions {
-			redistest.Eventually(t, within, title+": data of "+expr, func() bool { return p.hasData(expr) })
+			testkit.Eventually(t, within, title+": data of "+expr, func() bool { return p.hasData(expr) })
 		}
 	}
 	for _, label := range []string{"job", "instance", "holdfast_strategy", "holdfast_family"} {
@@ -54,7 +54,7 @@ func TestPrometheus(t *testing.T) {
 		p.query(rule.Query)
 	}
 	for _, alert := range []string{"HoldfastLeaseLost", "HoldfastOutcomeUnknown"} {
-		redistest.Eventually(t, within, alert, func() bool {
+		testkit.Eventually(t, within, alert, func() bool {
 			return slices.ContainsFunc(p.rules(), func(r rule) bool { return r.Name == alert && r.State == "firing" })
 		})
 	}
@@ -95,7 +95,7 @@ func startPrometheus(t *testing.T, binary, target string) scraper {
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	address := "http://" + listening(t, log)
-	redistest.Eventually(t, within, "prometheus to be ready", func() bool {
+	testkit.Eventually(t, within, "prometheus to be ready", func() bool {
 		response, err := http.Get(address + "/-/ready")
 		return err == nil && response.Body.Close() == nil && response.StatusCode == http.StatusOK
 	})
@@ -164,7 +164,7 @@ type rule struct{ Name, Query, Health, LastError, State string }
 // rules returns the alerts, once all of them were evaluated.
 func (p scraper) rules() (rules []rule) {
 	p.t.Helper()
-	redistest.Eventually(p.t, within, "the rules to be evaluated", func() bool {
+	testkit.Eventually(p.t, within, "the rules to be evaluated", func() bool {
 		var result struct{ Groups []struct{ Rules []rule } }
 		p.get("rules", nil, &result)
 		rules = nil

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/faults/history"
 	"github.com/holdfast-go/holdfast/faults/linear"
 	"github.com/holdfast-go/holdfast/faults/worker"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // locking is a lock as other programs write it. Both scripts have KEYS lock and counter of tokens, and ARGV id, TTL in ms
@@ -54,9 +54,9 @@ return redis.call('INCR', KEYS[2])`)
 func (l locking) drive(t *testing.T) []history.Event {
 	t.Helper()
 	ctx := context.Background()
-	d := &driver{t: t, locking: l, rdb: redistest.Start(t).Client()}
+	d := &driver{t: t, locking: l, rdb: testkit.Start(t).Client()}
 	d.lock("late", 20*time.Millisecond)
-	redistest.Eventually(t, 10*time.Second, "the lease to run out", func() bool {
+	testkit.Eventually(t, 10*time.Second, "the lease to run out", func() bool {
 		return d.rdb.Exists(ctx, "lock").Val() == 0
 	})
 	for i := range max(l.n, 1) {

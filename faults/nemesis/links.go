@@ -5,32 +5,32 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/luasource"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/luasource"
 )
 
 // linkFaults break the links between workers and servers.
 var linkFaults = []fault{
-	link(1, "reply to acquire lost", lose(acquiring, redistest.Silent), 0.2, 1.5),
-	link(2, "reply to acquire cut off", lose(acquiring, redistest.Closed), 0.1, 0.5),
-	link(3, "request lost", broken(func(r *redistest.Relay) { r.Drop(redistest.ToServer) }), 0.1, 1),
-	link(3, "request cut off", broken(func(r *redistest.Relay) { r.CutAfter(redistest.ToServer, 0) }), 0.1, 0.5),
-	link(4, "request arrives after it was given up", broken(func(r *redistest.Relay) { r.Hold(redistest.ToServer) }), 1, 3.5),
+	link(1, "reply to acquire lost", lose(acquiring, testkit.Silent), 0.2, 1.5),
+	link(2, "reply to acquire cut off", lose(acquiring, testkit.Closed), 0.1, 0.5),
+	link(3, "request lost", broken(func(r *testkit.Relay) { r.Drop(testkit.ToServer) }), 0.1, 1),
+	link(3, "request cut off", broken(func(r *testkit.Relay) { r.CutAfter(testkit.ToServer, 0) }), 0.1, 0.5),
+	link(4, "request arrives after it was given up", broken(func(r *testkit.Relay) { r.Hold(testkit.ToServer) }), 1, 3.5),
 	link(5, "acquire overtaken by its release", delay(acquiring), 1, 3.5),
-	link(6, "reply to renew lost", lose(renewing, redistest.Silent), 0.3, 1.5),
-	link(7, "reply to release lost", lose(releasing, redistest.Silent), 0.2, 1.5),
-	link(7, "reply to release cut off", lose(releasing, redistest.Closed), 0.1, 0.5),
+	link(6, "reply to renew lost", lose(renewing, testkit.Silent), 0.3, 1.5),
+	link(7, "reply to release lost", lose(releasing, testkit.Silent), 0.2, 1.5),
+	link(7, "reply to release cut off", lose(releasing, testkit.Closed), 0.1, 0.5),
 	link(8, "renew arrives late", delay(renewing), 1, 3),
 	link(9, "slow link", slow, 0.5, 2),
-	link(10, "silent blackhole", broken(func(r *redistest.Relay) { r.Drop(redistest.Both) }), 0.3, 2.5),
-	link(10, "connections reset", broken((*redistest.Relay).Reset), 0, 0.2),
-	link(12, "fragmented replies", broken(func(r *redistest.Relay) { r.Slice(redistest.ToClient, 3) }), 0.5, 2),
-	link(32, "old connections silently dead", broken(func(r *redistest.Relay) { r.DropExisting(redistest.ToClient) }), 0.5, 3),
+	link(10, "silent blackhole", broken(func(r *testkit.Relay) { r.Drop(testkit.Both) }), 0.3, 2.5),
+	link(10, "connections reset", broken((*testkit.Relay).Reset), 0, 0.2),
+	link(12, "fragmented replies", broken(func(r *testkit.Relay) { r.Slice(testkit.ToClient, 3) }), 0.5, 2),
+	link(32, "old connections silently dead", broken(func(r *testkit.Relay) { r.DropExisting(testkit.ToClient) }), 0.5, 3),
 }
 
 // relays chooses the links to break: of one worker or of all, to some servers or to all. Those of a Redlock to three
 // servers at most.
-func (n *Nemesis) relays() (chosen []*redistest.Relay) {
+func (n *Nemesis) relays() (chosen []*testkit.Relay) {
 	worker := n.random.IntN(n.fleet.Size())
 	if n.random.IntN(2) == 0 {
 		worker = -1
@@ -45,7 +45,7 @@ func (n *Nemesis) relays() (chosen []*redistest.Relay) {
 }
 
 // broken does the same to all links that are chosen.
-func broken(how func(r *redistest.Relay)) func(n *Nemesis) func() {
+func broken(how func(r *testkit.Relay)) func(n *Nemesis) func() {
 	return func(n *Nemesis) func() {
 		chosen := n.relays()
 		for _, r := range chosen {
@@ -55,14 +55,14 @@ func broken(how func(r *redistest.Relay)) func(n *Nemesis) func() {
 	}
 }
 
-func healAll(relays []*redistest.Relay) {
+func healAll(relays []*testkit.Relay) {
 	for _, r := range relays {
 		r.Heal()
 	}
 }
 
 // lose lets replies to some scripts get lost.
-func lose(scripts []string, how redistest.LossMode) func(n *Nemesis) func() {
+func lose(scripts []string, how testkit.LossMode) func(n *Nemesis) func() {
 	return func(n *Nemesis) func() {
 		chosen := n.relays()
 		for _, r := range chosen {
@@ -105,7 +105,7 @@ func slow(n *Nemesis) func() {
 	chosen := n.relays()
 	by := n.ttl/20 + n.upTo(6*n.ttl/5)
 	for _, r := range chosen {
-		r.Delay(redistest.Both, by)
+		r.Delay(testkit.Both, by)
 	}
 	return func() { healAll(chosen) }
 }

@@ -9,14 +9,14 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/faults/topology"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-func TestMain(m *testing.M) { redistest.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
 
 // TestHashesAreThoseOfCore: the requests that links look for are those that core sends.
 func TestHashesAreThoseOfCore(t *testing.T) {
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	rdb := server.Client()
 	locks, err := core.New(rdb, core.WithTTL(450*time.Millisecond), core.WithLogger(nil))
 	if err != nil {
@@ -27,7 +27,7 @@ func TestHashesAreThoseOfCore(t *testing.T) {
 	awaitRenewal := func() {
 		sent := func() int64 { return server.CommandStats()["evalsha"].Calls }
 		before := sent()
-		redistest.Eventually(t, 20*time.Second, "a renewal", func() bool { return sent() > before })
+		testkit.Eventually(t, 20*time.Second, "a renewal", func() bool { return sent() > before })
 	}
 	for _, lock := range []core.Locker{
 		locks.Mutex("a"), locks.Fair("b"), locks.Read("c"), core.Multi(locks.Mutex("d"), locks.Mutex("e")),

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // replicaFaults replace masters and move slots.
@@ -21,7 +21,7 @@ var replicaFaults = []fault{
 
 // pair is a master and its replica.
 type pair struct {
-	master, replica *redistest.Server
+	master, replica *testkit.Server
 	slot            int // of the master, in a Cluster
 }
 

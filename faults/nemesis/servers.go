@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // serverFaults keep servers from answering, or make them refuse, without a loss of what they know.
@@ -51,7 +51,7 @@ func each(begin, end func(n *Nemesis, server int) bool) func(n *Nemesis) func() 
 // insist repeats what must succeed in the end, so that nothing stays broken.
 func (n *Nemesis) insist(do func() bool) {
 	n.t.Helper()
-	redistest.Eventually(n.t, 30*time.Second, "a fault to be healed", do)
+	testkit.Eventually(n.t, 30*time.Second, "a fault to be healed", do)
 }
 
 func nothing(*Nemesis, int) bool { return true }
@@ -65,10 +65,10 @@ func configured(name, bad, good string) func(n *Nemesis) func() {
 
 // halfClose lets the server close connections whose end does not reach the workers.
 func halfClose(n *Nemesis) func() {
-	var chosen []*redistest.Relay
+	var chosen []*testkit.Relay
 	for _, s := range n.victims() {
 		for _, r := range n.d.Links(-1, s) {
-			r.Hold(redistest.ToClient)
+			r.Hold(testkit.ToClient)
 			chosen = append(chosen, r)
 		}
 		n.do(s, "client", "kill", "type", "normal")

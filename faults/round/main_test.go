@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/faults/worker"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestMain makes the test binary a worker if it is told to be one.
@@ -18,5 +18,5 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	redistest.VerifyTestMain(m)
+	testkit.VerifyTestMain(m)
 }

@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/faults/topology"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-func TestMain(m *testing.M) { redistest.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
 
 func TestShiftMovesTheClockOfTheServer(t *testing.T) {
 	d := topology.Start(t, topology.Clock, 1)

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/faults/worker"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // Kind names a topology.
@@ -36,37 +36,37 @@ const downAfter = 1500 * time.Millisecond
 // Deployment is the servers of one topology, private to a test.
 type Deployment struct {
 	Kind     Kind
-	Servers  []*redistest.Server
-	Sentinel *redistest.Sentinel // nil if there are no sentinels
-	Cluster  *redistest.Cluster  // nil if it is none
-	Shift    *Shift              // of the server's clock; nil if that cannot be set
+	Servers  []*testkit.Server
+	Sentinel *testkit.Sentinel // nil if there are no sentinels
+	Cluster  *testkit.Cluster  // nil if it is none
+	Shift    *Shift            // of the server's clock; nil if that cannot be set
 
 	admins []*redis.Client
-	links  [][]*redistest.Relay // of each worker, in the order of the servers
+	links  [][]*testkit.Relay // of each worker, in the order of the servers
 }
 
 // Start runs the servers until the test ends, with links for so many workers.
 func Start(t testing.TB, kind Kind, workers int) *Deployment {
 	t.Helper()
 	d := &Deployment{Kind: kind}
-	protected := redistest.Config("enable-protected-configs", "yes") // to make BGSAVE fail
+	protected := testkit.Config("enable-protected-configs", "yes") // to make BGSAVE fail
 	switch kind {
 	case Memory:
-		d.Servers = append(d.Servers, redistest.Start(t, protected))
+		d.Servers = append(d.Servers, testkit.Start(t, protected))
 	case AOF:
-		d.Servers = append(d.Servers, redistest.Start(t, redistest.AOF(), protected))
+		d.Servers = append(d.Servers, testkit.Start(t, testkit.AOF(), protected))
 	case Clock:
 		d.Shift = newShift(t)
-		d.Servers = append(d.Servers, redistest.Start(t, redistest.AOF(), protected))
+		d.Servers = append(d.Servers, testkit.Start(t, testkit.AOF(), protected))
 	case Sentinel, SentinelAck:
-		d.Sentinel = redistest.StartSentinel(t, redistest.DownAfter(downAfter), protected)
+		d.Sentinel = testkit.StartSentinel(t, testkit.DownAfter(downAfter), protected)
 		d.Servers = d.Sentinel.Servers
 	case Cluster, ClusterAck:
-		d.Cluster = redistest.StartCluster(t, 3, redistest.Replicas(1), redistest.DownAfter(downAfter), protected)
+		d.Cluster = testkit.StartCluster(t, 3, testkit.Replicas(1), testkit.DownAfter(downAfter), protected)
 		d.Servers = d.Cluster.Servers()
 	case Redlock:
 		for range 5 {
-			d.Servers = append(d.Servers, redistest.Start(t, redistest.AOF(), protected))
+			d.Servers = append(d.Servers, testkit.Start(t, testkit.AOF(), protected))
 		}
 	default:
 		t.Fatalf("no topology %q", kind)
@@ -75,7 +75,7 @@ func Start(t testing.TB, kind Kind, workers int) *Deployment {
 		d.admins = append(d.admins, s.Client(impatient))
 	}
 	for range workers {
-		d.links = append(d.links, redistest.NewRelays(t, d.Servers...).All())
+		d.links = append(d.links, testkit.NewRelays(t, d.Servers...).All())
 	}
 	return d
 }
@@ -88,7 +88,7 @@ func impatient(o *redis.Options) {
 // Link tells a worker the way to the servers.
 func (d *Deployment) Link(worker int) worker.Link { return d.link(d.links[worker]) }
 
-func (d *Deployment) link(relays []*redistest.Relay) worker.Link {
+func (d *Deployment) link(relays []*testkit.Relay) worker.Link {
 	l := worker.Link{Kind: worker.Single, Relays: make(map[string]string)}
 	for i, relay := range relays {
 		l.Relays[d.Servers[i].Addr()] = relay.Addr()
@@ -125,7 +125,7 @@ func (d *Deployment) Acknowledging() int {
 }
 
 // Links are the relays of one worker, or of all if it is negative, to one server, or to all if that is negative.
-func (d *Deployment) Links(worker, server int) (found []*redistest.Relay) {
+func (d *Deployment) Links(worker, server int) (found []*testkit.Relay) {
 	for w, relays := range d.links {
 		for s, relay := range relays {
 			if (worker < 0 || w == worker) && (server < 0 || s == server) {
@@ -140,7 +140,7 @@ func (d *Deployment) Links(worker, server int) (found []*redistest.Relay) {
 func (d *Deployment) Admin(server int) *redis.Client { return d.admins[server] }
 
 // Index returns the place of a server.
-func (d *Deployment) Index(s *redistest.Server) int { return slices.Index(d.Servers, s) }
+func (d *Deployment) Index(s *testkit.Server) int { return slices.Index(d.Servers, s) }
 
 // Masters are the servers that answer, and say that they are masters.
 func (d *Deployment) Masters(ctx context.Context) (masters []int) {

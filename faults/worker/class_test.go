@@ -7,7 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/faults/worker"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestClassOfALoss: each way to lose a lease has its class, whatever core says in its text. Checkers that look for a class
@@ -15,7 +15,7 @@ import (
 func TestClassOfALoss(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks, err := core.New(server.Client(), core.WithLogger(nil))
 	if err != nil {
 		t.Fatal(err)

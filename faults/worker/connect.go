@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // smallPool is the size of a pool that is soon used up.
@@ -18,7 +18,7 @@ const smallPool = 3
 func (o Order) connect() []redis.UniversalClient {
 	switch l := o.Link; l.Kind {
 	case Sentinel:
-		opts := &redis.FailoverOptions{MasterName: redistest.MasterName, SentinelAddrs: l.Addrs, Dialer: l.dial}
+		opts := &redis.FailoverOptions{MasterName: testkit.MasterName, SentinelAddrs: l.Addrs, Dialer: l.dial}
 		if o.SmallPool {
 			opts.PoolSize = smallPool
 		}
@@ -47,7 +47,7 @@ func (o Order) connectDirectly() redis.UniversalClient {
 	switch l := o.Link; l.Kind {
 	case Sentinel:
 		return redis.NewFailoverClient(&redis.FailoverOptions{
-			MasterName: redistest.MasterName, SentinelAddrs: l.Addrs, MaxRetries: -1,
+			MasterName: testkit.MasterName, SentinelAddrs: l.Addrs, MaxRetries: -1,
 			ContextTimeoutEnabled: true, DialTimeout: limit,
 		})
 	case Cluster:

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/markdown"
+	"github.com/holdfast-go/holdfast/tests/testkit/markdown"
 )
 
 // notRun are the commands in blocks of the pages that neither .ci/run nor a test runs, with the reason. The tests check

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/markdown"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/markdown"
 )
 
 // fieldRow matches a row of the table of docs/operations.md that shows the hash of a lock.
@@ -30,7 +30,7 @@ func TestInspectionFields(t *testing.T) {
 	if len(rows) != 2*compact {
 		t.Fatalf("found %d rows, expected %d", len(rows), 2*compact)
 	}
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newLocks(t, server.Client())
 	strategies := map[string]core.Strategy{
 		"Mutex": locks.Mutex, "Fair": locks.Fair, "Write": locks.Write, "Read": locks.Read,
@@ -68,7 +68,7 @@ var (
 func TestAllDigests(t *testing.T) {
 	t.Parallel()
 	need(t, "sh", "redis-cli", "sha256sum", "cut")
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newLocks(t, server.Client())
 	for _, name := range []string{"order:42", "{payment}:42", "with a blank"} {
 		if _, err := locks.Mutex(name).Lock(t.Context()); err != nil {
@@ -94,7 +94,7 @@ func TestAllDigests(t *testing.T) {
 // that waits.
 func TestFreedByHand(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newLocks(t, server.Client())
 	if _, err := locks.Mutex("order:42").Lock(t.Context()); err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/markdown"
+	"github.com/holdfast-go/holdfast/tests/testkit/markdown"
 )
 
 // TestLinks follows every link within the repository, to files and to headings.

@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/markdown"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/markdown"
 )
 
 // keyRow is a row of the table of keys in docs/redis.md.
@@ -43,7 +43,7 @@ return reply`)
 func TestEveryKey(t *testing.T) {
 	t.Parallel()
 	rows := keyRows(t)
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	leaveEveryKey(t, rdb)
 	ctx := context.Background()
 	sized := strings.Contains(rdb.Info(ctx, "server").Val(), "redis_version:7.0.") // the page has its bytes; others count differently
@@ -150,7 +150,7 @@ func leaveEveryKey(t *testing.T, rdb *redis.Client) {
 		}
 	}
 	leaveForgotten(t, locks.Once("forgotten"))
-	redistest.Eventually(t, 20*time.Second, "all to wait", func() bool {
+	testkit.Eventually(t, 20*time.Second, "all to wait", func() bool {
 		ctx := context.Background()
 		return rdb.Exists(ctx, "holdfast:waiting_clients:{lock:mutex}", "holdfast:exclusive_queue:{lock:queue}",
 			"holdfast:shared_queue:{lock:queue}").Val() == 3

@@ -15,8 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/markdown"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/markdown"
 )
 
 // blockOf returns the block of a page whose first line begins with that word.
@@ -71,7 +71,7 @@ func newLocks(t *testing.T, rdb redis.UniversalClient, opts ...core.Option) *cor
 func TestInspectionCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "sh", "redis-cli")
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	lease, err := newLocks(t, server.Client()).Mutex("order:42").Lock(t.Context(), core.WithTTL(time.Minute))
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ const shortTTL = 6 * time.Second
 func TestDigestCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "sh", "sha256sum", "cut")
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	logged := make(digests, 100)
 	locks := newLocks(t, server.Client(), core.WithLogger(slog.New(logged)))
 	var printed []string
@@ -214,7 +214,7 @@ func (d digests) expectLost(t *testing.T, locks *core.Client, key, printed strin
 func TestACLCommand(t *testing.T) {
 	t.Parallel()
 	need(t, "sh", "redis-cli")
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	admin := server.Client()
 	run := func(words []string) {
 		args := make([]any, len(words))

@@ -20,7 +20,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/markdown"
+	"github.com/holdfast-go/holdfast/tests/testkit/markdown"
 )
 
 // TestSnippets compiles the Go code of the pages, as the package's documentation says.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/markdown"
+	"github.com/holdfast-go/holdfast/tests/testkit/markdown"
 )
 
 // translation is what the name of a page in Chinese ends with, instead of ".md".

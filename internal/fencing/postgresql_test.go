@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	_ "github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/holdfast-go/holdfast/internal/markdown"
+	"github.com/holdfast-go/holdfast/tests/testkit/markdown"
 )
 
 // TestPostgreSQL plays on the statements of the section on PostgreSQL.

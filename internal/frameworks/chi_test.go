@@ -10,8 +10,8 @@ import (
 	chimiddleware "github.com/go-chi/chi/v5/middleware"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/httpconformance"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/conformance/http"
 )
 
 // TestChi comes before the parallel tests of the package: it takes all there is of a small machine.

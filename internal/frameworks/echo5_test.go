@@ -12,8 +12,8 @@ import (
 	echomiddleware "github.com/labstack/echo/v5/middleware"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/httpconformance"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/conformance/http"
 )
 
 // guarded makes a middleware of Echo 5 of a guard, and tells the guard the route as http.ServeMux does.

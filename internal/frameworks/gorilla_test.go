@@ -8,8 +8,8 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"github.com/holdfast-go/holdfast/internal/httpconformance"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/conformance/http"
 )
 
 // muxRoute tells the guards the route as http.ServeMux does, because gorilla/mux keeps it to itself.

@@ -9,16 +9,16 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/httpconformance"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/conformance/http"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // patience bounds what must happen, however slow the machine.
 const patience = 30 * time.Second
 
-func TestMain(m *testing.M) { redistest.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
 
 // asMiddleware returns a guard of either form as net/http has it.
 func asMiddleware(guard httpconformance.Guard) func(http.Handler) http.Handler {
@@ -56,7 +56,7 @@ func conform(t *testing.T, late bool, handler func(routes ...httpconformance.Rou
 // newLocks returns a client of the test's own.
 func newLocks(t testing.TB) *core.Client {
 	t.Helper()
-	locks, err := core.New(redistest.Start(t).Client(), core.WithLogger(nil))
+	locks, err := core.New(testkit.Start(t).Client(), core.WithLogger(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func stateOf(t testing.TB, locks *core.Client, key string) core.State {
 func awaitEnd(t testing.TB, locks *core.Client, key string) core.State {
 	t.Helper()
 	var state core.State
-	redistest.Eventually(t, patience, "the end of the run", func() bool {
+	testkit.Eventually(t, patience, "the end of the run", func() bool {
 		state = stateOf(t, locks, key)
 		return state != core.StateRunning
 	})

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // force: each side can take the lock from the other, which is told, and does not take it from its successor. Who waits
@@ -69,7 +69,7 @@ func forcedStaysFree(t *testing.T, s *stage) {
 func awaitRenewal(t *testing.T, p *place, name string) {
 	t.Helper()
 	last := time.Duration(0)
-	redistest.Eventually(t, within, "a renewal of "+name, func() bool {
+	testkit.Eventually(t, within, "a renewal of "+name, func() bool {
 		before := last
 		last = p.rdb.PTTL(t.Context(), name).Val()
 		return before > 0 && last > before+short/10

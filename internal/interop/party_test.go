@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/interop"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // within bounds what must happen, however slow the machine.
@@ -82,7 +82,7 @@ func (p *place) start(t *testing.T, name string, ttl time.Duration, cmd *exec.Cm
 	q.stdin = stdin
 	go q.read(stdout)
 	t.Cleanup(q.end)
-	q.must("main", "connect", append(settings, "mode", p.mode, "addrs", p.addrs, "master", redistest.MasterName,
+	q.must("main", "connect", append(settings, "mode", p.mode, "addrs", p.addrs, "master", testkit.MasterName,
 		"watchdog", ttl.Milliseconds(), "referee", p.referee.Addr())...)
 	return q
 }

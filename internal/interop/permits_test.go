@@ -14,7 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/interop"
 	"github.com/holdfast-go/holdfast/internal/permits"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // permitWork is a load of permits.
@@ -39,8 +39,8 @@ func TestSpeedOfPermits(t *testing.T) {
 		t.Skip("it takes minutes: make interop-bench")
 	}
 	all := versions(t)
-	server := redistest.Start(t, redistest.TCP())
-	p := &place{"single", server.Addr(), server.Client(), redistest.Start(t, redistest.TCP())}
+	server := testkit.Start(t, testkit.TCP())
+	p := &place{"single", server.Addr(), server.Client(), testkit.Start(t, testkit.TCP())}
 	sides := []*party{p.golang(t, long)}
 	columns := []string{"holdfast"}
 	for i, version := range all {
@@ -91,7 +91,7 @@ func semaphore(name string) []any {
 }
 
 // run lets all threads of a side take permits at the same time.
-func (w permitWork) run(t *testing.T, server *redistest.Server, side *party, number int, length time.Duration) (r permitRound) {
+func (w permitWork) run(t *testing.T, server *testkit.Server, side *party, number int, length time.Duration) (r permitRound) {
 	t.Helper()
 	before := sent(server)
 	var calls []<-chan interop.Answer
@@ -122,7 +122,7 @@ func (w permitWork) run(t *testing.T, server *redistest.Server, side *party, num
 }
 
 // sent counts the commands that clients of both sides send.
-func sent(server *redistest.Server) (n int64) {
+func sent(server *testkit.Server) (n int64) {
 	stats := server.CommandStats()
 	for _, name := range []string{"evalsha", "eval", "subscribe", "unsubscribe"} {
 		n += stats[name].Calls
@@ -136,7 +136,7 @@ func TestPermitsUnderFaults(t *testing.T) {
 		t.Skip("it takes minutes: make interop-bench")
 	}
 	version := versions(t)[0]
-	referee := redistest.Start(t, redistest.TCP())
+	referee := testkit.Start(t, testkit.TCP())
 	var mu sync.Mutex // guards cells
 	cells := make(map[string]string)
 	t.Run("plays", func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestPermitsUnderFaults(t *testing.T) {
 
 // redissonPermits is an RPermitExpirableSemaphore, each process in a JVM of its own. All set the number of permits at first,
 // as its documentation says.
-func redissonPermits(t *testing.T, version string, referee *redistest.Server) permits.Contestant {
+func redissonPermits(t *testing.T, version string, referee *testkit.Server) permits.Contestant {
 	return permits.Contestant{Name: "Redisson " + version, Open: func(c permits.Config) (permits.Process, error) {
 		p := &place{"single", c.Addr, nil, referee}
 		q := p.java(t, version, long)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // place is where the locks are, and beside it the server of the test.
@@ -16,7 +16,7 @@ type place struct {
 	mode    string
 	addrs   string // that clients are told
 	rdb     redis.UniversalClient
-	referee *redistest.Server
+	referee *testkit.Server
 }
 
 // places are the deployments, by name.
@@ -24,37 +24,37 @@ var places = map[string]func(*testing.T) *place{"single": single, "sentinel": se
 
 func single(t *testing.T) *place {
 	t.Helper()
-	server := redistest.Start(t, redistest.TCP())
-	return &place{"single", server.Addr(), server.Client(), redistest.Start(t, redistest.TCP())}
+	server := testkit.Start(t, testkit.TCP())
+	return &place{"single", server.Addr(), server.Client(), testkit.Start(t, testkit.TCP())}
 }
 
 func sentinel(t *testing.T) *place {
 	t.Helper()
-	s := redistest.StartSentinel(t)
-	return &place{"sentinel", addresses(s.Sentinels), s.Client(), redistest.Start(t, redistest.TCP())}
+	s := testkit.StartSentinel(t)
+	return &place{"sentinel", addresses(s.Sentinels), s.Client(), testkit.Start(t, testkit.TCP())}
 }
 
 func cluster(t *testing.T) *place {
 	t.Helper()
-	return inCluster(t, redistest.StartCluster(t, 3, redistest.Replicas(1)))
+	return inCluster(t, testkit.StartCluster(t, 3, testkit.Replicas(1)))
 }
 
-func inCluster(t *testing.T, c *redistest.Cluster) *place {
+func inCluster(t *testing.T, c *testkit.Cluster) *place {
 	t.Helper()
-	return &place{"cluster", addresses(c.Servers()), c.Client(), redistest.Start(t, redistest.TCP())}
+	return &place{"cluster", addresses(c.Servers()), c.Client(), testkit.Start(t, testkit.TCP())}
 }
 
 // masters are three servers that know nothing of each other, with a referee of their own.
-func masters(t *testing.T) (*place, []*redistest.Server) {
+func masters(t *testing.T) (*place, []*testkit.Server) {
 	t.Helper()
-	var servers []*redistest.Server
+	var servers []*testkit.Server
 	for range 3 {
-		servers = append(servers, redistest.Start(t, redistest.TCP(), redistest.AOF()))
+		servers = append(servers, testkit.Start(t, testkit.TCP(), testkit.AOF()))
 	}
-	return &place{"masters", addresses(servers), servers[0].Client(), redistest.Start(t, redistest.TCP())}, servers
+	return &place{"masters", addresses(servers), servers[0].Client(), testkit.Start(t, testkit.TCP())}, servers
 }
 
-func addresses(servers []*redistest.Server) string {
+func addresses(servers []*testkit.Server) string {
 	var all []string
 	for _, s := range servers {
 		all = append(all, s.Addr())
@@ -91,7 +91,7 @@ func (p *place) listeners(t *testing.T, name string) int64 {
 
 func (p *place) awaitListener(t *testing.T, name string) {
 	t.Helper()
-	redistest.Eventually(t, within, "somebody to listen for the release of "+name, func() bool {
+	testkit.Eventually(t, within, "somebody to listen for the release of "+name, func() bool {
 		return p.listeners(t, name) > 0
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/internal/interop"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 var redlock = as("redlock", "name")
@@ -32,7 +32,7 @@ func TestRedlock(t *testing.T) {
 
 // forgotten: if a majority loses its data, the next caller has the lock beside its holder, whichever library each uses.
 // holdfast tells the holder. Redisson does not, not even when it unlocks.
-func forgotten(t *testing.T, p *place, majority []*redistest.Server, holder, other *party) {
+func forgotten(t *testing.T, p *place, majority []*testkit.Server, holder, other *party) {
 	t.Helper()
 	holder.must("x", "lock", redlock...)
 	forget(t, p, majority)
@@ -48,7 +48,7 @@ func forgotten(t *testing.T, p *place, majority []*redistest.Server, holder, oth
 
 // forget lets servers lose their data at once. A renewal between them would give the lock back to a Go holder, so it comes
 // right after one, and again if the lock is back.
-func forget(t *testing.T, p *place, servers []*redistest.Server) {
+func forget(t *testing.T, p *place, servers []*testkit.Server) {
 	t.Helper()
 	var clients []*redis.Client
 	for _, s := range servers {
@@ -99,7 +99,7 @@ func tryWithoutFirst(t *testing.T, java *party) {
 	}
 }
 
-func lockWithoutFirst(t *testing.T, first *redistest.Server, java, golang *party) {
+func lockWithoutFirst(t *testing.T, first *testkit.Server, java, golang *party) {
 	t.Helper()
 	waiting := java.begin("x", "lock", redlock...)
 	for end := time.After(2*attempt + attempt/3); ; {
@@ -121,7 +121,7 @@ func lockWithoutFirst(t *testing.T, first *redistest.Server, java, golang *party
 }
 
 // lastMasterDown: without the last master Redisson's lock returns, though it and unlock wait for that master.
-func lastMasterDown(t *testing.T, last *redistest.Server, java, golang *party) {
+func lastMasterDown(t *testing.T, last *testkit.Server, java, golang *party) {
 	t.Helper()
 	last.Kill()
 	for _, q := range []*party{golang, java} {
@@ -193,7 +193,7 @@ func (p *place) killInTheMiddle(t *testing.T, dying []*party) {
 
 // restartInTheMiddle kills a master for longer than an attempt of Redisson takes. Few get the lock meanwhile: a thread of
 // Redisson that has one master waits for the dead one, and keeps others from a majority.
-func (p *place) restartInTheMiddle(t *testing.T, master *redistest.Server) {
+func (p *place) restartInTheMiddle(t *testing.T, master *testkit.Server) {
 	t.Helper()
 	master.Kill()
 	before, down := len(p.journal(t, "name")), max(attempt, *contest/4)
@@ -206,7 +206,7 @@ func (p *place) restartInTheMiddle(t *testing.T, master *redistest.Server) {
 func (p *place) awaitHolds(t *testing.T, resource string) {
 	t.Helper()
 	referee := p.referee.Client()
-	redistest.Eventually(t, within, "a hold of "+resource, func() bool {
+	testkit.Eventually(t, within, "a hold of "+resource, func() bool {
 		return referee.Exists(t.Context(), interop.Journal(resource)).Val() > 0
 	})
 }

@@ -5,7 +5,7 @@ package interop_test
 import (
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestUnsharded: Redisson before 3.22 does not listen in shards. It is woken if the Redis user of the Go processes may
@@ -13,7 +13,7 @@ import (
 func TestUnsharded(t *testing.T) {
 	t.Parallel()
 	version := versions(t)[0]
-	c := redistest.StartCluster(t, 3)
+	c := testkit.StartCluster(t, 3)
 	p := inCluster(t, c)
 	java := p.java(t, version, long, "sharded", "OFF")
 	for _, s := range c.Servers() {

@@ -8,10 +8,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/internal/permits"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-func TestMain(m *testing.M) { redistest.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
 
 // counter is a control: it counts with INCR and DECR, and has neither a TTL nor names for its permits.
 func counter() permits.Contestant {
@@ -85,7 +85,7 @@ func TestPlays(t *testing.T) {
 // TestContest: it counts all grants, and a caller that never gets a permit has waited for the whole contest.
 func TestContest(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t, redistest.TCP())
+	server := testkit.Start(t, testkit.TCP())
 	p, err := permits.Holdfast().Open(permits.Config{Addr: server.Addr(), Name: "contest", N: 1, TTL: time.Minute})
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // Play is one fault. It is the same for all contestants.
@@ -46,7 +46,7 @@ func crash(ctx context.Context, s *stage) ([]Permit, error) {
 		}
 		s.referee.gone(p)
 	}
-	s.relay.Drop(redistest.Both)
+	s.relay.Drop(testkit.Both)
 	return nil, nil
 }
 
@@ -54,7 +54,7 @@ func crash(ctx context.Context, s *stage) ([]Permit, error) {
 // hold some permits.
 func lostAcquire(ctx context.Context, s *stage, others int) ([]Permit, error) {
 	held := s.take(ctx, others)
-	s.relay.LoseReplies(s.name, 1, redistest.Closed)
+	s.relay.LoseReplies(s.name, 1, testkit.Closed)
 	if p := s.ask(ctx, s.victim, s.caller()); p != nil {
 		held = append(held, p)
 	}
@@ -76,7 +76,7 @@ func lostRelease(ctx context.Context, s *stage) ([]Permit, error) {
 		return nil, err
 	}
 	held := s.take(ctx, N-1)
-	s.relay.LoseReplies(s.name, 1, redistest.Closed)
+	s.relay.LoseReplies(s.name, 1, testkit.Closed)
 	s.release(ctx, p)
 	return held, s.oneLost()
 }
@@ -87,7 +87,7 @@ func lateRelease(ctx context.Context, s *stage) ([]Permit, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.relay.Hold(redistest.ToServer)
+	s.relay.Hold(testkit.ToServer)
 	releasing, stop := context.WithTimeout(ctx, TTL/4)
 	defer stop()
 	s.release(releasing, p)
@@ -95,7 +95,7 @@ func lateRelease(ctx context.Context, s *stage) ([]Permit, error) {
 		return nil, err
 	}
 	held := s.take(ctx, N)
-	if s.relay.Held(redistest.ToServer) == 0 {
+	if s.relay.Held(testkit.ToServer) == 0 {
 		return nil, errors.New("no release was kept")
 	}
 	s.relay.Deliver()

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 const (
@@ -25,8 +25,8 @@ const (
 
 // stage is what a play works with: a server, and two processes of a contestant.
 type stage struct {
-	server         *redistest.Server
-	relay          *redistest.Relay // before the victim
+	server         *testkit.Server
+	relay          *testkit.Relay // before the victim
 	name           string
 	victim, others Process
 	referee        *referee
@@ -34,11 +34,11 @@ type stage struct {
 }
 
 func newStage(t testing.TB, c Contestant, p Play) (*stage, error) {
-	options := []redistest.Option{redistest.TCP()}
+	options := []testkit.Option{testkit.TCP()}
 	if p.persistent {
-		options = append(options, redistest.AOF())
+		options = append(options, testkit.AOF())
 	}
-	s := &stage{server: redistest.Start(t, options...), name: "permits", referee: newReferee()}
+	s := &stage{server: testkit.Start(t, options...), name: "permits", referee: newReferee()}
 	s.relay = s.server.Relay()
 	var err error
 	if s.victim, err = c.Open(Config{Addr: s.relay.Addr(), Name: s.name, N: N, TTL: TTL}); err != nil {

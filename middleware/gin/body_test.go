@@ -9,14 +9,14 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // A key of the body is made before the body is buffered, and leaves it to the handler.
 func TestKeyOfTheBody(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	for name, test := range map[string]struct {
 		key       ginlock.KeyFunc
 		mediaType string
@@ -56,7 +56,7 @@ func TestKeyOfTheBody(t *testing.T) {
 // A request that may come without key passes with the body in which the key was looked for.
 func TestOptionalKey(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guard := ginlock.Exclusive(locks.Mutex, ginlock.ByJSON("/cart"), ginlock.OptionalKey(), ginlock.WithWait(patience))
 	srv := serve(t, router(guard, func(c *gin.Context) {
 		if _, locked := ginlock.TokenFrom(c); locked {
@@ -75,7 +75,7 @@ func TestOptionalKey(t *testing.T) {
 // A trailer that was not announced reaches the handler, though net/http puts it into its own request.
 func TestTrailerReachesTheHandler(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience))
 	srv := serve(t, router(guard, func(c *gin.Context) {
 		_, _ = io.Copy(io.Discard, c.Request.Body)

@@ -9,9 +9,9 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 type payment struct {
@@ -22,7 +22,7 @@ type payment struct {
 // Content-Length, and is there for the handler. So is what a middleware has put back.
 func TestBodyBoundInFront(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	bind := func(c *gin.Context) { _ = c.ShouldBindBodyWithJSON(&payment{}) }
 	guard := ginlock.Idempotent(locks, ginlock.ByHeader("X-User"), patiently()...)
 	for name, front := range map[string][]gin.HandlerFunc{
@@ -71,7 +71,7 @@ func restore(c *gin.Context) {
 // TestBodyLostInFront: what gin reads without keeping it cannot be compared.
 func TestBodyLostInFront(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guard := ginlock.Idempotent(locks, ginlock.ByHeader("X-User"), patiently()...)
 	for name, front := range map[string]gin.HandlerFunc{
 		"bound": func(c *gin.Context) { _ = c.ShouldBindJSON(&payment{}) },

@@ -5,10 +5,10 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 func TestBuildErrors(t *testing.T) {
@@ -56,7 +56,7 @@ func TestBuildErrors(t *testing.T) {
 
 func TestBuildErrorsOfRecords(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	key := ginlock.Constant("all")
 	for name, test := range map[string]struct {
 		client *core.Client

@@ -16,13 +16,13 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // holdfastCommand builds the command, and returns a function that runs it on a server, without an inherited secret.
-func holdfastCommand(t *testing.T, srv *redistest.Server) func(args ...string) (stdout, stderr string) {
+func holdfastCommand(t *testing.T, srv *testkit.Server) func(args ...string) (stdout, stderr string) {
 	t.Helper()
 	// The results of tests are cached until files change that the test has looked at.
 	if err := filepath.WalkDir("../../cmd/holdfast", func(path string, d fs.DirEntry, err error) error {
@@ -57,7 +57,7 @@ type ctxUser struct{}
 // http-key names, however the route is written, and says that they exist.
 func TestCommandNamesRecords(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	command := holdfastCommand(t, srv)
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("0123456789abcdef"), 0o600); err != nil {
@@ -192,7 +192,7 @@ func keyedRequest(path string) *http.Request {
 // TestCommandNamesLocks: http-key says that the lock of a request in progress is held, and which name it has.
 func TestCommandNamesLocks(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	command := holdfastCommand(t, srv)
 	locks := newLocks(t, srv.Client())
 	var stdout, stderr string

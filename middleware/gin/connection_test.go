@@ -18,9 +18,9 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // dial opens a bare connection, for clients that do not behave.
@@ -61,7 +61,7 @@ func TestClientThatLeavesIsNeverRun(t *testing.T) {
 	for name, edit := range map[string]func(*httptest.Server){"HTTP/1": func(*httptest.Server) {}, "HTTP/2": http2} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			locks := newLocks(t, redistest.Start(t).Client())
+			locks := newLocks(t, testkit.Start(t).Client())
 			stage, watch := newStage(t), newWatch()
 			guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience), watch.option())
 			srv := serve(t, router(guard, stage.handle), edit)
@@ -89,7 +89,7 @@ func TestClientThatLeavesIsNeverRun(t *testing.T) {
 // A client may close its sending side and go on reading. It must not take silence for success.
 func TestHalfClosedClientReadsNoSuccess(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	stage, watch := newStage(t), newWatch()
 	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience), watch.option())
 	srv := serve(t, router(guard, stage.handle))
@@ -115,7 +115,7 @@ func TestHalfClosedClientReadsNoSuccess(t *testing.T) {
 
 func TestLockIsKeptUntilTheHandlerReturns(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	stage, watch := newStage(t), newWatch()
 	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried, watch.option())
 	srv := serve(t, router(guard, stage.handle))
@@ -132,7 +132,7 @@ func TestLockIsKeptUntilTheHandlerReturns(t *testing.T) {
 
 func TestSlowBodyHoldsNoLock(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	begun := make(chan struct{}, 2)
 	key := func(c *gin.Context) (ginlock.Key, error) {
 		begun <- struct{}{}
@@ -152,7 +152,7 @@ func TestSlowBodyHoldsNoLock(t *testing.T) {
 
 func TestBodyCutShortIsNotRun(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	watch := newWatch()
 	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience), watch.option())
 	srv := serve(t, router(guard, func(*gin.Context) { t.Error("the handler ran") }))
@@ -166,7 +166,7 @@ func TestBodyCutShortIsNotRun(t *testing.T) {
 
 func TestHandlerGetsTheWholeBody(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	const limit = 1000
 	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience), ginlock.WithBodyLimit(limit))
 	srv := serve(t, router(guard, func(c *gin.Context) {
@@ -204,7 +204,7 @@ func TestHandlerGetsTheWholeBody(t *testing.T) {
 // An error of the body is the handler's to answer, as it would be without the guard.
 func TestHandlerGetsTheErrorOfTheBody(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience))
 	srv := serve(t, http.MaxBytesHandler(router(guard, func(c *gin.Context) {
 		if _, whole := c.Get(gin.BodyBytesKey); whole {
@@ -224,7 +224,7 @@ func TestHandlerGetsTheErrorOfTheBody(t *testing.T) {
 // The server removes the files of a form, though it was parsed from the guard's copy of the request.
 func TestFilesOfFormAreRemoved(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guard := ginlock.Exclusive(locks.Mutex, ginlock.Constant("all"), ginlock.WithWait(patience))
 	srv := serve(t, router(guard, func(c *gin.Context) {
 		if err := c.Request.ParseMultipartForm(1); err != nil {
@@ -251,7 +251,7 @@ func TestFilesOfFormAreRemoved(t *testing.T) {
 	req.Header.Set("Content-Type", parts.FormDataContentType())
 	a := send(srv, req)
 	a.want(t, http.StatusOK)
-	redistest.Eventually(t, patience, "the file to be removed", func() bool {
+	testkit.Eventually(t, patience, "the file to be removed", func() bool {
 		_, err := os.Stat(a.body)
 		return errors.Is(err, os.ErrNotExist)
 	})
@@ -260,7 +260,7 @@ func TestFilesOfFormAreRemoved(t *testing.T) {
 // A guard that reads nothing ahead refuses a request before its client sends the body.
 func TestRefusedBeforeContinue(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	stage := newStage(t)
 	srv := serve(t, router(ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), ginlock.WithBodyLimit(0), unhurried), stage.handle))
 	first := postAside(t.Context(), srv, "ada", "7")
@@ -277,7 +277,7 @@ func TestRefusedBeforeContinue(t *testing.T) {
 
 func TestAnswersBeforeTheServerStopsWriting(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	lease, stage := make(chan string, 1), newStage(t)
 	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(time.Hour), ginlock.WithHooks(ginlock.Hooks{
 		Acquired: func(_ context.Context, a ginlock.Acquired) { lease <- a.KeyHash },
@@ -299,7 +299,7 @@ func TestAnswersBeforeTheServerStopsWriting(t *testing.T) {
 
 func TestWriterIsPassedThrough(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guard := ginlock.Exclusive(locks.Mutex, ginlock.Constant("all"), ginlock.WithWait(patience))
 	var outer gin.ResponseWriter
 	handler := func(c *gin.Context) {

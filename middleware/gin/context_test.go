@@ -10,14 +10,14 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // What a middleware inside the guard puts in place of request and writer does not reach those outside.
 func TestOuterMiddlewaresGetTheirOwnBack(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	for name, test := range map[string]struct {
 		outside, inside gin.HandlerFunc
 		end             func()
@@ -67,7 +67,7 @@ type other struct{ gin.ResponseWriter }
 // Handlers get at the facts through gin's context and through that of the request.
 func TestFactsInBothContexts(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	for name, fallback := range map[string]bool{"with fallback": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -93,7 +93,7 @@ func TestFactsInBothContexts(t *testing.T) {
 
 func TestFactsOfTheInnermostGuard(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	var tokens []int64
 	note := func(c *gin.Context) {
 		token, _ := ginlock.TokenFrom(c)
@@ -115,7 +115,7 @@ func TestFactsOfTheInnermostGuard(t *testing.T) {
 // TestRouteOfAMuxInside: a middleware around the guard sees the route that a mux behind it has found.
 func TestRouteOfAMuxInside(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /{id...}", func(http.ResponseWriter, *http.Request) {})
 	guards := recording(locks)
@@ -138,7 +138,7 @@ func TestRouteOfAMuxInside(t *testing.T) {
 // have left it. So the guard keeps none of it for gin, except what gin has kept before.
 func TestBodyIsLeftToTheChain(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	decrypt := func(c *gin.Context) {
 		text, _ := io.ReadAll(c.Request.Body)
 		clear := strings.ReplaceAll(string(text), "encrypted", `{"amount":5}`)

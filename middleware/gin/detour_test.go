@@ -11,9 +11,9 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // tee is a writer that passes everything on.
@@ -23,7 +23,7 @@ type tee struct{ gin.ResponseWriter }
 // and the header that it has without the guard, and a retry never gets the part that the guard has seen for the whole.
 func TestHandleContextInTheMiddle(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	write := func(status int, text string) gin.HandlerFunc {
 		return func(c *gin.Context) { c.String(status, text) }
 	}
@@ -113,7 +113,7 @@ func TestHandleContextInTheMiddle(t *testing.T) {
 // TestHandleContextBehindAWriter: the same, as far as it goes with a writer around the guard that hides gin's own.
 func TestHandleContextBehindAWriter(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	around := wrapped(func(w gin.ResponseWriter) gin.ResponseWriter { return tee{w} })
 	for kind, guard := range recording(locks) {
 		for name, flush := range map[string]bool{"held back": false, "passed through": true} {
@@ -141,7 +141,7 @@ func TestHandleContextBehindAWriter(t *testing.T) {
 // gets the chain's status early, for HandleContext.
 func TestPanicLeavesTheStatus(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	for kind, guard := range recording(locks) {
 		render := func(c *gin.Context) {
 			defer func() {
@@ -165,7 +165,7 @@ func TestPanicLeavesTheStatus(t *testing.T) {
 // behind a guard, each time.
 func TestTextsOfTheRouter(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	for name, custom := range map[string]gin.HandlerFunc{
 		"default": nil, "status": func(c *gin.Context) { c.Status(http.StatusNotFound) },
 		"text": func(c *gin.Context) { c.String(http.StatusNotFound, "no such page") },
@@ -202,7 +202,7 @@ func TestTextsOfTheRouter(t *testing.T) {
 // TestBodyAddedAround: a status for which a middleware around the guard writes the text gets that text in a replay too.
 func TestBodyAddedAround(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	page := func(c *gin.Context) {
 		if c.Next(); c.Writer.Status() == http.StatusNotFound && !c.Writer.Written() {
 			c.String(-1, "no such pen")
@@ -234,7 +234,7 @@ func (l limited) Read([]byte) (int, error) {
 // TestBodyThatAnswers: what limits the body may answer while a guard reads it. Then the guard adds nothing.
 func TestBodyThatAnswers(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guards := recording(locks)
 	guards["Exclusive"] = ginlock.Exclusive(locks.Mutex, ginlock.ByHeader("X-User"), patient)
 	guards["by the key"] = ginlock.Exclusive(locks.Mutex, ginlock.ByJSON("/item"), patient)

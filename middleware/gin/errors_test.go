@@ -10,14 +10,14 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 func TestConflictIsInErrors(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried)
 	hold(t, guard)
 	outer := func(c *gin.Context) {
@@ -47,7 +47,7 @@ func TestConflictIsInErrors(t *testing.T) {
 
 func TestErrorsOnly(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried, ginlock.ErrorsOnly())
 	hold(t, guard)
 	render := func(c *gin.Context) {
@@ -79,7 +79,7 @@ func TestErrorsOnly(t *testing.T) {
 // A handler's own errors are none of the guard's business, and its lock is free afterwards.
 func TestErrorsOfTheHandlerPass(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	watch, failure := newWatch(), errors.New("the database is away")
 	render := func(c *gin.Context) {
 		c.Next()
@@ -97,7 +97,7 @@ func TestErrorsOfTheHandlerPass(t *testing.T) {
 // What comes after a guard in the chain does not run either.
 func TestRefusalAborts(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	none := func(*gin.Context) (ginlock.Key, error) { return ginlock.Key{}, ginlock.ErrScopeRequired }
 	never := func(c *gin.Context) { t.Error("the chain went on") }
 	srv := serve(t, router(ginlock.Exclusive(locks.Mutex, none), never, never))

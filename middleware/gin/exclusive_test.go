@@ -15,19 +15,19 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 func TestOneAtATimeOverInstances(t *testing.T) {
 	t.Parallel()
-	one := redistest.Start(t)
+	one := testkit.Start(t)
 	oneAtATime(t, func() core.Strategy { return newLocks(t, one.Client()).Mutex })
 }
 
 func TestOneAtATimeWithRedlock(t *testing.T) {
 	t.Parallel()
-	three := []*redistest.Server{redistest.Start(t), redistest.Start(t), redistest.Start(t)}
+	three := []*testkit.Server{testkit.Start(t), testkit.Start(t), testkit.Start(t)}
 	oneAtATime(t, func() core.Strategy {
 		nodes := []redis.UniversalClient{three[0].Client(), three[1].Client(), three[2].Client()}
 		locks, err := core.NewRedlock(nodes, core.WithLogger(nil), core.WithNodeTimeout(time.Second))
@@ -73,7 +73,7 @@ func oneAtATime(t *testing.T, connect func() core.Strategy) {
 
 func TestOtherKeysRunBesides(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	stage := newStage(t)
 	srv := serve(t, router(ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience)), stage.handle))
 	var answers []<-chan answer
@@ -91,7 +91,7 @@ func TestOtherKeysRunBesides(t *testing.T) {
 
 func TestWaitsThenRuns(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	stage, watch := newStage(t), newWatch()
 	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience), watch.option())
 	srv := serve(t, router(guard, stage.handle))
@@ -112,9 +112,9 @@ func TestWaitsThenRuns(t *testing.T) {
 // one that runs this test may be.
 func TestSequentialClientIsNeverRefused(t *testing.T) {
 	t.Parallel()
-	redis := redistest.Start(t)
+	redis := testkit.Start(t)
 	relay := redis.Relay()
-	relay.Delay(redistest.ToServer, 5*time.Millisecond)
+	relay.Delay(testkit.ToServer, 5*time.Millisecond)
 	handler := func(c *gin.Context) {
 		c.Header("Content-Length", "4")
 		c.String(http.StatusOK, "done")
@@ -143,7 +143,7 @@ func TestSequentialClientIsNeverRefused(t *testing.T) {
 
 func TestReleasedHoweverTheHandlerEnds(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	for name, end := range map[string]func(){
 		"return": func() {},
 		"panic":  func() { panic("handler") },
@@ -180,7 +180,7 @@ func TestReleasedHoweverTheHandlerEnds(t *testing.T) {
 
 func TestHandlerLearnsOfLostLease(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	watch, cause := newWatch(), make(chan error, 1)
 	entered := make(chan int64, 1)
 	handler := func(c *gin.Context) {
@@ -212,7 +212,7 @@ func TestHandlerLearnsOfLostLease(t *testing.T) {
 
 func TestGuardedTwiceEntersAgain(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	watch, tokens := newWatch(), make(chan int64, 3)
 	note := func(c *gin.Context) {
 		token, _ := ginlock.TokenFrom(c)
@@ -236,7 +236,7 @@ func TestGuardedTwiceEntersAgain(t *testing.T) {
 // The chain that gin enters anew with the context of a guarded request is under its lock already.
 func TestHandleContextEntersAgain(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried)
 	engine := gin.New()
 	var outer, inner, after int64
@@ -265,7 +265,7 @@ func TestHandleContextEntersAgain(t *testing.T) {
 
 func TestMethods(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	key := ginlock.Constant("all")
 	standard := ginlock.Exclusive(locks.Mutex, key, ginlock.WithWait(0), unhurried)
 	chosen := ginlock.Exclusive(locks.Mutex, key, ginlock.WithWait(0), unhurried, ginlock.WithMethods("GET", "PURGE"))
@@ -300,7 +300,7 @@ func TestMethods(t *testing.T) {
 
 func TestSkip(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried, ginlock.WithSkip(func(c *gin.Context) bool {
 		return c.GetHeader("X-User") == "root"
 	}))

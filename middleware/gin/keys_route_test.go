@@ -8,9 +8,9 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // mounted returns what key makes of a POST of path to an engine with that route, under a prefix that it does not see.
@@ -105,7 +105,7 @@ func TestEscapedSlashMakesNoOtherRoute(t *testing.T) {
 // TestOtherFrameworkRefusesWhatRan: a service of each kind on one Redis, which have the same routes.
 func TestOtherFrameworkRefusesWhatRan(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	runs := map[string]int{}
 	ran := func(path string) { runs[path]++ }
 	engine, mux := gin.New(), http.NewServeMux()

@@ -7,9 +7,9 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestSharedKeys: a key of a value is that of package middleware, and a host has the key of requests to it.
@@ -30,7 +30,7 @@ func TestSharedKeys(t *testing.T) {
 // TestKeyErrorIsTheDetail: the text of a KeyError begins the detail that the client gets, with the code of its kind.
 func TestKeyErrorIsTheDetail(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	key := func(*gin.Context) (ginlock.Key, error) {
 		return ginlock.Key{}, ginlock.KeyError(ginlock.ErrKeyInvalid, "a cart has %d digits", 7)
 	}

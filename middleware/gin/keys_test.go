@@ -10,9 +10,9 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 type userKey struct{}
@@ -222,7 +222,7 @@ func TestFirstOf(t *testing.T) {
 // service. They must not pass either: NoRoute may have a handler that works.
 func TestUnknownRouteIsRefused(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	watch := newWatch()
 	engine := gin.New()
 	engine.Use(ginlock.Exclusive(locks.Mutex, ginlock.ByRoute(), watch.option(), ginlock.WithWait(patience)))

@@ -10,9 +10,9 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // zip compresses as such middlewares do: they change the header in the first write.
@@ -58,7 +58,7 @@ func unzip(t testing.TB, a answer) string {
 // Compression around the guard compresses the answer and the replay, each as its client can read it.
 func TestCompressionAround(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	much := strings.Repeat("pen ", heldBack)
 	for name, test := range map[string]struct {
 		handler gin.HandlerFunc
@@ -97,7 +97,7 @@ func TestCompressionAround(t *testing.T) {
 // What a middleware around the guard has begun is not the handler's answer.
 func TestAnswerBegunAround(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	for name, begin := range map[string]func(c *gin.Context){
 		"status": func(c *gin.Context) { c.Status(http.StatusAccepted) },
 		"header": func(c *gin.Context) {
@@ -129,7 +129,7 @@ func TestAnswerBegunAround(t *testing.T) {
 // An answer without body is not begun, so that a middleware around the guard may give it one, as without guard.
 func TestAnswerEndedAround(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	page := func(c *gin.Context) {
 		c.Next()
 		if c.Writer.Status() == http.StatusNotFound && !c.Writer.Written() {
@@ -151,7 +151,7 @@ func TestAnswerEndedAround(t *testing.T) {
 // HandleContext answers with gin's own writer, around the guard: the status is recorded, the body cannot be.
 func TestHandleContextBehindRecords(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	for kind, guard := range recording(locks, ginlock.ReplayOmitted()) {
 		for name, again := range map[string]gin.HandlerFunc{"guarded twice": guard, "guarded once": nextOnly} {
 			t.Run(kind+", "+name, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestHandleContextBehindRecords(t *testing.T) {
 // A logger around the guard logs what the client got, whatever that was.
 func TestStatusForLogs(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	var log bytes.Buffer
 	logger := gin.LoggerWithConfig(gin.LoggerConfig{Output: &log, Formatter: func(p gin.LogFormatterParams) string {
 		return http.StatusText(p.StatusCode) + "\n"

@@ -7,9 +7,9 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 var errDatabase = errors.New("the database is away")
@@ -25,7 +25,7 @@ func render(c *gin.Context) {
 // A first run that has failed does not count, unless failures are held, wherever the failure is made an answer.
 func TestFailedRun(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	report := func(c *gin.Context) { _ = c.Error(errDatabase) }
 	failure := func(*gin.Context) { panic("handler") }
 	for name, test := range map[string]struct {
@@ -98,7 +98,7 @@ func writeAndReport(c *gin.Context) {
 // Errors that were there before are not those of the guarded chain.
 func TestErrorsBeforeTheGuard(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	before := func(c *gin.Context) { _ = c.Error(errDatabase) }
 	for kind, guard := range recording(locks) {
 		t.Run(kind, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestErrorsBeforeTheGuard(t *testing.T) {
 // its status again, and is not told that it took effect: c.BindJSON answers so.
 func TestBodyOfAnAbortIsOmitted(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	late := func(c *gin.Context) {
 		c.Next()
 		if len(c.Errors) > 0 {
@@ -151,7 +151,7 @@ func TestBodyOfAnAbortIsOmitted(t *testing.T) {
 // With ErrorsOnly the renderer answers refusals, and the guard writes nothing.
 func TestErrorsOnlyWithRecords(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	rendered := func(c *gin.Context) {
 		c.Next()
 		conflict := new(ginlock.Conflict)

@@ -10,9 +10,9 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // contexts are those in which a handler may look for the facts.
@@ -25,7 +25,7 @@ func contexts(c *gin.Context) map[string]context.Context {
 
 func TestFactsOfARun(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	for fallback, name := range map[bool]string{true: "with fallback", false: "without"} {
 		for kind, guard := range recording(locks) {
 			t.Run(kind+", "+name, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestFactsOfARun(t *testing.T) {
 
 func TestFactsWithoutRecord(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
+	srv := testkit.Start(t)
 	guards := recording(newLocks(t, srv.Client()), ginlock.FailOpen(), ginlock.WithAskTimeout(time.Second))
 	srv.Kill()
 	t.Cleanup(srv.Restart)
@@ -86,7 +86,7 @@ func TestFactsWithoutRecord(t *testing.T) {
 // The handler's own word counts, in whichever context it is said and however the handler ends.
 func TestHandlersWord(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	failure := func(c *gin.Context) { _ = c.Error(errDatabase) }
 	for name, test := range map[string]struct {
 		word func(context.Context) error
@@ -124,7 +124,7 @@ func TestHandlersWord(t *testing.T) {
 // An answer to a failure that has come after the effect is replayed as any other.
 func TestCompletedFailureIsReplayed(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	for kind, guard := range recording(locks) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -155,7 +155,7 @@ func TestWordWithoutGuard(t *testing.T) {
 // Around each of two guards, request, writer and facts are those of before, however the run ends.
 func TestNestedRecordsGiveBack(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	unchanged := func(c *gin.Context) {
 		request, writer, attempt := c.Request, c.Writer, ginlock.Attempt(c)
 		defer func() {
@@ -192,7 +192,7 @@ func TestNestedRecordsGiveBack(t *testing.T) {
 // A client is told which wait it got, with each answer anew.
 func TestAppliedWait(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	prefer := func(r *http.Request) { r.Header.Set("Prefer", "wait=100") }
 	for kind, guard := range recording(locks, ginlock.WithPreferWait(2*time.Second)) {
 		srv := serve(t, router(guard, func(c *gin.Context) { c.String(http.StatusCreated, "created") }))

@@ -9,15 +9,15 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // Whatever an inner guard is made to answer, the handler behind it did not run; what a handler between the two answers of
 // its own is another matter.
 func TestRefusalInside(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	answer := func(status int) ginlock.Option {
 		return ginlock.WithRefusalHandler(func(c *gin.Context, _ *ginlock.Conflict) { c.String(status, "busy") })
 	}

@@ -11,15 +11,15 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/gin-gonic/gin/binding"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // What middlewares around the guard set is their own for each request; cookies are for the first one alone.
 func TestHeaderOfAReplay(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	around := func(c *gin.Context) {
 		c.Header("X-Request-Id", c.GetHeader("X-Request-Id"))
 		c.Header("Access-Control-Allow-Origin", c.GetHeader("Origin"))
@@ -62,7 +62,7 @@ func TestHeaderOfAReplay(t *testing.T) {
 // What a replay is made of does not reach the handlers behind the guard.
 func TestReplayAborts(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	for kind, guard := range recording(locks) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -81,7 +81,7 @@ func TestReplayAborts(t *testing.T) {
 // The body that Idempotent has compared can be bound as often as gin allows.
 func TestBodyBehindIdempotent(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	srv := serve(t, router(ginlock.Idempotent(locks, ginlock.ByHeader("X-User"), patiently()...), func(c *gin.Context) {
 		raw, err := io.ReadAll(c.Request.Body)
 		if err != nil || string(raw) != `{"item":"pen"}` {
@@ -101,7 +101,7 @@ func TestBodyBehindIdempotent(t *testing.T) {
 // A service of either kind replays what one of the other kind has answered, to the same user only.
 func TestRecordsAreSharedWithNetHTTP(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	here := ginlock.Idempotent(locks, ginlock.ByKey("user"), patiently()...)
 	login := func(c *gin.Context) { c.Set("user", c.GetHeader("X-User")) }
 	ginSide := serve(t, router(login, here, func(c *gin.Context) {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // heldBack is how much of an answer is held back in these tests.
@@ -139,7 +139,7 @@ func fill(bytes, times int) gin.HandlerFunc {
 // The client, and the middlewares on both sides of the guard, see what they would see without it.
 func TestGuardIsNotSeen(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	for name, test := range endings() {
 		for _, method := range []string{http.MethodPost, http.MethodHead} {
 			for kind, guard := range recording(locks, ginlock.WithRecordLimit(heldBack), ginlock.WithMethods(method),

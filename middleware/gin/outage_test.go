@@ -9,20 +9,20 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 func TestRedisOutage(t *testing.T) {
 	t.Parallel()
-	for name, fail := range map[string]func(*redistest.Server){
-		"killed": (*redistest.Server).Kill, "frozen": (*redistest.Server).Pause,
+	for name, fail := range map[string]func(*testkit.Server){
+		"killed": (*testkit.Server).Kill, "frozen": (*testkit.Server).Pause,
 	} {
 		for _, wait := range []time.Duration{0, 250 * time.Millisecond} {
 			t.Run(name+", wait "+wait.String(), func(t *testing.T) {
 				t.Parallel()
-				srv := redistest.Start(t)
+				srv := testkit.Start(t)
 				locks := newLocks(t, srv.Client())
 				closed := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(wait))
 				watch := newWatch()
@@ -62,7 +62,7 @@ func TestRedisOutage(t *testing.T) {
 // FailOpen is about outages only.
 func TestFailOpenStillExcludes(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), ginlock.FailOpen(), unhurried)
 	hold(t, guard)
 	refused(t, guard).want(t, http.StatusConflict)
@@ -70,7 +70,7 @@ func TestFailOpenStillExcludes(t *testing.T) {
 
 func TestDeadlineOfTheContextEndsTheWait(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(time.Hour))
 	hold(t, guard)
 	deadline := func(c *gin.Context) {

@@ -7,14 +7,14 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // Business code finds what a request has left by the same values, and can let another one run.
 func TestPeekAndForget(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	login := func(c *gin.Context) { c.Set("user", c.GetHeader("X-User")) }
 	guard, err := ginlock.NewIdempotent(locks, ginlock.ByKey("user"),
 		patiently(ginlock.WithKeySecret([]byte("0123456789abcdef")))...)

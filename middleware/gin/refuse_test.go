@@ -12,9 +12,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // hold makes a request that holds the lock of ada's cart 7 until the test ends.
@@ -39,7 +39,7 @@ func refused(t *testing.T, guard gin.HandlerFunc) answer {
 
 func TestConflictAnswer(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client(), core.WithTTL(20*time.Second))
+	locks := newLocks(t, testkit.Start(t).Client(), core.WithTTL(20*time.Second))
 	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried)
 	hold(t, guard)
 	a := refused(t, guard)
@@ -70,7 +70,7 @@ func TestConflictAnswer(t *testing.T) {
 
 func TestGuardsKeepTheirOwnOptions(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	plain := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried)
 	other := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried,
 		ginlock.WithConflictStatus(http.StatusLocked), ginlock.WithProblemBase("https://example.com/problems/"))
@@ -108,7 +108,7 @@ func TestGuardsKeepTheirOwnOptions(t *testing.T) {
 
 func TestKeyErrors(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	secret := errors.New("database password")
 	for name, test := range map[string]struct {
 		err    error
@@ -145,7 +145,7 @@ func TestKeyErrors(t *testing.T) {
 // What a client sends is in no key of Redis, no value and no answer.
 func TestNothingOfTheRequestGetsOut(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newLocks(t, rdb)
 	const user, cartID = "ada@example.com", "cart-number-seven"
 	stage := newStage(t)

@@ -8,15 +8,15 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestSilentRefusalHandler: a refusal that its handler does not answer is not gin's empty 200, with a renderer or without.
 func TestSilentRefusalHandler(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	render := func(c *gin.Context) {
 		if c.Next(); !c.Writer.Written() && len(c.Errors) > 0 {
 			c.String(-1, "rendered")
@@ -48,7 +48,7 @@ func TestSilentRefusalHandler(t *testing.T) {
 // TestErrorsOnlyKeepsAStatus that a handler in front has set before.
 func TestErrorsOnlyKeepsAStatus(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guard := ginlock.Exclusive(locks.Mutex, ginlock.ByHeader("X-Cart"), ginlock.ErrorsOnly())
 	front := func(c *gin.Context) { c.Status(http.StatusBadRequest) }
 	a := order(t, serve(t, router(front, guard)), "k")

@@ -9,15 +9,15 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestUnansweredIsNotAnEmpty200: a client that waits learns that its request was not answered.
 func TestUnansweredIsNotAnEmpty200(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	short := ginlock.WithLock(core.WithTTL(5*time.Second), core.WithMaxHold(time.Second))
 	once := func(name string, opts ...ginlock.Option) gin.HandlerFunc {
 		return ginlock.Idempotent(locks, ginlock.Constant(name), patiently(opts...)...)

@@ -17,11 +17,11 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	"github.com/holdfast-go/holdfast/middleware/internal/writer"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // sized has no negative size.
@@ -98,7 +98,7 @@ func foreign() map[string]gin.HandlerFunc {
 // tells of itself.
 func TestStatusBehindAnotherWriter(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	for _, status := range []int{201, 303, 402, 500} {
 		for kind, answer := range map[string]gin.HandlerFunc{
 			"body":   func(c *gin.Context) { c.String(status, "answer") },
@@ -133,7 +133,7 @@ func TestStatusBehindAnotherWriter(t *testing.T) {
 // was written.
 func TestOneRefusalBehindAnotherWriter(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	for name, around := range foreign() {
 		for kind, guard := range map[string]gin.HandlerFunc{
 			"default": ginlock.Once(locks, ginlock.ByHeader("X-Missing")),
@@ -152,7 +152,7 @@ func TestOneRefusalBehindAnotherWriter(t *testing.T) {
 // guard does not say so.
 func TestWrittenToABuffer(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	short := ginlock.WithLock(core.WithTTL(5*time.Second), core.WithMaxHold(time.Second))
 	for kind, guard := range map[string]gin.HandlerFunc{
 		"Exclusive":  ginlock.Exclusive(locks.Mutex, ginlock.Constant("buffer"), short, patient),
@@ -171,7 +171,7 @@ func TestWrittenToABuffer(t *testing.T) {
 // TestStreamBehindHTTPGuards: gin's Stream needs a method of the server's writer, which every guard around gin passes on.
 func TestStreamBehindHTTPGuards(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	key := httplock.ByHeader("X-User")
 	for name, guard := range map[string]func(http.Handler) http.Handler{
 		"Exclusive":  httplock.Exclusive(locks.Mutex, key, patient),
@@ -289,7 +289,7 @@ type (
 // behind every guard, and no more.
 func TestEveryChoiceOfMethods(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	user := ginlock.ByHeader("X-User")
 	guards := recording(locks)
 	guards["Exclusive"] = ginlock.Exclusive(locks.Mutex, user, patient)

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware/internal/writer"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 var errTaken = errors.New("the connection is not given away")
@@ -83,7 +83,7 @@ func use(w http.ResponseWriter) (did []string) {
 // every guard, and no more. So can the writer of a handler of refusals.
 func TestEveryChoiceOfMethods(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	key := httplock.ByHeader("X-User")
 	refusing := func(guard func(refuse httplock.Option) func(http.Handler) http.Handler) func(http.Handler) http.Handler {
 		return func(h http.Handler) http.Handler {

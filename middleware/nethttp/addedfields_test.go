@@ -6,15 +6,15 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestReplayAddsToTheFieldsAround: a replay has the values of the handler, and those that a middleware around the guard has
 // set for the replay, not for the first request.
 func TestReplayAddsToTheFieldsAround(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guard := httplock.Idempotent(locks, httplock.Unscoped(), patientOnce()...)
 	handler := guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		h := w.Header()

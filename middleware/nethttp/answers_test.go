@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // order sends a request with an Idempotency-Key.
@@ -30,7 +30,7 @@ func order(t testing.TB, srv *httptest.Server, key string) answer {
 // its own is another matter.
 func TestCustomRefusalInside(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	inner := func(conflict httplock.RefusalHandler) func(http.Handler) http.Handler {
 		return httplock.Exclusive(locks.Mutex, httplock.ByHeader("X-Missing"), httplock.WithRefusalHandler(conflict))
 	}
@@ -82,7 +82,7 @@ func TestCustomRefusalInside(t *testing.T) {
 // A reverse proxy flushes what it passes on, and its answer is recorded all the same.
 func TestAnswerOfAReverseProxyIsRecorded(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	backend := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream") // which the proxy flushes at once
 		_, _ = io.WriteString(w, "data: 1\n\n")
@@ -95,7 +95,7 @@ func TestAnswerOfAReverseProxyIsRecorded(t *testing.T) {
 	srv := serve(t, guard(httputil.NewSingleHostReverseProxy(target)))
 	first := order(t, srv, "k")
 	first.want(t, http.StatusOK)
-	redistest.Eventually(t, patience, "the replay", func() bool {
+	testkit.Eventually(t, patience, "the replay", func() bool {
 		again := order(t, srv, "k")
 		return again.status == http.StatusOK && again.header.Get("Idempotency-Replayed") == "true" && again.body == first.body
 	})
@@ -104,7 +104,7 @@ func TestAnswerOfAReverseProxyIsRecorded(t *testing.T) {
 // What is written through the guard's writer when it is done reaches the client, and counts where the option says so.
 func TestLateAnswers(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	for name, opts := range map[string][]httplock.Option{"judged at once": nil, "awaited": {httplock.LateAnswers()}} {
 		ends, late := make(chan httplock.Finished, 10), make(chan httplock.Failure, 10)
 		guard := httplock.Idempotent(locks, httplock.Unscoped(), append(opts, unhurried, httplock.WithHooks(httplock.Hooks{

@@ -11,8 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // guards are those whose cost is told: what a request that meets no other pays.
@@ -45,7 +45,7 @@ func fresh(last *atomic.Int64) *http.Request {
 
 func BenchmarkGuards(b *testing.B) {
 	var last atomic.Int64
-	for name, guard := range guards(b, redistest.Start(b).Client()) {
+	for name, guard := range guards(b, testkit.Start(b).Client()) {
 		b.Run(name, func(b *testing.B) {
 			handler := guard(http.HandlerFunc(created))
 			b.ReportAllocs()
@@ -83,7 +83,7 @@ func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 // has some of them sent again, so the least of several rounds counts.
 func TestCommandsOfARequest(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	count := new(counter)
 	rdb.AddHook(count)
 	var last atomic.Int64

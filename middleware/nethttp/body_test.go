@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // echo answers with the body that it has read.
@@ -43,7 +43,7 @@ func postBody(t *testing.T, srv *httptest.Server, contentType, text string, know
 
 func TestHandlerGetsTheBodyOfTheKey(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	const keyLimit = 64 << 10
 	for _, limit := range []int64{0, 10, keyLimit, 3 * keyLimit} {
 		guard := httplock.Exclusive(locks.Mutex, httplock.ByJSON("/id"),
@@ -69,7 +69,7 @@ func TestHandlerGetsTheBodyOfTheKey(t *testing.T) {
 // How large the body of a key may be does not depend on what another guard has buffered.
 func TestBodyOfTheKeyIsBoundedEverywhere(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	outer := httplock.Exclusive(locks.Mutex, httplock.Constant("all"), httplock.WithBodyLimit(1<<20), patient)
 	inner := httplock.Exclusive(locks.Mutex, httplock.ByJSON("/id"), httplock.WithWait(patience))
 	text := `{"id":7}` + strings.Repeat(" ", 64<<10)
@@ -82,7 +82,7 @@ func TestBodyOfTheKeyIsBoundedEverywhere(t *testing.T) {
 // What is known to be too large is refused without an upload.
 func TestTooLargeForTheKeyIsNotRead(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	conn := dial(t, serve(t, httplock.Exclusive(locks.Mutex, httplock.ByJSON("/id"), patient)(echo(t))))
 	write(t, conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 65537\r\n"+
 		"Expect: 100-continue\r\n\r\n")
@@ -94,7 +94,7 @@ func TestTooLargeForTheKeyIsNotRead(t *testing.T) {
 // A key function of the application may look at the beginning of a body of any size.
 func TestHandlerGetsAllOfABodyThatWasLookedAt(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	const looked = 100
 	key := func(r *http.Request) (httplock.Key, error) {
 		body, err := middleware.Buffer(r.Context(), r.Body, looked)
@@ -127,7 +127,7 @@ func TestHandlerGetsAllOfABodyThatWasLookedAt(t *testing.T) {
 // The request belongs to whoever has called the guard.
 func TestRequestOfTheCallerStays(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guarded := httplock.Exclusive(locks.Mutex, httplock.ByJSON("/id"), httplock.WithWait(patience))(echo(t))
 	r := request(typed(jsonType, `{"id":7}`))
 	before := *r
@@ -144,7 +144,7 @@ func TestRequestOfTheCallerStays(t *testing.T) {
 // A form that was parsed for the key, or before the guard, is the handler's.
 func TestParsedFormReachesTheHandler(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.PostFormValue("id")+r.PostFormValue("a"))
 	})
@@ -179,7 +179,7 @@ func TestParsedFormReachesTheHandler(t *testing.T) {
 // The server removes the files of a form also if it was parsed for the key of a request that was refused.
 func TestFilesOfRefusedFormAreRemoved(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	files := make(chan string, 1)
 	key := func(r *http.Request) (httplock.Key, error) {
 		if err := r.ParseMultipartForm(1); err != nil {
@@ -198,7 +198,7 @@ func TestFilesOfRefusedFormAreRemoved(t *testing.T) {
 		strings.Repeat("f", 1000) + "\r\n--b--\r\n"
 	postBody(t, srv, multiForm, text, true).want(t, http.StatusBadRequest)
 	name := receive(t, files, "the file")
-	redistest.Eventually(t, patience, "the file to be removed", func() bool {
+	testkit.Eventually(t, patience, "the file to be removed", func() bool {
 		_, err := os.Stat(name)
 		return os.IsNotExist(err)
 	})
@@ -207,7 +207,7 @@ func TestFilesOfRefusedFormAreRemoved(t *testing.T) {
 // net/http puts trailers that were not announced into its own request, not into the copies of guards.
 func TestTrailersReachTheHandler(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	for name, key := range map[string]httplock.KeyFunc{
 		"read by the guard":  httplock.Constant("all"),
 		"read for the key":   httplock.ByJSON("/id"),
@@ -236,7 +236,7 @@ func TestTrailersReachTheHandler(t *testing.T) {
 // Requests with one value in their bodies exclude each other, whatever else is in them.
 func TestExclusiveByBody(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	stage := newStage(t)
 	guard := httplock.Exclusive(locks.Mutex, httplock.ByJSON("/cart/id"), httplock.WithWait(0), unhurried)
 	srv := serve(t, guard(stage))
@@ -262,7 +262,7 @@ func TestExclusiveByBody(t *testing.T) {
 // the guard.
 func TestRouteOfAMuxInside(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	user := httplock.ByHeader("X-User")
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /orders/{id}/{rest...}", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })

@@ -7,16 +7,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestBodiesOfTheKeyAreShared: a body from which the key is made counts for the user in the key, once that is known. A user whose
 // requests run with as many bodies as the guard takes leaves room for others.
 func TestBodiesOfTheKeyAreShared(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	user := httplock.ByPrincipal(func(r *http.Request) (string, error) { return r.Header.Get("X-User"), nil })
 	stage := newStage(t)
 	guard := httplock.Exclusive(locks.Mutex, httplock.Keys(user, httplock.ByJSON("/id")), unhurried,

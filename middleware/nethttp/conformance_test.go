@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/httpconformance"
 	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/conformance/http"
 )
 
 // TestConformance comes before the parallel tests of the package: it takes all there is of a small machine.

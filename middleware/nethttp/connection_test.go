@@ -17,9 +17,9 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // dial opens a bare connection, for clients that do not behave.
@@ -60,7 +60,7 @@ func TestClientThatLeavesIsNeverRun(t *testing.T) {
 	for name, edit := range map[string]func(*httptest.Server){"HTTP/1": func(*httptest.Server) {}, "HTTP/2": http2} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			locks := newLocks(t, redistest.Start(t).Client())
+			locks := newLocks(t, testkit.Start(t).Client())
 			stage, watch := newStage(t), newWatch()
 			guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option())
 			srv := serve(t, guard(stage), edit)
@@ -88,7 +88,7 @@ func TestClientThatLeavesIsNeverRun(t *testing.T) {
 // A client may close its sending side and go on reading. It must not take silence for success.
 func TestHalfClosedClientReadsNoSuccess(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	stage, watch := newStage(t), newWatch()
 	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option())
 	srv := serve(t, guard(stage))
@@ -111,7 +111,7 @@ func TestHalfClosedClientReadsNoSuccess(t *testing.T) {
 // its request does not run.
 func TestHalfClosedBeforeTheGuard(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	for name, guard := range map[string]func(http.Handler) http.Handler{
 		"Exclusive": httplock.Exclusive(locks.Mutex, cart(), patient),
 		"Once":      httplock.Once(locks, cart(), unhurried),
@@ -139,7 +139,7 @@ func TestHalfClosedBeforeTheGuard(t *testing.T) {
 
 func TestLockIsKeptUntilTheHandlerReturns(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	stage, watch := newStage(t), newWatch()
 	srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried, watch.option())(stage))
 	ctx, leave := context.WithCancel(t.Context())
@@ -155,7 +155,7 @@ func TestLockIsKeptUntilTheHandlerReturns(t *testing.T) {
 
 func TestSlowBodyHoldsNoLock(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	begun := make(chan struct{}, 2)
 	key := func(r *http.Request) (httplock.Key, error) {
 		begun <- struct{}{}
@@ -177,7 +177,7 @@ func TestSlowBodyHoldsNoLock(t *testing.T) {
 
 func TestBodyCutShortIsNotRun(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	watch := newWatch()
 	srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), patient, watch.option())(http.HandlerFunc(
 		func(http.ResponseWriter, *http.Request) { t.Error("the handler ran") })))
@@ -191,7 +191,7 @@ func TestBodyCutShortIsNotRun(t *testing.T) {
 
 func TestHandlerGetsTheWholeBody(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	const limit = 1000
 	srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), patient, httplock.WithBodyLimit(limit))(http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) {
@@ -229,7 +229,7 @@ func TestHandlerGetsTheWholeBody(t *testing.T) {
 // An error of the body is the handler's to answer, as it would be without the guard.
 func TestHandlerGetsTheErrorOfTheBody(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guarded := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience))(http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) {
 			if text, err := io.ReadAll(r.Body); err != nil {
@@ -247,7 +247,7 @@ func TestHandlerGetsTheErrorOfTheBody(t *testing.T) {
 // The server removes the files of a form, though it was parsed from the guard's copy of the request.
 func TestFilesOfFormAreRemoved(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	srv := serve(t, httplock.Exclusive(locks.Mutex, httplock.Constant("all"), patient)(http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) {
 			if err := r.ParseMultipartForm(1); err != nil {
@@ -274,7 +274,7 @@ func TestFilesOfFormAreRemoved(t *testing.T) {
 	req.Header.Set("Content-Type", parts.FormDataContentType())
 	a := send(srv, req)
 	a.want(t, http.StatusOK)
-	redistest.Eventually(t, patience, "the file to be removed", func() bool {
+	testkit.Eventually(t, patience, "the file to be removed", func() bool {
 		_, err := os.Stat(a.body)
 		return errors.Is(err, os.ErrNotExist)
 	})
@@ -283,7 +283,7 @@ func TestFilesOfFormAreRemoved(t *testing.T) {
 // A guard that reads nothing ahead refuses a request before its client sends the body.
 func TestRefusedBeforeContinue(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	stage := newStage(t)
 	srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), httplock.WithBodyLimit(0), unhurried)(stage))
 	first := postAside(t.Context(), srv, "ada", "7")
@@ -300,7 +300,7 @@ func TestRefusedBeforeContinue(t *testing.T) {
 
 func TestAnswersBeforeTheServerStopsWriting(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	lease, stage := make(chan string, 1), newStage(t)
 	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(time.Hour), httplock.WithHooks(httplock.Hooks{
 		Acquired: func(_ context.Context, a httplock.Acquired) { lease <- a.KeyHash },
@@ -323,7 +323,7 @@ func TestAnswersBeforeTheServerStopsWriting(t *testing.T) {
 
 func TestWriterIsPassedThrough(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guard := httplock.Exclusive(locks.Mutex, httplock.Constant("all"), httplock.WithWait(patience))
 	var outer http.ResponseWriter
 	inner := guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

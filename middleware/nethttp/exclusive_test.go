@@ -13,20 +13,20 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/redis/go-redis/v9"
 )
 
 func TestOneAtATimeOverInstances(t *testing.T) {
 	t.Parallel()
-	one := redistest.Start(t)
+	one := testkit.Start(t)
 	oneAtATime(t, func() core.Strategy { return newLocks(t, one.Client()).Mutex })
 }
 
 func TestOneAtATimeWithRedlock(t *testing.T) {
 	t.Parallel()
-	three := []*redistest.Server{redistest.Start(t), redistest.Start(t), redistest.Start(t)}
+	three := []*testkit.Server{testkit.Start(t), testkit.Start(t), testkit.Start(t)}
 	oneAtATime(t, func() core.Strategy {
 		nodes := []redis.UniversalClient{three[0].Client(), three[1].Client(), three[2].Client()}
 		locks, err := core.NewRedlock(nodes, core.WithLogger(nil), core.WithNodeTimeout(time.Second))
@@ -72,7 +72,7 @@ func oneAtATime(t *testing.T, connect func() core.Strategy) {
 
 func TestOtherKeysRunBesides(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	stage := newStage(t)
 	srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience))(stage))
 	var answers []<-chan answer
@@ -90,7 +90,7 @@ func TestOtherKeysRunBesides(t *testing.T) {
 
 func TestWaitsThenRuns(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	stage, watch := newStage(t), newWatch()
 	srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option())(stage))
 	first := postAside(t.Context(), srv, "ada", "7")
@@ -110,9 +110,9 @@ func TestWaitsThenRuns(t *testing.T) {
 // one that runs this test may be.
 func TestSequentialClientIsNeverRefused(t *testing.T) {
 	t.Parallel()
-	redis := redistest.Start(t)
+	redis := testkit.Start(t)
 	relay := redis.Relay()
-	relay.Delay(redistest.ToServer, 5*time.Millisecond)
+	relay.Delay(testkit.ToServer, 5*time.Millisecond)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "4")
 		_, _ = io.WriteString(w, "done")
@@ -141,7 +141,7 @@ func TestSequentialClientIsNeverRefused(t *testing.T) {
 
 func TestReleasedHoweverTheHandlerEnds(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	for name, end := range map[string]func(){
 		"return": func() {},
 		"panic":  func() { panic("handler") },
@@ -178,7 +178,7 @@ func TestReleasedHoweverTheHandlerEnds(t *testing.T) {
 
 func TestHandlerLearnsOfLostLease(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	watch, cause := newWatch(), make(chan error, 1)
 	entered := make(chan int64, 1)
 	handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -208,7 +208,7 @@ func TestHandlerLearnsOfLostLease(t *testing.T) {
 
 func TestGuardedTwiceEntersAgain(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried)
 	watch, tokens := newWatch(), make(chan int64, 2)
 	note := func(next http.Handler) http.Handler {
@@ -229,7 +229,7 @@ func TestGuardedTwiceEntersAgain(t *testing.T) {
 
 func TestMethods(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	key := httplock.Constant("all")
 	standard := httplock.Exclusive(locks.Mutex, key, httplock.WithWait(0), unhurried)
 	chosen := httplock.Exclusive(locks.Mutex, key, httplock.WithWait(0), unhurried, httplock.WithMethods("GET", "PURGE"))
@@ -264,7 +264,7 @@ func TestMethods(t *testing.T) {
 
 func TestSkip(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried, httplock.WithSkip(func(r *http.Request) bool {
 		return r.Header.Get("X-User") == "root"
 	}))

@@ -8,16 +8,16 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestFactsOfARun: a handler finds the number of its attempt, the hash of its key, and that it is guarded. A handler
 // around the guard finds none of these.
 func TestFactsOfARun(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	var attempts []int
 	guard := httplock.Idempotent(locks, httplock.Unscoped(), patientOnce()...)
 	guarded := guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -47,7 +47,7 @@ func TestFactsOfARun(t *testing.T) {
 // TestHandlersWord: what the handler says of its run counts, and not its answer.
 func TestHandlersWord(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	for name, test := range map[string]struct {
 		word         func(context.Context) error
 		answer, next int // the answer of the handler, and what the next request gets
@@ -84,7 +84,7 @@ func TestHandlersWord(t *testing.T) {
 // TestPeekAndForget: business code finds the record of a request by the same values, and can let another request run.
 func TestPeekAndForget(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guard, err := httplock.NewIdempotent(locks, httplock.Constant("ada"), patientOnce()...)
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestPeekAndForget(t *testing.T) {
 // TestKeyErrorIsTheDetail: the text of a KeyError begins the detail that the client gets, with the code of its kind.
 func TestKeyErrorIsTheDetail(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	key := func(*http.Request) (httplock.Key, error) {
 		return httplock.Key{}, httplock.KeyError(httplock.ErrKeyInvalid, "a cart has %d digits", 7)
 	}
@@ -130,7 +130,7 @@ func TestKeyErrorIsTheDetail(t *testing.T) {
 // TestOnePerUser: behind Once, a second request of a user is refused after the first, and one of another user is not.
 func TestOnePerUser(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	runs := 0
 	guard := httplock.Once(locks, httplock.ByHeader("Idempotency-Key"), patientOnce()...)
 	srv := serve(t, guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { runs++ })))

@@ -14,15 +14,15 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // patience bounds what must happen, however slow the machine.
 const patience = 20 * time.Second
 
 func TestMain(m *testing.M) {
-	redistest.VerifyTestMain(m)
+	testkit.VerifyTestMain(m)
 }
 
 // newLocks returns a client of its own, as every instance of a service has one.
@@ -183,7 +183,7 @@ func (w *watch) option() httplock.Option {
 // awaitWaiter returns when somebody waits for the lock of that key.
 func awaitWaiter(t testing.TB, locks *core.Client, hash string) {
 	t.Helper()
-	redistest.Eventually(t, patience, "a waiter", func() bool {
+	testkit.Eventually(t, patience, "a waiter", func() bool {
 		info, err := locks.Inspect(t.Context(), "http:"+hash)
 		return err == nil && info.Waiters > 0
 	})
@@ -191,7 +191,7 @@ func awaitWaiter(t testing.TB, locks *core.Client, hash string) {
 
 func awaitFree(t testing.TB, locks *core.Client, hash string) {
 	t.Helper()
-	redistest.Eventually(t, patience, "the release", func() bool {
+	testkit.Eventually(t, patience, "the release", func() bool {
 		info, err := locks.Inspect(t.Context(), "http:"+hash)
 		return err == nil && len(info.Holders) == 0
 	})

@@ -8,15 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestStricterGuardInside: a guard with the same key that holds failures makes the run of the guard around it hold them.
 func TestStricterGuardInside(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	charges := 0
 	pay := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		charges++
@@ -38,7 +38,7 @@ func TestStricterGuardInside(t *testing.T) {
 // TestUnknownDispositionIsNoJudgement: a judge that returns none of the dispositions has not judged.
 func TestUnknownDispositionIsNoJudgement(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	runs := 0
 	guard := httplock.Idempotent(locks, httplock.Unscoped(), append(patientOnce(),
 		httplock.WithCompletion(func(httplock.Outcome) httplock.Disposition { return 77 }))...)
@@ -65,7 +65,7 @@ func (leaky) Open(sealed []byte, _ string) ([]byte, error) { return sealed, nil 
 // TestUnsealedTextIsNotRecorded, whatever a codec returns with its error.
 func TestUnsealedTextIsNotRecorded(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guard := httplock.Idempotent(locks, httplock.Unscoped(), append(patientOnce(), httplock.WithCodec(leaky{}))...)
 	srv := serve(t, guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("secret")) })))
 	for _, want := range []int{http.StatusOK, http.StatusConflict} {
@@ -78,7 +78,7 @@ func TestUnsealedTextIsNotRecorded(t *testing.T) {
 // TestMistakesAreToldWhenBuilt: methods in lower case would guard nothing, a body memory below the limit refuse all.
 func TestMistakesAreToldWhenBuilt(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	for says, opt := range map[string]httplock.Option{
 		"upper case": httplock.WithMethods("post"), "body memory": httplock.WithBodyMemory(10),
 		"negative wait": middleware.WithWait(-1),
@@ -92,7 +92,7 @@ func TestMistakesAreToldWhenBuilt(t *testing.T) {
 // TestMistakesOfTheProgramAreNoOutage: no retry mends them.
 func TestMistakesOfTheProgramAreNoOutage(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	read := httplock.Exclusive(locks.Read, httplock.Constant("all"), unhurried, httplock.WithWait(patience))
 	write := httplock.Exclusive(locks.Write, httplock.Constant("all"), unhurried, httplock.WithWait(patience))

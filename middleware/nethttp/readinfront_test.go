@@ -7,16 +7,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestBodyReadBetweenGuards: the outer guard has buffered the beginning of a body, of which a middleware has read more. The
 // inner guard does not compare the beginning alone.
 func TestBodyReadBetweenGuards(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	for name, test := range map[string]struct {
 		read          func(*http.Request)
 		status, other int
@@ -45,7 +45,7 @@ func TestBodyReadBetweenGuards(t *testing.T) {
 // TestKeyFunctionParsesTheForm: a key function of the application may use up the body like a program in front.
 func TestKeyFunctionParsesTheForm(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	user := func(r *http.Request) (httplock.Key, error) { return httplock.NewKey("user", r.PostFormValue("user")) }
 	srv := serve(t, httplock.Idempotent(locks, user, patient)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 	for _, known := range []bool{true, false} {

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // readmeLine is what the README shows for payments, and mountPayments does.
@@ -37,7 +37,7 @@ func TestPaymentsOfTheReadme(t *testing.T) {
 		w.WriteHeader(http.StatusInternalServerError)
 	})
 	mux := http.NewServeMux()
-	mountPayments(mux, newLocks(t, redistest.Start(t).Client()), httplock.ByHeader("X-User"), payments)
+	mountPayments(mux, newLocks(t, testkit.Start(t).Client()), httplock.ByHeader("X-User"), payments)
 	srv := serve(t, mux)
 	pay := func() answer {
 		req, err := http.NewRequest(http.MethodPost, srv.URL+"/payments", strings.NewReader("9.90"))

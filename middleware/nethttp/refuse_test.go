@@ -13,9 +13,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // hold makes a request that holds the lock of ada's cart 7 until the test ends.
@@ -42,7 +42,7 @@ func refused(t *testing.T, guard func(http.Handler) http.Handler) answer {
 
 func TestConflictAnswer(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client(), core.WithTTL(20*time.Second))
+	locks := newLocks(t, testkit.Start(t).Client(), core.WithTTL(20*time.Second))
 	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried)
 	hold(t, guard)
 	a := refused(t, guard)
@@ -73,7 +73,7 @@ func TestConflictAnswer(t *testing.T) {
 
 func TestGuardsKeepTheirOwnOptions(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	plain := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried)
 	other := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried,
 		httplock.WithConflictStatus(http.StatusLocked), httplock.WithProblemBase("https://example.com/problems/"))
@@ -111,7 +111,7 @@ func TestGuardsKeepTheirOwnOptions(t *testing.T) {
 
 func TestKeyErrors(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	secret := errors.New("database password")
 	for name, test := range map[string]struct {
 		err    error
@@ -148,7 +148,7 @@ func TestKeyErrors(t *testing.T) {
 // What a client sends is in no key of Redis, no value and no answer.
 func TestNothingOfTheRequestGetsOut(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	locks := newLocks(t, rdb)
 	const user, cartID = "ada@example.com", "cart-number-seven"
 	stage := newStage(t)
@@ -177,13 +177,13 @@ func TestNothingOfTheRequestGetsOut(t *testing.T) {
 
 func TestRedisOutage(t *testing.T) {
 	t.Parallel()
-	for name, fail := range map[string]func(*redistest.Server){
-		"killed": (*redistest.Server).Kill, "frozen": (*redistest.Server).Pause,
+	for name, fail := range map[string]func(*testkit.Server){
+		"killed": (*testkit.Server).Kill, "frozen": (*testkit.Server).Pause,
 	} {
 		for _, wait := range []time.Duration{0, 250 * time.Millisecond} {
 			t.Run(name+", wait "+wait.String(), func(t *testing.T) {
 				t.Parallel()
-				srv := redistest.Start(t)
+				srv := testkit.Start(t)
 				locks := newLocks(t, srv.Client())
 				closed := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(wait))
 				watch := newWatch()
@@ -220,7 +220,7 @@ func TestRedisOutage(t *testing.T) {
 // FailOpen is about outages only.
 func TestFailOpenStillExcludes(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), httplock.FailOpen(), unhurried)
 	hold(t, guard)
 	refused(t, guard).want(t, http.StatusConflict)
@@ -228,7 +228,7 @@ func TestFailOpenStillExcludes(t *testing.T) {
 
 func TestDeadlineOfTheContextEndsTheWait(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(time.Hour))
 	hold(t, guard)
 	a := refused(t, func(next http.Handler) http.Handler {

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // counted answers 201 with how often it has run.
@@ -44,7 +44,7 @@ func keyed(t *testing.T, srv *httptest.Server, method, path, body string, header
 // another key of the route.
 func TestMethodsInAnyCase(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	srv := serve(t, httplock.Idempotent(locks, httplock.ByHeader("X-User"))(counted()))
 	for _, method := range []string{"post", "Post", "patch"} {
 		req := keyed(t, srv, method, "/", "")
@@ -61,7 +61,7 @@ func TestMethodsInAnyCase(t *testing.T) {
 // TestLimitInFrontOfTheKey: a body that a limit in front has cut is too large by that limit, for a key function and a comparison.
 func TestLimitInFrontOfTheKey(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	for name, guard := range map[string]func(http.Handler) http.Handler{
 		"key":        httplock.Exclusive(locks.Mutex, httplock.ByJSON("/id")),
 		"comparison": httplock.Idempotent(locks, httplock.ByHeader("X-User")),
@@ -83,7 +83,7 @@ func TestLimitInFrontOfTheKey(t *testing.T) {
 // the compressed one. A body that was read in front is a mistake all the same.
 func TestEmptyDecompressedBody(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	var nothing bytes.Buffer
 	if err := gzip.NewWriter(&nothing).Close(); err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestEmptyDecompressedBody(t *testing.T) {
 // TestComparedHeader: a header field may say what the operation is.
 func TestComparedHeader(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	var seen http.Header
 	guard := httplock.Idempotent(locks, httplock.ByHeader("X-User"),
 		httplock.WithComparedHeader("x-amz-target", "X-HTTP-Method-Override"),
@@ -156,7 +156,7 @@ func TestComparedHeader(t *testing.T) {
 // TestCanonicalJSONIsTheSameRequest: the client's library writes the names in another order when it tries again.
 func TestCanonicalJSONIsTheSameRequest(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guard := httplock.Idempotent(locks, httplock.ByHeader("X-User"), httplock.WithFingerprint(httplock.CanonicalJSON))
 	srv := serve(t, guard(counted()))
 	do := func(body string) answer {
@@ -170,7 +170,7 @@ func TestCanonicalJSONIsTheSameRequest(t *testing.T) {
 // TestWildcardThatTheRouteLacks: the log names it, and what the route has. The client gets neither.
 func TestWildcardThatTheRouteLacks(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	var log bytes.Buffer
 	mux := http.NewServeMux()
 	mux.Handle("POST /orders/{order}/items/{item...}", httplock.Exclusive(locks.Mutex, httplock.ByPathValue("ordr"),
@@ -190,7 +190,7 @@ func TestWildcardThatTheRouteLacks(t *testing.T) {
 // TestKeyRequiredSaysItOnce: what is missing, and nothing more.
 func TestKeyRequiredSaysItOnce(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	srv := serve(t, httplock.Idempotent(locks, httplock.ByHeader("X-User"))(counted()))
 	req := keyed(t, srv, "POST", "/", "")
 	req.Header.Del("Idempotency-Key")

@@ -12,17 +12,17 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestWrongClientOpensNoGuard: two replicas of a service have a client that never fits their Redis. Each of twelve users orders
 // twice, once at each replica. Although the guards fail open, nobody gets two orders, and each service logs one warning.
 func TestWrongClientOpensNoGuard(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 3)
-	master := redistest.Start(t, redistest.TCP())
-	replica := redistest.Start(t)
+	cluster := testkit.StartCluster(t, 3)
+	master := testkit.Start(t, testkit.TCP())
+	replica := testkit.Start(t)
 	replica.ReplicaOf(master.Addr())
 	for name, connect := range map[string]func() redis.UniversalClient{
 		"Cluster": func() redis.UniversalClient {
@@ -36,7 +36,7 @@ func TestWrongClientOpensNoGuard(t *testing.T) {
 			var mu sync.Mutex
 			orders := make(map[string]int)
 			var services []http.Handler
-			var logs [2]redistest.Log
+			var logs [2]testkit.Log
 			for i := range logs {
 				locks, err := core.New(connect(), core.WithLogger(slog.New(slog.NewTextHandler(&logs[i], nil))))
 				if err != nil {

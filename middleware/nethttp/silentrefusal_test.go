@@ -4,15 +4,15 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestSilentRefusalHandler: a refusal that its handler does not answer is not the server's empty 200.
 func TestSilentRefusalHandler(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	outer := httplock.Idempotent(locks, httplock.Unscoped(), patientOnce()...)
 	for name, test := range map[string]struct {
 		handler httplock.RefusalHandler

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // shortHold ends the context of a run by the loss of its lease, although its client waits. The handler must have begun by
@@ -35,7 +35,7 @@ func (a answer) wantProblem(t *testing.T, name string, status int, code string, 
 // TestUnansweredIsNotAnEmpty200: a client that waits learns that its request was not answered.
 func TestUnansweredIsNotAnEmpty200(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	once := func(name string, opts ...httplock.Option) func(http.Handler) http.Handler {
 		return httplock.Idempotent(locks, httplock.Constant(name), append(opts, patientOnce()...)...)
 	}
@@ -74,7 +74,7 @@ func TestUnansweredIsNotAnEmpty200(t *testing.T) {
 // retry finds what the answer has said.
 func TestUnansweredWithinATimeout(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	own := httplock.WithRefusalHandler(func(w http.ResponseWriter, r *http.Request, c *httplock.Conflict) {
 		w.Header().Set("X-Format", "own")
 		httplock.Refuse(w, r, c)
@@ -101,7 +101,7 @@ func TestUnansweredWithinATimeout(t *testing.T) {
 // TestUnansweredIsLeftToALateAnswer where an error handler around the guard is going to write one.
 func TestUnansweredIsLeftToALateAnswer(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guard := httplock.Idempotent(locks, httplock.Unscoped(), append(patientOnce(), shortHold, httplock.LateAnswers())...)
 	srv := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		guard(silent).ServeHTTP(w, r)

@@ -4,15 +4,15 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestWaitersAreShared: one user, with many keys, does not take all places to wait from another one.
 func TestWaitersAreShared(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	user := httplock.ByPrincipal(func(r *http.Request) (string, error) { return r.Header.Get("X-User"), nil })
 	stage, watch := newStage(t), newWatch()
 	guard := httplock.Exclusive(locks.Mutex, httplock.Keys(user, httplock.ByQuery("cart")), patient, unhurried,
@@ -29,7 +29,7 @@ func TestWaitersAreShared(t *testing.T) {
 	for _, cart := range []string{"1", "2", "3", "4", "5", "6", "7"} {
 		hash := run("greedy", cart)
 		next := postAside(t.Context(), srv, "greedy", cart)
-		redistest.Eventually(t, patience, "the next request to wait, or to be refused", func() bool {
+		testkit.Eventually(t, patience, "the next request to wait, or to be refused", func() bool {
 			info, err := locks.Inspect(t.Context(), "http:"+hash)
 			return err == nil && info.Waiters > 0 || len(watch.refused) > 0
 		})
@@ -49,7 +49,7 @@ func TestWaitersAreShared(t *testing.T) {
 	hash := run("modest", "1")
 	next := postAside(t.Context(), srv, "modest", "1")
 	answers = append(answers, next)
-	redistest.Eventually(t, patience, "the next request of another user to wait", func() bool {
+	testkit.Eventually(t, patience, "the next request of another user to wait", func() bool {
 		info, err := locks.Inspect(t.Context(), "http:"+hash)
 		return err == nil && info.Waiters > 0 || len(watch.refused) > 0
 	})

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // hijackOnly is a writer with a choice of methods that net/http's writers do not have.
@@ -29,7 +29,7 @@ func methods(w http.ResponseWriter) string {
 // TestExclusiveKeepsMethodsOfTheWriter: a handler finds what it has without the guard, and nothing else.
 func TestExclusiveKeepsMethodsOfTheWriter(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guard := httplock.Exclusive(locks.Mutex, httplock.Constant("c"), patient)
 	for name, wrap := range map[string]func(http.ResponseWriter) http.ResponseWriter{
 		"net/http": func(w http.ResponseWriter) http.ResponseWriter { return w },
@@ -64,7 +64,7 @@ func TestExclusiveKeepsMethodsOfTheWriter(t *testing.T) {
 // TestExclusiveLeavesAnswersAlone that were begun before the context of the run ended, in whichever way.
 func TestExclusiveLeavesAnswersAlone(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, redistest.Start(t).Client())
+	locks := newLocks(t, testkit.Start(t).Client())
 	guard := httplock.Exclusive(locks.Mutex, httplock.Constant("c"), shortHold, patient)
 	for name, write := range map[string]func(w http.ResponseWriter){
 		"status": func(w http.ResponseWriter) { w.WriteHeader(http.StatusOK) },

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/holdfast-go/holdfast/asynqlock/internal/asynqworker"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestMain makes the test binary a server if it is told to be one.
@@ -21,5 +21,5 @@ func TestMain(m *testing.M) {
 		return
 	}
 	logging.Disable() // it would tell of every dial while Redis is down
-	redistest.VerifyTestMain(m)
+	testkit.VerifyTestMain(m)
 }

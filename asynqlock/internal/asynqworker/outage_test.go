@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/asynqlock/internal/asynqworker"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // hasty gives handlers leases that are over long before an outage is, and no care for that: what they do in doubt, the
@@ -65,10 +65,10 @@ func TestStormOfAll(t *testing.T) {
 }
 
 // durable are the options of a Redis that comes back with all that it has acknowledged.
-func durable() []redistest.Option {
-	opts := []redistest.Option{redistest.AOF()}
+func durable() []testkit.Option {
+	opts := []testkit.Option{testkit.AOF()}
 	if *long {
-		opts = append(opts, redistest.Config("appendfsync", "always"))
+		opts = append(opts, testkit.Config("appendfsync", "always"))
 	}
 	return opts
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/asynqlock/internal/asynqworker"
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 var long = flag.Bool("tasks", false, "also the storms that take minutes, with the times that asynq has")
@@ -34,7 +34,7 @@ const (
 // storm is some servers with the same tasks, and the table of what they do.
 type storm struct {
 	t         *testing.T
-	redis     *redistest.Server
+	redis     *testkit.Server
 	table     *table
 	order     asynqworker.Order // what all servers are told
 	members   []*member
@@ -46,9 +46,9 @@ type storm struct {
 }
 
 // newStorm has no servers yet. They are told what edit makes of the order.
-func newStorm(t *testing.T, edit func(*asynqworker.Order), opts ...redistest.Option) *storm {
+func newStorm(t *testing.T, edit func(*asynqworker.Order), opts ...testkit.Option) *storm {
 	t.Helper()
-	s := &storm{t: t, redis: redistest.Start(t, opts...), table: newTable(t), began: time.Now()}
+	s := &storm{t: t, redis: testkit.Start(t, opts...), table: newTable(t), began: time.Now()}
 	s.order = asynqworker.Order{
 		Network: s.redis.Network(), Addr: s.redis.Addr(), Table: s.table.socket(), Concurrency: 20,
 		Least: 10 * time.Millisecond, Most: 400 * time.Millisecond, TTL: 4 * time.Second,
@@ -77,7 +77,7 @@ func (s *storm) join(names ...string) *storm {
 		m.start()
 	}
 	for _, name := range names {
-		redistest.Eventually(s.t, within, name+" to be up", func() bool { return s.table.isUp(name) })
+		testkit.Eventually(s.t, within, name+" to be up", func() bool { return s.table.isUp(name) })
 	}
 	return s
 }
@@ -145,7 +145,7 @@ func enqueue(client *asynq.Client, t *asynq.Task, opts ...asynq.Option) (err err
 // await returns when there are so many effects.
 func (s *storm) await(effects int) {
 	s.t.Helper()
-	redistest.Eventually(s.t, within, fmt.Sprintf("%d effects", effects), func() bool {
+	testkit.Eventually(s.t, within, fmt.Sprintf("%d effects", effects), func() bool {
 		n, _, _ := s.table.sums()
 		return n >= effects
 	})

@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-func TestMain(m *testing.M) { redistest.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
 
 // TestNextLookIsAfterTheHoldersTime: a waiter that knows when the lock expires asks right aftea.
 func TestNextLookIsAfterTheHoldersTime(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // testClock is a clock that moves only when it is told to.
@@ -42,7 +42,7 @@ func client(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012x", 
 // The interval doubles, and the text is kept for two of them.
 func TestAnnouncerWritesAgain(t *testing.T) {
 	t.Parallel()
-	rdb, now := redistest.Start(t).Client(), new(testClock)
+	rdb, now := testkit.Start(t).Client(), new(testClock)
 	a := NewAnnouncer(client(1), "web-1", now.Now, func(err error) { t.Error(err) })
 	a.AddServer(executor(t, rdb))
 	key := lockscript.ClientKey(client(1))
@@ -51,7 +51,7 @@ func TestAnnouncerWritesAgain(t *testing.T) {
 		t.Helper()
 		rdb.Del(t.Context(), key)
 		a.Touch(now.Now(), ttl)
-		redistest.Eventually(t, 20*time.Second, "the text to be written", func() bool {
+		testkit.Eventually(t, 20*time.Second, "the text to be written", func() bool {
 			left := rdb.PTTL(context.Background(), key).Val()
 			return left > expiry-time.Minute && left <= expiry
 		})
@@ -89,7 +89,7 @@ func TestAnnouncerWritesAgain(t *testing.T) {
 // TestAnnouncerRetries: a minute after a failed write, at the next lease, and tells of each.
 func TestAnnouncerRetries(t *testing.T) {
 	t.Parallel()
-	server, now := redistest.Start(t), new(testClock)
+	server, now := testkit.Start(t), new(testClock)
 	rdb := server.Client()
 	failures := make(chan error, 10)
 	a := NewAnnouncer(client(1), "web-1", now.Now, func(err error) { failures <- err })
@@ -102,7 +102,7 @@ func TestAnnouncerRetries(t *testing.T) {
 	rdb.ConfigSet(t.Context(), "maxmemory", "0")
 	now.pass(retryInterval)
 	a.Touch(now.Now(), time.Minute)
-	redistest.Eventually(t, 20*time.Second, "the text to be written", func() bool {
+	testkit.Eventually(t, 20*time.Second, "the text to be written", func() bool {
 		return rdb.Get(context.Background(), lockscript.ClientKey(client(1))).Val() == "web-1"
 	})
 }
@@ -110,7 +110,7 @@ func TestAnnouncerRetries(t *testing.T) {
 // TestDirectoryAsksSeldom: once for a client that is found, and each missingInterval for one that is not.
 func TestDirectoryAsksSeldom(t *testing.T) {
 	t.Parallel()
-	rdb, now := redistest.Start(t).Client(), new(testClock)
+	rdb, now := testkit.Start(t).Client(), new(testClock)
 	d := NewDirectory(client(0), "me", now.Now)
 	d.AddServer(executor(t, rdb))
 	if text := d.Instance(client(0) + ":1"); text != "me" {
@@ -140,7 +140,7 @@ func TestDirectoryAsksSeldom(t *testing.T) {
 // TestForeignTexts: what another program writes to the key of a client is not known, and a reply is short however long that is.
 func TestForeignTexts(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	exec := executor(t, rdb)
 	key := lockscript.ClientKey(client(1))
 	for what, write := range map[string]func(){

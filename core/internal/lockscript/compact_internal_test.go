@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // lastMillisecond comes before a script, whose PTTL it answers with 0 once, as Redis does in the last millisecond of a key.
@@ -21,7 +21,7 @@ end)(redis)
 func TestExpandInTheLastMillisecond(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	script := redis.NewScript(lastMillisecond + Source("lock_kind", "compact") + "expand(KEYS[1], KEYS[2], KEYS[3])")
 	for _, mode := range []string{"30000", "fair 30000", "writing 30000", "reading 30000", "semaphore:5:2 30000"} {
 		keys := []string{"lock:" + mode, "share_expiries:" + mode, "slots:" + mode}

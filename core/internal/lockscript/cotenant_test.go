@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // A coTenant is another program of the same Redis, which writes anything to the keys of a lock. Scripts may fail then, but they must
@@ -28,7 +28,7 @@ type coTenant struct {
 // newCoTenant returns a co-tenant of a server that all calls share.
 func newCoTenant(t testing.TB) *coTenant {
 	t.Helper()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	exec := transport.NewExecutor(server.Client(), transport.Background{Now: clock.System}, nil)
 	t.Cleanup(func() { exec.Nodes.Close(time.Second) })
 	return &coTenant{rdb: server.Client(), instance: &lockscript.Instance{

@@ -3,7 +3,7 @@ package lockscript
 import (
 	"strconv"
 
-	"github.com/holdfast-go/holdfast/internal/fastpath"
+	"github.com/holdfast-go/holdfast/tests/testkit/fastpath"
 )
 
 // queueModes are the modes of locks with a queue.

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // inspected is how many holders and waiters of an episode are compared. No episode has more.
@@ -16,7 +16,7 @@ const inspected = 1000
 // startInstance starts a server and returns the way to its scripts. It has no subscriptions: the model listens by itself.
 func startInstance(t *testing.T) *lockscript.Instance {
 	t.Helper()
-	exec := transport.NewExecutor(redistest.Start(t).Client(), transport.Background{Now: clock.System}, nil)
+	exec := transport.NewExecutor(testkit.Start(t).Client(), transport.Background{Now: clock.System}, nil)
 	exec.UseDirectPath()
 	t.Cleanup(func() { exec.Nodes.Close(time.Second) })
 	return &lockscript.Instance{

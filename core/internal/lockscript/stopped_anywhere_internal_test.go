@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // stoppedBeforeAny have a script that is stopped before one of its commands, until the shorter of two leases has ended.
@@ -102,7 +102,7 @@ func TestStoppedAnywhere(t *testing.T) {
 	for name, story := range stoppedBeforeAny {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rdb := redistest.Start(t).Client()
+			rdb := testkit.Start(t).Client()
 			for before := range commands {
 				l := stoppedLock{t: t, rdb: rdb, keys: NewKeys("lock:", fmt.Sprint(before))}
 				stopped := l

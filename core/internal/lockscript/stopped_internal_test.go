@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/transport"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // stoppedAt comes before a script, whose first TIME it answers with an earlier time: as if the server had been stopped right
@@ -186,7 +186,7 @@ var stoppedStories = map[string]func(l stoppedLock) bool{
 // cannot be released. Redis before 7.2 deletes a key whose new expiry has passed meanwhile.
 func TestStoppedScript(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	rdb := testkit.Start(t).Client()
 	for name, held := range stoppedStories {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -204,7 +204,7 @@ func TestStoppedScript(t *testing.T) {
 // TestForcedReleaseSetsTheExpiry: a lock expires with the last hold that a forced release leaves or grants.
 func TestForcedReleaseSetsTheExpiry(t *testing.T) {
 	t.Parallel()
-	l := stoppedLock{t: t, rdb: redistest.Start(t).Client(), keys: NewKeys("lock:", "forced")}
+	l := stoppedLock{t: t, rdb: testkit.Start(t).Client(), keys: NewKeys("lock:", "forced")}
 	force := func(owner string) (lock, shares time.Duration) {
 		l.eval(forceHolderScript, never, "done"+l.keys.tag+owner, l.keys.Forced(), 1000, owner, 0, 0)
 		lock = l.rdb.PTTL(context.Background(), l.keys.Lock).Val() // first, so it is not smaller if they expire together
@@ -226,7 +226,7 @@ func TestForcedReleaseSetsTheExpiry(t *testing.T) {
 func TestStoppedConversion(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	l := stoppedLock{t: t, rdb: redistest.Start(t).Client(), keys: NewKeys("lock:", "converted")}
+	l := stoppedLock{t: t, rdb: testkit.Start(t).Client(), keys: NewKeys("lock:", "converted")}
 	granted := l.now()
 	l.rdb.HSet(ctx, l.keys.Lock, "a:1", 1, "hold:a:1", 1, "mode", "mutex", "token", 7, "granted", strconv.FormatInt(granted.UnixMicro(), 10), "ttl", Milliseconds(late))
 	l.rdb.PExpire(ctx, l.keys.Lock, late)

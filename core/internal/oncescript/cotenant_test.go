@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/oncescript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // A coTenant is another program of the same Redis, which writes anything to the keys of a record. Scripts may refuse that, but they
@@ -36,7 +36,7 @@ type coTenant struct {
 // newCoTenant returns a co-tenant of a server that all calls share.
 func newCoTenant(t testing.TB) *coTenant {
 	t.Helper()
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	exec := transport.NewExecutor(server.Client(), transport.Background{Now: clock.System}, nil)
 	t.Cleanup(func() { exec.Nodes.Close(time.Second) })
 	group, _ := lockscript.GroupKey("lock:", "{group}key")

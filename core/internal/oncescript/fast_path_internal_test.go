@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/internal/fastpath"
+	"github.com/holdfast-go/holdfast/tests/testkit/fastpath"
 )
 
 // TestFastPaths compares each fast path of this package with its slow path.

@@ -7,14 +7,14 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestMissedReleasesEndWithTheirTTL: what a server that is down has missed does not grow with the time that it is down.
 func TestMissedReleasesEndWithTheirTTL(t *testing.T) {
 	t.Parallel()
-	down := redistest.Start(t)
-	v := quorumOf(t, down.Client(), redistest.Start(t).Client(), redistest.Start(t).Client()).nodes[0]
+	down := testkit.Start(t)
+	v := quorumOf(t, down.Client(), testkit.Start(t).Client(), testkit.Start(t).Client()).nodes[0]
 	down.Kill()
 	p := v.pendingReleases()
 	const each = 1000
@@ -26,7 +26,7 @@ func TestMissedReleasesEndWithTheirTTL(t *testing.T) {
 		}
 		v.releaseLater(h, lockscript.HeldByCaller)
 	}
-	redistest.Eventually(t, 20*time.Second, "the releases that are of no use to be dropped", func() bool {
+	testkit.Eventually(t, 20*time.Second, "the releases that are of no use to be dropped", func() bool {
 		return p.Len() == each
 	})
 }
@@ -34,8 +34,8 @@ func TestMissedReleasesEndWithTheirTTL(t *testing.T) {
 // TestTooManyMissedReleases: what a server has missed is bounded, and the user is told when the bound is reached.
 func TestTooManyMissedReleases(t *testing.T) {
 	t.Parallel()
-	down := redistest.Start(t)
-	q := quorumOf(t, down.Client(), redistest.Start(t).Client(), redistest.Start(t).Client())
+	down := testkit.Start(t)
+	q := quorumOf(t, down.Client(), testkit.Start(t).Client(), testkit.Start(t).Client())
 	down.Pause()
 	told := 0
 	q.env.TooManyPending = func() { told++ }
@@ -53,9 +53,9 @@ func TestTooManyMissedReleases(t *testing.T) {
 // was frozen begins the hold only when it runs again.
 func TestReleaseOutlivesTheTTL(t *testing.T) {
 	t.Parallel()
-	frozen := redistest.Start(t)
+	frozen := testkit.Start(t)
 	rdb := frozen.Client()
-	v := quorumOf(t, rdb, redistest.Start(t).Client(), redistest.Start(t).Client()).nodes[0]
+	v := quorumOf(t, rdb, testkit.Start(t).Client(), testkit.Start(t).Client()).nodes[0]
 	frozen.Pause()
 	held := lockscript.Hold{Keys: lockscript.NewKeys("", "held"), TTL: 10 * time.Millisecond, Owner: "owner"}
 	never := lockscript.Hold{Keys: lockscript.NewKeys("", "never"), TTL: 10 * time.Millisecond, Owner: "owner"}
@@ -65,10 +65,10 @@ func TestReleaseOutlivesTheTTL(t *testing.T) {
 	v.releaseLater(never, lockscript.NeverHeld)
 	v.releaseLater(held, lockscript.HeldByCaller)
 	p := v.pendingReleases()
-	redistest.Eventually(t, 20*time.Second, "the release of the expired hold to be dropped", func() bool { return p.Len() == 1 })
+	testkit.Eventually(t, 20*time.Second, "the release of the expired hold to be dropped", func() bool { return p.Len() == 1 })
 
 	frozen.Resume()
-	redistest.Eventually(t, 20*time.Second, "the other release to be confirmed", func() bool { return p.Len() == 0 })
+	testkit.Eventually(t, 20*time.Second, "the other release to be confirmed", func() bool { return p.Len() == 0 })
 	late := never
 	if a, err := v.Acquire(context.Background(), &late, lockscript.Wanted{}); err != nil || a.Granted {
 		t.Errorf("a request that arrives after its release: %+v, %v", a, err)

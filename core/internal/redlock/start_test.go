@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/pubsub"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // startQuorum starts three servers and returns the quorum of them.
@@ -21,7 +21,7 @@ func startQuorum(t *testing.T) *Quorum {
 	t.Helper()
 	var rdbs []*redis.Client
 	for range 3 {
-		rdbs = append(rdbs, redistest.Start(t).Client())
+		rdbs = append(rdbs, testkit.Start(t).Client())
 	}
 	return quorumOf(t, rdbs...)
 }

@@ -6,17 +6,17 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestFormerMasterIsNotBelieved: an answer is ignored if its command was sent to another master than the one known now.
 func TestFormerMasterIsNotBelieved(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.StartCluster(t, 2).Client()
+	rdb := testkit.StartCluster(t, 2).Client()
 	stop := make(chan struct{})
 	defer close(stop)
 	e := NewExecutor(rdb, Background{Now: clock.System}, stop)
-	redistest.Eventually(t, 20*time.Second, "the masters to be known", func() bool { return e.Nodes.Master("name") != nil })
+	testkit.Eventually(t, 20*time.Second, "the masters to be known", func() bool { return e.Nodes.Master("name") != nil })
 	for name, n := range map[string]*node{
 		"then": e.Nodes.newNode(), "now": e.Nodes.of("name"), "when none was known": e.Nodes.only,
 	} {

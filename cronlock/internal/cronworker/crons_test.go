@@ -16,7 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cronlock"
 	"github.com/holdfast-go/holdfast/cronlock/internal/cronworker"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 var (
@@ -68,7 +68,7 @@ func TestCronClocks(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFleet(t, program, redistest.Start(t), clockJobs()...)
+			f := newFleet(t, program, testkit.Start(t), clockJobs()...)
 			for _, name := range slices.Sorted(maps.Keys(clocks)) {
 				f.join(name, clocks[name], 0)
 			}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/cronlock/internal/cronworker"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 const (
@@ -28,7 +28,7 @@ func TestCronFaults(t *testing.T) {
 	often.Spec = every
 	t.Run("killed", func(t *testing.T) {
 		once := cronworker.Job{Name: "job", Spec: every, Length: 3 * time.Second, TTL: longLease}
-		f := newFleet(t, "", redistest.Start(t), once).joined(0, 0, 0)
+		f := newFleet(t, "", testkit.Start(t), once).joined(0, 0, 0)
 		var after []time.Duration
 		for range rounds {
 			got := killRunner(f, "job", false)
@@ -43,7 +43,7 @@ func TestCronFaults(t *testing.T) {
 		"killed with failover": failover, "killed with failover each second": often,
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFleet(t, "", redistest.Start(t), job).joined(0, 0, 0)
+			f := newFleet(t, "", testkit.Start(t), job).joined(0, 0, 0)
 			var after []time.Duration
 			for range rounds {
 				got := killRunner(f, "job", true)
@@ -58,7 +58,7 @@ func TestCronFaults(t *testing.T) {
 	t.Run("stopped with failover", func(t *testing.T) {
 		job := failover
 		job.Spec, job.Length = "@every 7s", 4*time.Second // it is still at work when it goes on
-		f := newFleet(t, "", redistest.Start(t), job).joined(0, 0, 0)
+		f := newFleet(t, "", testkit.Start(t), job).joined(0, 0, 0)
 		var after []time.Duration
 		over, refused := 0, 0
 		for range rounds {
@@ -97,7 +97,7 @@ func TestCronOutages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			jobs := append(patientAndNot(), cronworker.Job{Name: "long", Spec: every, Length: 3 * time.Second, TTL: longLease})
-			f := newFleet(t, "", redistest.Start(t, redistest.AOF()), jobs...).joined(0, 0, 0)
+			f := newFleet(t, "", testkit.Start(t, testkit.AOF()), jobs...).joined(0, 0, 0)
 			test(f)
 			f.finish()
 			for _, job := range jobs {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock/internal/cronworker"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // within bounds what must happen, however slow the machine.
@@ -26,8 +26,8 @@ const within = 30 * time.Second
 type fleet struct {
 	t       testing.TB
 	program string // of the replicas
-	server  *redistest.Server
-	referee *redistest.Server
+	server  *testkit.Server
+	referee *testkit.Server
 	journal *cronworker.Journal
 	jobs    []cronworker.Job
 	members []*member
@@ -46,12 +46,12 @@ type member struct {
 }
 
 // newFleet has no replicas yet. Without a program the test itself is it.
-func newFleet(t testing.TB, program string, server *redistest.Server, jobs ...cronworker.Job) *fleet {
+func newFleet(t testing.TB, program string, server *testkit.Server, jobs ...cronworker.Job) *fleet {
 	t.Helper()
 	if program == "" {
 		program = os.Args[0]
 	}
-	referee := redistest.Start(t)
+	referee := testkit.Start(t)
 	patient := func(o *redis.Options) { o.ReadTimeout = within } // it is asked to wait
 	f := &fleet{
 		t: t, program: program, server: server, referee: referee, jobs: jobs,

@@ -8,7 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cronlock"
 	"github.com/holdfast-go/holdfast/cronlock/internal/cronworker"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 const lease = time.Second
@@ -41,7 +41,7 @@ func killRunner(f *fleet, job string, again bool) seized {
 func TestKilledRunner(t *testing.T) {
 	t.Parallel()
 	job := cronworker.Job{Name: "job", Spec: every, Length: never, TTL: lease}
-	f := newFleet(t, "", redistest.Start(t), job).joined(0, 0, 0)
+	f := newFleet(t, "", testkit.Start(t), job).joined(0, 0, 0)
 	got := killRunner(f, "job", false)
 	t.Logf("the next tick ran %v after the death, the lease is %v", got.after, lease)
 	if got.next.Tick <= got.lost.Tick {
@@ -89,7 +89,7 @@ func mustNotMeet(t *testing.T, f *fleet, job string, most int) {
 // is over.
 func TestKilledRunnerIsFollowed(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, "", redistest.Start(t), cronworker.Job{
+	f := newFleet(t, "", testkit.Start(t), cronworker.Job{
 		Name: "job", Spec: "@every 4s", Length: never, TTL: lease, Attempts: 2, Deadline: within,
 	}).joined(0, 0, 0)
 	got := killRunner(f, "job", true)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/cronlock/internal/cronworker"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestMain makes the test binary a replica if it is told to be one.
@@ -18,5 +18,5 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	redistest.VerifyTestMain(m)
+	testkit.VerifyTestMain(m)
 }

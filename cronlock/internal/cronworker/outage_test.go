@@ -8,7 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cronlock"
 	"github.com/holdfast-go/holdfast/cronlock/internal/cronworker"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // patientAndNot are jobs that wait for Redis for as long as is usual, and for less than it is away.
@@ -22,7 +22,7 @@ func patientAndNot() []cronworker.Job {
 // TestRedisRestarted kills Redis and restarts it with its append-only file, while ticks come.
 func TestRedisRestarted(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t, redistest.AOF())
+	server := testkit.Start(t, testkit.AOF())
 	f := newFleet(t, "", server, patientAndNot()...).joined(0, 0, 0)
 	f.await("runs", func() bool { return len(f.of(cronworker.Begin, "patient")) > 0 })
 	restart(f, 1500*time.Millisecond)
@@ -62,7 +62,7 @@ func goesOn(f *fleet) {
 // replica tells why.
 func TestRedisFrozen(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, "", redistest.Start(t), patientAndNot()...).joined(0, 0, 0)
+	f := newFleet(t, "", testkit.Start(t), patientAndNot()...).joined(0, 0, 0)
 	f.await("runs", func() bool { return len(f.of(cronworker.Begin, "patient")) > 0 })
 	freeze(f, 3*time.Second)
 	f.finish()

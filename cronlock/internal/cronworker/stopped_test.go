@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/cronlock/internal/cronworker"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // stopRunner stops the runner of a job in the middle of a run until another one has taken its tick over, and returns
@@ -34,7 +34,7 @@ func stopRunner(f *fleet, job string) (seized, cronworker.Entry) {
 // context is over, and what it writes without looking at that is refused.
 func TestStoppedRunner(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, "", redistest.Start(t), cronworker.Job{
+	f := newFleet(t, "", testkit.Start(t), cronworker.Job{
 		Name: "job", Spec: "@every 4s", Length: never, TTL: lease, Attempts: 2, Deadline: within,
 	}).joined(0, 0, 0)
 	got, end := stopRunner(f, "job")
@@ -51,7 +51,7 @@ func TestStoppedRunner(t *testing.T) {
 // is started or skipped, once, and so are those that follow.
 func TestStalledReplica(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, "", redistest.Start(t), cronworker.Job{Name: "job", Spec: every, Length: brief, TTL: lease}).joined(0)
+	f := newFleet(t, "", testkit.Start(t), cronworker.Job{Name: "job", Spec: every, Length: brief, TTL: lease}).joined(0)
 	f.await("runs", func() bool { return len(f.of(cronworker.Begin, "job")) > 1 })
 	f.members[0].stop()
 	f.watch(2500 * time.Millisecond)

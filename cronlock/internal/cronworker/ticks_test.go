@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/cronlock/internal/cronworker"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 // far shorter than that. A lock around the job lets each of them run it: the control, which shows that this test bites.
 func TestOnceEach(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, "", redistest.Start(t),
+	f := newFleet(t, "", testkit.Start(t),
 		cronworker.Job{Name: "spec", Spec: second, Length: brief, TTL: time.Second},
 		cronworker.Job{Name: "every", Spec: every, Length: brief, TTL: time.Second},
 		cronworker.Job{Name: "naive", Spec: second, Length: brief, TTL: time.Second, Naive: true},

@@ -9,13 +9,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/examples/internal/example"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestRunOnServer: with REDIS_URL a program runs on that server.
 func TestRunOnServer(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t, redistest.TCP())
+	server := testkit.Start(t, testkit.TCP())
 	mark := func(ctx context.Context, _ io.Writer, rdb *redis.Client) error {
 		return rdb.Set(ctx, "mark", "1", 0).Err()
 	}

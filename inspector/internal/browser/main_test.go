@@ -14,10 +14,10 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/inspector"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-func TestMain(m *testing.M) { redistest.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
 
 // patience bounds what must happen, however slow the machine.
 const patience = time.Minute
@@ -90,7 +90,7 @@ func (b *tab) html() string {
 }
 
 // newClient returns a client of the test's own.
-func newClient(t *testing.T, server *redistest.Server, opts ...core.Option) *core.Client {
+func newClient(t *testing.T, server *testkit.Server, opts ...core.Option) *core.Client {
 	t.Helper()
 	locks, err := core.New(server.Client(), append([]core.Option{core.WithLogger(nil)}, opts...)...)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/inspector"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // complaints returns what the tab has reported since: errors of scripts, and what its security policy has refused.
@@ -60,7 +60,7 @@ func complaints(b *tab) func() []string {
 // TestLivePage: the bar of a lease moves, a new holder appears, a released one goes, and a row that has the focus keeps it.
 func TestLivePage(t *testing.T) {
 	b := openTab(t)
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server)
 	page := serve(t, newClient(t, server))
 	lease, err := locks.Mutex("order:<b>1</b>").TryLock(t.Context())
@@ -102,7 +102,7 @@ func TestLivePage(t *testing.T) {
 // TestOutage: an open page says that it is not up to date while Redis is away, and is live again afterwards.
 func TestOutage(t *testing.T) {
 	b := openTab(t)
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	page := serve(t, newClient(t, server))
 	b.do(chromedp.Navigate(page))
 	b.await(`document.getElementById("state").textContent === "live"`)
@@ -120,7 +120,7 @@ func TestOutage(t *testing.T) {
 // TestOutageStaysRed: while reads fail one after the other, an open page never turns green, and its times stand still.
 func TestOutageStaysRed(t *testing.T) {
 	b := openTab(t)
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server)
 	page := serve(t, newClient(t, server))
 	if _, err := locks.Mutex("order:42").TryLock(t.Context(), core.WithFixedTTL(time.Hour)); err != nil {
@@ -149,7 +149,7 @@ func TestOutageStaysRed(t *testing.T) {
 // TestOpenedInAnOutage: a page that was opened while Redis is down is red, and comes back by itself.
 func TestOpenedInAnOutage(t *testing.T) {
 	b := openTab(t)
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	page := serve(t, newClient(t, server))
 	server.Kill()
 	b.do(chromedp.Navigate(page + "records"))
@@ -161,7 +161,7 @@ func TestOpenedInAnOutage(t *testing.T) {
 // TestOutageOfThisProcess: the page of what this process holds comes from memory. It goes on in an outage, and is not green.
 func TestOutageOfThisProcess(t *testing.T) {
 	b := openTab(t)
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server)
 	page := serve(t, locks)
 	if _, err := locks.Mutex("order:42").TryLock(t.Context(), core.WithFixedTTL(time.Hour)); err != nil {
@@ -180,7 +180,7 @@ func TestOutageOfThisProcess(t *testing.T) {
 // TestStateIsInSight: the line that says whether a page is up to date is in the header, and stays in sight on a long page.
 func TestStateIsInSight(t *testing.T) {
 	b := openTab(t)
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server)
 	for i := range 60 {
 		if _, err := locks.Mutex(fmt.Sprint("order:", i)).TryLock(t.Context()); err != nil {
@@ -208,7 +208,7 @@ func TestStateIsInSight(t *testing.T) {
 // swallows the stream cannot keep it green.
 func TestStale(t *testing.T) {
 	b := openTab(t)
-	b.do(chromedp.Navigate(serve(t, newClient(t, redistest.Start(t)))))
+	b.do(chromedp.Navigate(serve(t, newClient(t, testkit.Start(t)))))
 	b.await(`document.getElementById("state").textContent === "live"`)
 	b.is(`events.close()`)
 	b.await(`(heard = performance.now() - staleAfter, judge(), state.className === "stale" && age.textContent === "as of 3 s ago")`)
@@ -219,7 +219,7 @@ func TestStale(t *testing.T) {
 // TestForceUnlockByKeyboard: an operator who is logged in frees a lock with the keyboard alone. Others see no such link.
 func TestForceUnlockByKeyboard(t *testing.T) {
 	b := openTab(t)
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server)
 	page := serve(t, newClient(t, server), inspector.WithActions(authorised))
 	if _, err := locks.Mutex("order:42").TryLock(t.Context()); err != nil {
@@ -262,7 +262,7 @@ func (b *tab) tabTo(expression string) {
 // TestWithoutJavaScript: all of a page is there, and forms work; only the updates are missing.
 func TestWithoutJavaScript(t *testing.T) {
 	b := openTab(t)
-	server := redistest.Start(t)
+	server := testkit.Start(t)
 	locks := newClient(t, server)
 	page := serve(t, newClient(t, server), inspector.WithActions(authorised))
 	if _, err := locks.Mutex("order:42").TryLock(t.Context()); err != nil {

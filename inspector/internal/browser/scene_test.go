@@ -9,19 +9,19 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // scene fills a Redis with what a shop would have: locks of all kinds with waiters, records, and jobs with runs.
 type scene struct {
 	t      *testing.T
-	server *redistest.Server
+	server *testkit.Server
 	locks  map[string]*core.Client // by instance
 }
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	s := &scene{t: t, server: redistest.Start(t), locks: make(map[string]*core.Client)}
+	s := &scene{t: t, server: testkit.Start(t), locks: make(map[string]*core.Client)}
 	for _, instance := range []string{"web-1:4711", "web-2:4711", "worker-1:97"} {
 		s.locks[instance] = newClient(t, s.server, core.WithInstance(instance))
 	}
@@ -106,7 +106,7 @@ func (s *scene) fillJobs() {
 	}
 	c.Start()
 	s.t.Cleanup(func() { <-c.Stop().Done() })
-	redistest.Eventually(s.t, patience, "the jobs and some runs", func() bool {
+	testkit.Eventually(s.t, patience, "the jobs and some runs", func() bool {
 		runs, err := cronlock.History(s.t.Context(), locks, "expire-carts")
 		return err == nil && len(runs) > 3 && cronlock.Pause(s.t.Context(), locks, "nightly-report") == nil
 	})

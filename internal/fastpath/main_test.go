@@ -1,9 +1,0 @@
-package fastpath
-
-import (
-	"testing"
-
-	"github.com/holdfast-go/holdfast/internal/redistest"
-)
-
-func TestMain(m *testing.M) { redistest.VerifyTestMain(m) }

@@ -1,9 +1,0 @@
-//go:build unix
-
-package redistest
-
-import "syscall"
-
-func pauseProcess(pid int) error { return syscall.Kill(pid, syscall.SIGSTOP) }
-
-func resumeProcess(pid int) error { return syscall.Kill(pid, syscall.SIGCONT) }

@@ -1,0 +1,98 @@
+package httpconformance
+
+import (
+	"maps"
+	"net/http"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+)
+
+// Adapter says how to build guards and servers of one framework.
+type Adapter struct {
+	// Exclusive, Once and Idempotent build a guard or return what is wrong with the arguments. For Idempotent the key is
+	// the scope.
+	Exclusive        func(strategy core.Strategy, key Key, opts ...middleware.Option) (Guard, error)
+	Once, Idempotent func(client *core.Client, key Key, opts ...middleware.Option) (Guard, error)
+	// Handler routes requests.
+	Handler func(routes ...Route) http.Handler
+	// LateAnswers is true if the framework may answer after the guard has returned, and around its writer. Then a handler
+	// that has written nothing has not answered.
+	LateAnswers bool
+}
+
+// Guard is what an adapter has built, of whatever type its Handler knows.
+type Guard any
+
+// Route is a handler and the guards in front of it, the outermost first.
+type Route struct {
+	// Path begins with a slash and has a wildcard "{id}". All methods are routed.
+	Path    string
+	Guards  []Guard
+	Handler http.Handler
+}
+
+// Key is a key function that all adapters have.
+type Key int
+
+const (
+	// ByUser is the header field X-User.
+	ByUser Key = iota
+	// ByRoute is the method and the route, joined with X-User.
+	ByRoute
+	// ByID is X-User, joined with the resource of the path value id.
+	ByID
+	// ByPrincipal is the value in the request's context at [PrincipalKey].
+	ByPrincipal
+	// ByHost is the host, joined with X-User.
+	ByHost
+)
+
+// PrincipalKey is where the context of a request has who it comes from.
+type PrincipalKey struct{}
+
+// suite is what the tests of one protocol share.
+type suite struct {
+	Adapter
+	http2 bool
+	redis *testkit.Server
+	locks *core.Client
+}
+
+type tests map[string]func(*testing.T, *suite)
+
+// Run runs the suite over both protocols as parallel subtests of t.
+func Run(t *testing.T, a Adapter) {
+	all := tests{}
+	for _, group := range []tests{
+		onceTests, verdictTests, endingTests, waitingTests, disconnectTests, outageTests, reuseTests, requestTests,
+		writerTests, nestingTests, clientTests, retryAfterTests, secrecyTests, leaseTests, loggingTests, operatorTests, paymentTests,
+		routeTests, multipartTests, readInFrontTests, detailTests,
+		unansweredTests, refusalTests, panicTests, bodyTests, answerTimeTests, streamTests, knownTests, recoveredTests,
+	} {
+		maps.Copy(all, group)
+	}
+	for protocol, http2 := range map[string]bool{"HTTP1": false, "HTTP2": true} {
+		t.Run(protocol, func(t *testing.T) {
+			redis := testkit.Start(t)
+			s := &suite{Adapter: a, http2: http2, redis: redis, locks: newLocks(t, redis.Client())}
+			// It takes all there is of a small machine, so it comes alone.
+			t.Run("OnceRunsOnceOnThreeInstances", func(t *testing.T) { testThreeInstances(t, s) })
+			t.Parallel()
+			for name, test := range all {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					test(t, s)
+				})
+			}
+		})
+	}
+	for name, test := range buildTests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, &suite{Adapter: a})
+		})
+	}
+}

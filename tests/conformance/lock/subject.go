@@ -1,0 +1,74 @@
+package lockconformance
+
+import (
+	"context"
+	"io"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/redis/go-redis/v9"
+)
+
+// Subject is what the suite is run on: a strategy and its rival, and where their locks live.
+type Subject struct {
+	// Servers is on how many servers a lock lives, each of them by itself. Each test starts its own.
+	Servers int
+	// Deployment is where a lock lives instead.
+	Deployment *Deployment
+	// Prefix precedes every name in Redis. It may bring a hash tag. Empty stands for the default of core.
+	Prefix string
+	// User is whom processes log in as, on servers of their own. Nil is the default user, who may do everything.
+	User *User
+	// Connect makes what one process locks with from its connections, one to each server or to the deployment. The
+	// options are those of the test and, if the names have one, a prefix.
+	Connect func(clients []redis.UniversalClient, opts ...core.Option) (Pair, io.Closer, error)
+	// Patience lets a process wait for a server as long as a test does, if by itself it gives up sooner.
+	Patience []core.Option
+}
+
+// User is a user of Redis who may do what the rules say, in the words of ACL SETUSER. A test fails if it was denied
+// something.
+type User struct {
+	Name, Password string
+	Rules          []string
+}
+
+// Pair is what a process locks with: two strategies, or one twice, that exclude each other on the same name.
+type Pair struct {
+	Lock  Side // the strategy under test
+	Rival Side
+}
+
+// Side is one strategy of a pair, and what has to be known of it.
+type Side struct {
+	Strategy core.Strategy
+	// Shared tells that its holders exclude those of the other side, but not each other.
+	Shared bool
+	// Members is how many locks of core one of its locks is made of, if several: hooks are told of each. The lock
+	// of the same name has to be among them, and the first that is asked for.
+	Members int
+	// Waiters counts those who wait for a name in Redis, where waiters are in line one by one. Nil says that those
+	// of one process are in line there, from the moment they begin to wait.
+	Waiters func(ctx context.Context, name string) (int, error)
+}
+
+// Run runs the suite as parallel subtests of t.
+func Run(t *testing.T, s Subject) {
+	for _, group := range []map[string]func(*testing.T, Subject){
+		exclusionTests, lossTests, waitingTests, reentryTests, retryTests, tokenTests, inputTests, lifeTests,
+		hookTests,
+	} {
+		for name, test := range group {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t, s)
+			})
+		}
+	}
+}
+
+// members is 1 for a plain strategy.
+func (s Side) members() int { return max(s.Members, 1) }
+
+// calls reports whether its lock of a name may call itself got: one that is made of several has a name of its own.
+func (s Side) calls(name, got string) bool { return got == name || s.members() > 1 && got != "" }

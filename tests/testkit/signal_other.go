@@ -1,0 +1,9 @@
+//go:build !unix
+
+package testkit
+
+import "errors"
+
+func pauseProcess(int) error { return errors.ErrUnsupported }
+
+func resumeProcess(int) error { return errors.ErrUnsupported }
