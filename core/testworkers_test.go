@@ -20,9 +20,12 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// workerEnv makes the test binary a worker process. Its value is an order: "visit", "many", "once", "bid", "follow", "elect" or
-// a strategy, network and address of the server (for "bid" and "follow", of several), and two numbers.
-const workerEnv = "HOLDFAST_TEST_WORKER"
+// workerEnv makes the test binary a worker process. Its value is an order: a word of its [work], network and addresses of
+// servers, separated by commas, and two numbers. strategyEnv is the strategy of one that stays.
+const (
+	workerEnv   = "HOLDFAST_TEST_WORKER"
+	strategyEnv = "HOLDFAST_TEST_STRATEGY"
+)
 
 // section is one stay in the critical section, by Redis's clock in microseconds.
 type section struct {
@@ -31,13 +34,50 @@ type section struct {
 	To    int64
 }
 
-// work carries out an order and says what it saw, in lines of JSON.
-func work(order string) error {
-	var what, network, addr string
-	var first, second int64
-	if _, err := fmt.Sscan(order, &what, &network, &addr, &first, &second); err != nil {
+// work is what a worker process does, by the first word of its order. It says what it saw in lines of JSON.
+type work map[string]func(o order, say func(any)) error
+
+// order is what a worker was told beside its first word.
+type order struct {
+	network       string
+	addrs         []string
+	first, second int64
+}
+
+// onServer returns what a worker does with a client of the only server of its order.
+func onServer(do func(rdb *redis.Client, say func(any), first, second int64) error) func(order, func(any)) error {
+	return func(o order, say func(any)) error {
+		rdb := redis.NewClient(&redis.Options{Network: o.network, Addr: o.addrs[0]})
+		defer rdb.Close()
+		return do(rdb, say, o.first, o.second)
+	}
+}
+
+// staying is the work of a process that is started by startStaying.
+var staying = work{"stay": onServer(func(rdb *redis.Client, say func(any), first, second int64) error {
+	return stayUntilTold(rdb, say, os.Getenv(strategyEnv), int(first), time.Duration(second))
+})}
+
+// runTests runs the tests of a package, or does the work that a process which they started was told.
+func runTests(m *testing.M, does ...work) {
+	text := os.Getenv(workerEnv)
+	if text == "" {
+		testkit.VerifyTestMain(m)
+		return
+	}
+	if err := carryOut(text, does); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func carryOut(text string, does []work) error {
+	var what, addrs string
+	var o order
+	if _, err := fmt.Sscan(text, &what, &o.network, &addrs, &o.first, &o.second); err != nil {
 		return err
 	}
+	o.addrs = strings.Split(addrs, ",")
 	out := json.NewEncoder(os.Stdout)
 	var mu sync.Mutex
 	say := func(v any) {
@@ -45,25 +85,12 @@ func work(order string) error {
 		defer mu.Unlock()
 		_ = out.Encode(v)
 	}
-	switch what {
-	case "follow":
-		return followUntilTold(strings.Split(addr, ","), say, int(first), int(second))
-	case "bid":
-		return bidUntilTold(strings.Split(addr, ","), say, int(first), time.Duration(second))
+	for _, work := range does {
+		if do := work[what]; do != nil {
+			return do(o, say)
+		}
 	}
-	rdb := redis.NewClient(&redis.Options{Network: network, Addr: addr})
-	defer rdb.Close()
-	switch what {
-	case "many":
-		return holdMany(rdb, say, int(first), time.Duration(second))
-	case "once":
-		return runOnce(rdb, say, core.FailurePolicy(first), time.Duration(second))
-	case "elect":
-		return campaignUntilTold(rdb, say, int(first), time.Duration(second))
-	case "visit":
-		return visitOften(rdb, say, int(first), int(second))
-	}
-	return stayUntilTold(rdb, say, what, int(first), time.Duration(second))
+	return fmt.Errorf("no worker does %q", what)
 }
 
 // visitOften takes one lock again and again, with several goroutines.
@@ -130,10 +157,10 @@ type worker struct {
 }
 
 // startWorker starts a process that is killed with the test if it has not ended by then.
-func startWorker(t *testing.T, order string) *worker {
+func startWorker(t *testing.T, order string, env ...string) *worker {
 	t.Helper()
 	w := &worker{cmd: exec.Command(os.Args[0]), lines: make(chan []byte, 100), ended: make(chan error, 1)}
-	w.cmd.Env = append(os.Environ(), workerEnv+"="+order)
+	w.cmd.Env = append(append(os.Environ(), workerEnv+"="+order), env...)
 	w.cmd.Stderr = os.Stderr
 	out, err := w.cmd.StdoutPipe()
 	if err == nil {
@@ -210,8 +237,8 @@ func stayUntilTold(rdb *redis.Client, say func(any), strategy string, goroutines
 // startStaying starts a worker that takes the lock with so many goroutines, and keeps it until finish.
 func startStaying(t *testing.T, server *testkit.Server, strategy string, goroutines int, ttl time.Duration) *worker {
 	t.Helper()
-	return startWorker(t, fmt.Sprint(strategy, " ", server.Network(), " ", server.Addr(), " ", goroutines, " ",
-		int64(ttl)))
+	return startWorker(t, fmt.Sprint("stay ", server.Network(), " ", server.Addr(), " ", goroutines, " ", int64(ttl)),
+		strategyEnv+"="+strategy)
 }
 
 // entered returns what the worker says when it gets the lock.

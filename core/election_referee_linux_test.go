@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // referee judges an election by what its candidates say.
@@ -24,8 +22,8 @@ type referee struct {
 type reigned struct {
 	term        int64
 	value       string
-	first, last clock.Instant
-	late        clock.Instant // when its context was first seen to outlive it; 0 if it was not
+	first, last time.Duration
+	late        time.Duration // when its context was first seen to outlive it; 0 if it was not
 }
 
 func newReferee() *referee {
@@ -56,7 +54,7 @@ func (r *referee) hear(observer string, line []byte) {
 		r.seen[observer] = append(r.seen[observer], b)
 	case endedKind:
 		if term := r.terms[b.Term]; term != nil && term.late != 0 {
-			r.late = max(r.late, b.At.Sub(term.late))
+			r.late = max(r.late, b.At-term.late)
 		}
 	}
 }
@@ -85,7 +83,7 @@ func (r *referee) violations(most time.Duration) (all []string) {
 	terms := r.byTime()
 	for i := 1; i < len(terms); i++ {
 		before, after := terms[i-1], terms[i]
-		switch vacancy := after.first.Sub(before.last); {
+		switch vacancy := after.first - before.last; {
 		case vacancy <= 0:
 			all = append(all, fmt.Sprintf("terms %d and %d led at once for %v", before.term, after.term, -vacancy))
 		case vacancy > most:
@@ -118,7 +116,7 @@ func (r *referee) vacancyBefore(term int64) time.Duration {
 	terms := r.byTime()
 	for i := 1; i < len(terms); i++ {
 		if terms[i].term == term {
-			return terms[i].first.Sub(terms[i-1].last)
+			return terms[i].first - terms[i-1].last
 		}
 	}
 	return 0

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"syscall"
 	"time"
+	"unsafe"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // ballot is a line of a candidate, at a time of the clock that all processes of a machine share.
@@ -18,7 +19,7 @@ type ballot struct {
 	Kind  string
 	Term  int64
 	Value string
-	At    clock.Instant
+	At    time.Duration
 }
 
 // The kinds of ballots.
@@ -29,6 +30,21 @@ const (
 	seenKind   = "seen"   // an observer was told of that leader
 	vacantKind = "vacant" // or of none
 )
+
+// candidates is the work of the processes of an election.
+var candidates = work{"elect": onServer(func(rdb *redis.Client, say func(any), first, second int64) error {
+	return campaignUntilTold(rdb, say, int(first), time.Duration(second))
+})}
+
+// sinceBoot reads CLOCK_BOOTTIME, which all processes of a machine share.
+func sinceBoot() time.Duration {
+	const boottime = 7
+	var ts syscall.Timespec
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, boottime, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 {
+		panic(errno)
+	}
+	return time.Duration(ts.Nano())
+}
 
 // campaignUntilTold campaigns and observes until the input of the process ends. A byte of the input makes it resign.
 func campaignUntilTold(rdb *redis.Client, say func(any), number int, ttl time.Duration) error {
@@ -62,7 +78,7 @@ func campaignUntilTold(rdb *redis.Client, say func(any), number int, ttl time.Du
 			if l.Owner == "" {
 				kind = vacantKind
 			}
-			say(ballot{kind, l.Term, l.Value, clock.System()})
+			say(ballot{kind, l.Term, l.Value, sinceBoot()})
 		}
 	})
 	for ctx.Err() == nil {
@@ -78,7 +94,7 @@ func campaignUntilTold(rdb *redis.Client, say func(any), number int, ttl time.Du
 // lead: what was valid then was valid at that time.
 func reign(ctx context.Context, e *core.Election, say func(any), value string, resign <-chan struct{}) error {
 	term, _ := core.TokenFrom(ctx)
-	defer func() { say(ballot{endedKind, term, value, clock.System()}) }()
+	defer func() { say(ballot{endedKind, term, value, sinceBoot()}) }()
 	select {
 	case <-resign: // it was meant for an earlier term
 	default:
@@ -86,7 +102,7 @@ func reign(ctx context.Context, e *core.Election, say func(any), value string, r
 	ticks := time.NewTicker(2 * time.Millisecond)
 	defer ticks.Stop()
 	for {
-		at := clock.System()
+		at := sinceBoot()
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()

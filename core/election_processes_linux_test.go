@@ -14,7 +14,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -141,7 +140,7 @@ func TestElectionAmongProcesses(t *testing.T) {
 		next := c.successor(term.term)
 		vacancies[trouble.name] = append(vacancies[trouble.name], c.referee.vacancyBefore(next.term))
 		undo()
-		after := clock.System().Add(time.Duration(random.Int64N(int64(50 * time.Millisecond))))
+		after := sinceBoot() + time.Duration(random.Int64N(int64(50*time.Millisecond)))
 		testkit.Eventually(t, within, "a moment of the term", func() bool { return c.referee.newest().last > after })
 		term = c.referee.newest()
 	}
@@ -174,7 +173,7 @@ func TestElectionAmongProcesses(t *testing.T) {
 // TestElectionReferee: the referee finds each violation, and none in a good election.
 func TestElectionReferee(t *testing.T) {
 	t.Parallel()
-	led := func(term int64, at ...clock.Instant) (all []ballot) {
+	led := func(term int64, at ...time.Duration) (all []ballot) {
 		for _, a := range at {
 			all = append(all, ballot{ledKind, term, "v", a})
 		}
