@@ -12,7 +12,7 @@ PACKAGES := $(MODULES:%=./%/...)
 # Those with an API, which api/ lists.
 PUBLISHED := . gocronlock inspector otellock
 # The packages whose tests take longest come first, so that none of them runs alone at the end.
-LONGEST := ./core ./examples/flashsale ./middleware/gin ./middleware/nethttp
+LONGEST := ./tests/strategies ./tests/rights ./tests/cluster ./examples/flashsale ./middleware/gin ./middleware/nethttp
 TOOL    := GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 # go test, which says at its end once more what failed; the argument is GOWORK.
 gotest   = $(TOOL) gotestsum --format pkgname --format-hide-empty-pkg --hide-summary skipped --raw-command -- \
@@ -193,11 +193,11 @@ bench-test: needed ## test that what is compared locks, and that the benchmark c
 
 .PHONY: bench-core
 bench-core: needed ## measure a lock and unlock against the bare script pair, as Go benchmarks
-	$(GO) test -run '^$$' -bench . -benchmem -count 5 ./core
+	$(GO) test -run '^$$' -bench . -benchmem -count 5 ./tests/mutex
 
 .PHONY: fairness
 fairness: needed ## let 16, 64 and 256 waiters contest for a fair lock, and measure what lines cost the server
-	$(GO) test -count=1 -v -run 'TestFairness|TestServerTime' ./core -contest 5s
+	$(GO) test -count=1 -v -run 'TestFairness|TestServerTime' ./tests/fair -contest 5s
 
 .PHONY: dependencies
 dependencies: floor latest ## both; they mostly wait, or compile, so run them side by side: make dependencies -j2 -Otarget
@@ -208,31 +208,31 @@ model: needed ## compare the scripts with a model over 100,000 random operations
 
 .PHONY: names
 names: needed ## lock and unlock a million names, on one server and in a Cluster, and measure what is left: docs/redis.md
-	$(GO) test -count=1 -timeout 30m -v -run TestNamesLeaveNothing ./core -names 1000000
+	$(GO) test -count=1 -timeout 30m -v -run TestNamesLeaveNothing ./tests/client -names 1000000
 
 .PHONY: listing
 listing: needed ## list 100,000 locks, and measure what that costs the server: docs/operations.md
-	$(GO) test -count=1 -v -run TestListOfMany ./core -listed 100000
+	$(GO) test -count=1 -v -run TestListOfMany ./tests/inspect -listed 100000
 
 .PHONY: topologies
 topologies: needed ## run the conformance suite on all strategies on Sentinel and Cluster; make test takes one on each
-	$(GO) test -race -count=1 -timeout 30m -run TestTopologies ./core -topologies
+	$(GO) test -race -count=1 -timeout 30m -run TestTopologies ./tests/strategies -topologies
 
 .PHONY: rights
 rights: needed ## run the conformance suite on all strategies as the Redis user of docs/redis.md; make test takes some
-	$(GO) test -race -count=1 -timeout 30m -run TestConformanceOfMinimalUser ./core -rights
+	$(GO) test -race -count=1 -timeout 30m -run TestConformanceOfMinimalUser ./tests/rights -rights
 
 .PHONY: failovers
 failovers: needed ## replace a master ten times planned and ten times by SIGKILL, under load, and count what is lost
-	$(GO) test -count=1 -v -run 'TestFailoverUnderLoad' ./core -failovers 10
+	$(GO) test -count=1 -v -run 'TestFailoverUnderLoad' ./tests/sentinel -failovers 10
 
 .PHONY: storm
 storm: needed ## break pairs and triples of a Redlock's five servers under load for a minute
-	$(GO) test -count=1 -v -run TestRedlockStorm ./core -storm 60s
+	$(GO) test -count=1 -v -run TestRedlockStorm ./tests/redlock -storm 60s
 
 .PHONY: outages
 outages: needed ## kill, freeze and replace masters of a Cluster and move slots, and measure how long locks cannot be had
-	$(GO) test -count=1 -v -timeout 30m -run TestOutages ./core -outages 10
+	$(GO) test -count=1 -v -timeout 30m -run TestOutages ./tests/sentinel -outages 10
 
 .PHONY: crons
 crons: needed ## run jobs on five replicas with shifted clocks while they and Redis are broken, and count ticks
@@ -245,7 +245,7 @@ tasks: needed ## send tasks five times each to servers that are killed and stopp
 
 .PHONY: elections
 elections: needed ## kill, stop and cut off the leaders of five processes for a minute, and count terms: docs/elections.md
-	$(GO) test -count=1 -v -timeout 30m -run TestElectionAmongProcesses ./core -elections 60s
+	$(GO) test -count=1 -v -timeout 30m -run TestElectionAmongProcesses ./tests/election -elections 60s
 
 .PHONY: inspector
 inspector: needed ## load pages of inspector beside 100,000 locks, and measure what they cost: docs/inspector.md

@@ -2,166 +2,28 @@ package core_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
-	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
-
-// proclaimer sends proclamations as the script, with whatever arguments.
-type proclaimer struct {
-	t      *testing.T
-	rdb    *redis.Client
-	script *redis.Script
-}
-
-func newProclaimer(t *testing.T) proclaimer {
-	return proclaimer{t, testkit.Start(t).Client(), luaScript(t, "publish", "lock_kind", "compact", "proclaim")}
-}
-
-// want sends a proclamation and checks the reply, and the field afterwards.
-func (p proclaimer) want(reply int64, field, id string, token int64, number int, value string) {
-	p.t.Helper()
-	ctx := context.Background()
-	got, err := p.script.Run(ctx, p.rdb, []string{"lock:name"}, id, token, number, value, "channel", "PUBLISH").Int64()
-	if err != nil || got != reply {
-		p.t.Errorf("proclaim %q as number %d: %d, %v, want %d", value, number, got, err, reply)
-	}
-	if now := p.rdb.HGet(ctx, "lock:name", "leader_value").Val(); now != field {
-		p.t.Errorf("after %q the field is %q, want %q", value, now, field)
-	}
-}
-
-// TestProclaimTwice repeats proclamations: a repetition changes nothing, and a late one not the newer value.
-func TestProclaimTwice(t *testing.T) {
-	t.Parallel()
-	p := newProclaimer(t)
-	lease := mustLock(t, newClient(t, p.rdb).Fair("name"))
-	term := lease.Token()
-	at := func(rest string) string { return fmt.Sprint(term, " ", rest) }
-	p.want(1, at("1 a"), lease.Owner(), term, 1, "a")
-	p.want(1, at("1 a"), lease.Owner(), term, 1, "a")
-	p.want(1, at("3 c c"), lease.Owner(), term, 3, "c c")
-	p.want(1, at("3 c c"), lease.Owner(), term, 2, "b")
-	p.want(1, at("4 "), lease.Owner(), term, 4, "")
-	awaitRenewed(t, []*core.Lease{lease}, time.Second)
-	unlock(t, lease)
-	awaitTidy(t, p.rdb)
-}
 
 // TestProclamationArrivesLate: the value of the later call stays.
 func TestProclamationArrivesLate(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	e := newClient(t, testkit.Start(t).Client()).Election("name", core.WithValue("first"))
-	lead := mustCampaign(t, e)
-	proclaim(t, lead, "second")
-	proclaim(t, lead, "third")
+	e := coretest.NewClient(t, testkit.Start(t).Client()).Election("name", core.WithValue("first"))
+	lead := coretest.MustCampaign(t, e)
+	coretest.Proclaim(t, lead, "second")
+	coretest.Proclaim(t, lead, "third")
 	for i, value := range []string{"first", "second"} {
 		if held, err := core.SendProclamation(ctx, lead, int64(i+1), value); err != nil || !held {
 			t.Errorf("number %d: %t, %v", i+1, held, err)
 		}
 	}
-	if l := mustLeader(t, e); l.Value != "third" {
+	if l := coretest.MustLeader(t, e); l.Value != "third" {
 		t.Errorf("the value is %q", l.Value)
 	}
-	resign(t, lead)
-}
-
-// TestProclaimOfOthers: only the hold that has the lock now, with its token, writes. Anything else writes nothing.
-func TestProclaimOfOthers(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	p := newProclaimer(t)
-	locks := newClient(t, p.rdb)
-	p.want(0, "", "nobody", 1, 1, "free")
-	if n := p.rdb.Exists(ctx, "lock:name").Val(); n != 0 {
-		t.Error("a proclamation made the key of a free lock")
-	}
-	for _, expanded := range []bool{false, true} {
-		lease := mustLock(t, locks.Fair("name"))
-		if expanded {
-			expand(t, locks, "name")
-		}
-		p.want(0, "", lease.Owner(), lease.Token()-1, 1, "of an earlier term")
-		p.want(0, "", "other:1", lease.Token(), 1, "of another hold")
-		unlock(t, lease)
-		p.want(0, "", lease.Owner(), lease.Token(), 1, "of a released lock")
-	}
-	for name, strategy := range strategies(locks) {
-		if name == "Fair" {
-			continue
-		}
-		for _, expanded := range []bool{false, true} {
-			lease := mustLock(t, strategy("name"))
-			if expanded {
-				expand(t, locks, "name")
-			}
-			p.want(0, "", lease.Owner(), lease.Token(), 1, "of "+name)
-			unlock(t, lease)
-		}
-	}
-}
-
-// TestProclaimExpired: the exclusive hold has expired by the server's clock, and a share keeps the key.
-func TestProclaimExpired(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	p := newProclaimer(t)
-	locks := newClient(t, p.rdb)
-	lease := mustLock(t, locks.Fair("name"), core.WithFixedTTL(3*time.Second))
-	share := mustLockWith(t, lease.Context(), locks.Read("name"), core.WithTTL(long))
-	term := lease.Token()
-	p.want(1, fmt.Sprint(term, " 1 a"), lease.Owner(), term, 1, "a")
-	waitFor(t, lease.Done(), "the lease to end")
-	testkit.Eventually(t, within, "the hold to expire", func() bool {
-		return p.script.Run(ctx, p.rdb, []string{"lock:name"}, lease.Owner(), term, 2, "b", "channel", "PUBLISH").Val() == int64(0)
-	})
-	if _, err := locks.Election("name").Leader(ctx); err == nil {
-		t.Error("a hold that has expired leads")
-	}
-	unlock(t, share)
-}
-
-// TestProclaimOnAFullServer: a leader can be told of, because the lock expands first.
-func TestProclaimOnAFullServer(t *testing.T) {
-	t.Parallel()
-	p := newProclaimer(t)
-	lease := mustLock(t, newClient(t, p.rdb).Fair("name"))
-	fillUp(p.rdb)
-	p.want(1, fmt.Sprint(lease.Token(), " 1 a"), lease.Owner(), lease.Token(), 1, "a")
-	unlock(t, lease)
-}
-
-// TestProclamationKeepsTheLockAsItIs: an elected leader is inspected, forced out and excludes all strategies like any holder.
-func TestProclamationKeepsTheLockAsItIs(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	rdb := testkit.Start(t).Client()
-	locks := newClient(t, rdb)
-	lead := mustCampaign(t, locks.Election("name", core.WithValue("hold:x")))
-	for name, strategy := range strategies(locks) {
-		if err := tryLock(strategy("name")); err == nil {
-			t.Errorf("%s was granted beside a leader", name)
-		}
-	}
-	if _, err := locks.Fair("name", core.WithOwner("leader_value")).TryLock(ctx); err == nil {
-		t.Error("an owner may be called like the field")
-	}
-	info, err := locks.Inspect(ctx, "name")
-	if err != nil || len(info.Holders) != 1 || info.Holders[0].Token != lead.Term() || info.Holders[0].Holds != 1 {
-		t.Errorf("%+v, %v", info, err)
-	}
-	if forced, err := locks.ForceUnlock(ctx, "name"); err != nil || !forced {
-		t.Errorf("ForceUnlock: %t, %v", forced, err)
-	}
-	if marks := rdb.HLen(ctx, "holdfast:forced:{lock:name}").Val(); marks != 1 {
-		t.Errorf("%d holds were forced", marks)
-	}
-	wantErr(t, lead.Resign(ctx), core.ErrNotHeld)
-	resign(t, mustCampaign(t, locks.Election("name")))
+	coretest.Resign(t, lead)
 }

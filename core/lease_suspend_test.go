@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
 // TestErrAfterASuspend: who asks a context for its end after the lease has ended in a suspend is told so at once. The timer
@@ -18,44 +19,44 @@ func TestErrAfterASuspend(t *testing.T) {
 	// use gets a function that has the host suspended, and then checks the context.
 	for name, use := range map[string]func(t *testing.T, locks *core.Client, check func(ctx context.Context)) error{
 		"Lease.Context": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
-			lease := mustLock(t, locks.Mutex("a"))
+			lease := coretest.MustLock(t, locks.Mutex("a"))
 			check(lease.Context())
 			return lease.Unlock(t.Context())
 		},
 		"queue": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
-			lease := mustLock(t, locks.Fair("b"))
+			lease := coretest.MustLock(t, locks.Fair("b"))
 			check(lease.Context())
 			return lease.Unlock(t.Context())
 		},
 		"fixed": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
-			lease := mustLock(t, locks.Mutex("fixed"), core.WithFixedTTL(time.Minute))
+			lease := coretest.MustLock(t, locks.Mutex("fixed"), core.WithFixedTTL(time.Minute))
 			check(lease.Context())
 			return lease.Unlock(t.Context())
 		},
 		"MaxHold": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
-			lease := mustLock(t, locks.Mutex("max"), core.WithMaxHold(time.Minute))
+			lease := coretest.MustLock(t, locks.Mutex("max"), core.WithMaxHold(time.Minute))
 			check(lease.Context())
 			return lease.Unlock(t.Context())
 		},
 		"with values": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
 			type key struct{}
-			lease := mustLock(t, locks.Mutex("values"))
+			lease := coretest.MustLock(t, locks.Mutex("values"))
 			check(context.WithValue(lease.Context(), key{}, "value"))
 			return lease.Unlock(t.Context())
 		},
 		"re-entry": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
-			outer := mustLock(t, locks.Mutex("entered"))
-			inner := mustLockWith(t, outer.Context(), locks.Mutex("entered"))
+			outer := coretest.MustLock(t, locks.Mutex("entered"))
+			inner := coretest.MustLockWith(t, outer.Context(), locks.Mutex("entered"))
 			check(inner.Context())
 			return errors.Join(inner.Unlock(t.Context()), outer.Unlock(t.Context()))
 		},
 		"Multi at once": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
-			lease := mustLock(t, core.Multi(locks.Mutex("{m}c"), locks.Mutex("{m}d")))
+			lease := coretest.MustLock(t, core.Multi(locks.Mutex("{m}c"), locks.Mutex("{m}d")))
 			check(lease.Context())
 			return lease.Unlock(t.Context())
 		},
 		"Multi in turn": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
-			lease := mustLock(t, core.Multi(locks.Mutex("e"), locks.Fair("f")))
+			lease := coretest.MustLock(t, core.Multi(locks.Mutex("e"), locks.Fair("f")))
 			check(lease.Context())
 			return lease.Unlock(t.Context())
 		},
@@ -72,12 +73,12 @@ func TestErrAfterASuspend(t *testing.T) {
 			})
 		},
 		"Attempt.Context": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
-			a := mustBegin(t, locks.Once("a"))
+			a := coretest.MustBegin(t, locks.Once("a"))
 			check(a.Context())
 			return nil
 		},
 		"Attempt.Bind": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
-			ctx, cancel := mustBegin(t, locks.Once("b")).Bind(t.Context())
+			ctx, cancel := coretest.MustBegin(t, locks.Once("b")).Bind(t.Context())
 			defer cancel()
 			check(ctx)
 			return nil
@@ -90,7 +91,7 @@ func TestErrAfterASuspend(t *testing.T) {
 			return err
 		},
 		"Leadership.Context": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
-			lead := mustCampaign(t, locks.Election("j"))
+			lead := coretest.MustCampaign(t, locks.Election("j"))
 			check(lead.Context())
 			return lead.Resign(t.Context())
 		},
@@ -104,7 +105,7 @@ func TestErrAfterASuspend(t *testing.T) {
 		},
 		"Election.TryDo": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
 			e := locks.Election("l")
-			mustCampaign(t, e)
+			coretest.MustCampaign(t, e)
 			return e.TryDo(t.Context(), func(ctx context.Context) error {
 				check(ctx)
 				return nil
@@ -114,7 +115,7 @@ func TestErrAfterASuspend(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			lost := make(chan error, 10)
-			locks := newClient(t, server.Client(), core.WithTTL(long), core.WithPrefix(name+":"),
+			locks := coretest.NewClient(t, server.Client(), core.WithTTL(coretest.Long), core.WithPrefix(name+":"),
 				core.WithHooks(core.Hooks{Lost: func(_ context.Context, l core.Lost) { lost <- l.Cause }}))
 			suspend := core.Suspendable(locks)
 			asked := false
@@ -123,7 +124,7 @@ func TestErrAfterASuspend(t *testing.T) {
 				if err := ctx.Err(); err != nil {
 					t.Fatalf("ended before: %v", err)
 				}
-				suspend(2 * long)
+				suspend(2 * coretest.Long)
 				if err := ctx.Err(); !errors.Is(err, context.Canceled) {
 					t.Errorf("Err: %v", err)
 				}
@@ -142,7 +143,7 @@ func TestErrAfterASuspend(t *testing.T) {
 			if err == nil && name != "Attempt.Context" && name != "Attempt.Bind" {
 				t.Error("the holder was told of no loss")
 			}
-			if err := receive(t, lost); !errors.Is(err, core.ErrLeaseLost) {
+			if err := coretest.Receive(t, lost); !errors.Is(err, core.ErrLeaseLost) {
 				t.Errorf("the hook was told %v", err)
 			}
 		})
@@ -152,12 +153,12 @@ func TestErrAfterASuspend(t *testing.T) {
 // TestErrWithinTheLease: a context that is asked again and again lasts as long as its lease, and ends with the context around it.
 func TestErrWithinTheLease(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
+	locks := coretest.NewClient(t, testkit.Start(t).Client(), core.WithTTL(coretest.Long))
 	suspend := core.Suspendable(locks)
 	ctx, cancel := context.WithCancel(t.Context())
 	err := core.Do(ctx, locks.Mutex("name"), func(held context.Context) error {
 		for range 10 {
-			suspend(long / 20)
+			suspend(coretest.Long / 20)
 			if err := held.Err(); err != nil {
 				return err
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
 var furtherLost = regexp.MustCompile(`further leases lost" count=(\d+) cause="holdfast: lease lost: [^"]+" locks="?\[([0-9a-f ]+)\]`)
@@ -19,18 +20,18 @@ var furtherLost = regexp.MustCompile(`further leases lost" count=(\d+) cause="ho
 func TestManyLossesAreFewLines(t *testing.T) {
 	t.Parallel()
 	const leases = 1000
-	log, told := new(record), new(atomic.Int64)
-	locks, err := core.New(testkit.Start(t).Client(), core.WithTTL(long), core.WithLogger(textLogger(log)),
+	log, told := new(coretest.Record), new(atomic.Int64)
+	locks, err := core.New(testkit.Start(t).Client(), core.WithTTL(coretest.Long), core.WithLogger(coretest.TextLogger(log)),
 		core.WithHooks(core.Hooks{Lost: func(context.Context, core.Lost) { told.Add(1) }}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	suspend := core.Suspendable(locks)
-	if _, err := lockMany(locks, leases); err != nil {
+	if _, err := coretest.LockMany(locks, leases); err != nil {
 		t.Fatal(err)
 	}
-	suspend(2 * long)
-	testkit.Eventually(t, within, "all losses to be told", func() bool { return told.Load() == leases })
+	suspend(2 * coretest.Long)
+	testkit.Eventually(t, coretest.Within, "all losses to be told", func() bool { return told.Load() == leases })
 	if err := locks.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
 // TestUnconfirmedEndsComeFirst: Redis is away when runs have taken effect, for longer than their leases. The same client is asked
@@ -26,11 +25,11 @@ func TestUnconfirmedEndsComeFirst(t *testing.T) {
 			t.Parallel()
 			server := testkit.Start(t)
 			relay := server.Relay()
-			loadOnce(t, server.Client())
+			coretest.LoadOnce(t, server.Client())
 			o := &absence{t: t, relay: relay, leave: sync.OnceFunc(func() { leave(relay) })}
 			o.all.Add(outageKeys)
-			away := newClient(t, relay.Client(), core.WithTTL(time.Second))
-			past := newClient(t, server.Client())
+			away := coretest.NewClient(t, relay.Client(), core.WithTTL(time.Second))
+			past := coretest.NewClient(t, server.Client())
 			var runs sync.WaitGroup
 			for i := range outageKeys {
 				runs.Go(func() { o.runOnce(away.Once(fmt.Sprint("order", i)), past) })
@@ -39,7 +38,7 @@ func TestUnconfirmedEndsComeFirst(t *testing.T) {
 			if n := o.effects.Load(); n != outageKeys {
 				t.Errorf("%d effects of %d keys", n, outageKeys)
 			}
-			testkit.Eventually(t, within, "all ends to be answered", func() bool { return core.UnconfirmedEnds(away) == 0 })
+			testkit.Eventually(t, coretest.Within, "all ends to be answered", func() bool { return core.UnconfirmedEnds(away) == 0 })
 		})
 	}
 }
@@ -66,14 +65,14 @@ func (o *absence) runOnce(once *core.Once, past *core.Client) {
 		o.leave()
 		return run(ctx)
 	})
-	wantErr(o.t, err, core.ErrUnavailable)
-	testkit.Eventually(o.t, within, "the lease to expire", func() bool {
-		return mustPeek(o.t, past.Once(once.Key())).State == core.StateAbandoned
+	coretest.WantErr(o.t, err, core.ErrUnavailable)
+	testkit.Eventually(o.t, coretest.Within, "the lease to expire", func() bool {
+		return coretest.MustPeek(o.t, past.Once(once.Key())).State == core.StateAbandoned
 	})
 	if o.expired.Add(1) == outageKeys {
 		o.relay.Heal()
 	}
-	testkit.Eventually(o.t, within, "an answer", func() bool {
+	testkit.Eventually(o.t, coretest.Within, "an answer", func() bool {
 		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 		defer cancel()
 		got, err := once.Do(ctx, run)
@@ -84,66 +83,6 @@ func (o *absence) runOnce(once *core.Once, past *core.Client) {
 	})
 }
 
-// TestEndBehindABegin: the end of an attempt without a lease is not confirmed when another begin of the same client is granted,
-// whose answer is late. The begin is taken back.
-func TestEndBehindABegin(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	for name, end := range map[string]func(context.Context, *core.Attempt) error{
-		"complete": func(ctx context.Context, a *core.Attempt) error { return a.Complete(ctx, []byte("done")) },
-		"hold":     func(ctx context.Context, a *core.Attempt) error { return a.Hold(ctx, "reason") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			server := testkit.Start(t)
-			relay := server.Relay()
-			loadOnce(t, server.Client())
-			past, rdb := newClient(t, server.Client()).Once("name"), relay.Client()
-			once := newClient(t, rdb, core.WithTTL(long)).Once("name")
-			a := mustBegin(t, once)
-			abandon(t, server.Client(), "name")
-			connect(rdb, 6)
-			relay.Hold(testkit.ToClient)
-			begun := make(chan error, 1)
-			go func() { _, err := once.Begin(ctx); begun <- err }()
-			testkit.Eventually(t, within, "the grant", func() bool { return mustPeek(t, past).Attempt == 2 })
-			short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-			defer cancel()
-			wantErr(t, end(short, a), core.ErrUnavailable)
-			relay.Deliver()
-			err := receive(t, begun)
-			if r := wantRecorded(t, past, a); r.State == core.StateCompleted {
-				wantErr(t, err, core.ErrCompleted)
-			} else {
-				wantErr(t, err, core.ErrOutcomeUnknown)
-			}
-		})
-	}
-}
-
-// connect leaves so many connections in a pool. A new one would wait for the answers to its first commands.
-func connect(rdb *redis.Client, connections int) {
-	var all sync.WaitGroup
-	for range connections {
-		all.Go(func() { rdb.Do(context.Background(), "BLPOP", "nothing", "0.2") })
-	}
-	all.Wait()
-}
-
-// wantRecorded waits until the record has the end of an attempt.
-func wantRecorded(t *testing.T, o *core.Once, a *core.Attempt) core.Record {
-	t.Helper()
-	var r core.Record
-	testkit.Eventually(t, within, "the end to be recorded", func() bool {
-		r = mustPeek(t, o)
-		return r.Token == a.Token() && (r.State == core.StateCompleted || r.State == core.StateUnknown)
-	})
-	if r.Attempt != a.Number() {
-		t.Errorf("attempt %d, want %d", r.Attempt, a.Number())
-	}
-	return r
-}
-
 // TestOvertakenEndIsRecordedLater: an end was not confirmed, and another attempt runs when it is sent again. What becomes of the
 // other one decides.
 func TestOvertakenEndIsRecordedLater(t *testing.T) {
@@ -152,27 +91,27 @@ func TestOvertakenEndIsRecordedLater(t *testing.T) {
 	server := testkit.Start(t)
 	rdb := server.Client()
 	relay := server.Relay()
-	locks, other := newClient(t, relay.Client(), core.WithTTL(long)), newClient(t, rdb, core.WithTTL(long))
+	locks, other := coretest.NewClient(t, relay.Client(), core.WithTTL(coretest.Long)), coretest.NewClient(t, rdb, core.WithTTL(coretest.Long))
 	for name, test := range map[string]struct {
 		successor func(name string, b *core.Attempt) error
 		recorded  bool // the end that was overtaken
 	}{
 		"withdrawn": {func(_ string, b *core.Attempt) error { return b.Withdraw(ctx) }, true},
 		"released":  {func(_ string, b *core.Attempt) error { return b.Release(ctx) }, true},
-		"crashed":   {func(name string, _ *core.Attempt) error { abandon(t, rdb, name); return nil }, true},
+		"crashed":   {func(name string, _ *core.Attempt) error { coretest.Abandon(t, rdb, name); return nil }, true},
 		"completed": {func(_ string, b *core.Attempt) error { return b.Complete(ctx, []byte("other")) }, false},
 		"held":      {func(_ string, b *core.Attempt) error { return b.Hold(ctx, "reason") }, false},
 	} {
-		a := mustBegin(t, locks.Once(name, core.WithFingerprint([]byte("print"))))
-		abandon(t, rdb, name)
-		b := mustBegin(t, other.Once(name, core.WithNote("of the other")))
+		a := coretest.MustBegin(t, locks.Once(name, core.WithFingerprint([]byte("print"))))
+		coretest.Abandon(t, rdb, name)
+		b := coretest.MustBegin(t, other.Once(name, core.WithNote("of the other")))
 		relay.Drop(testkit.ToServer)
 		short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-		wantErr(t, a.Complete(short, []byte("done")), core.ErrUnavailable)
+		coretest.WantErr(t, a.Complete(short, []byte("done")), core.ErrUnavailable)
 		cancel()
 		calls := server.CommandStats()["evalsha"].Calls
 		relay.Heal()
-		testkit.Eventually(t, within, "the end to meet the other attempt", func() bool {
+		testkit.Eventually(t, coretest.Within, "the end to meet the other attempt", func() bool {
 			return server.CommandStats()["evalsha"].Calls > calls
 		})
 		if err := test.successor(name, b); err != nil {
@@ -181,11 +120,11 @@ func TestOvertakenEndIsRecordedLater(t *testing.T) {
 		if !test.recorded {
 			continue
 		}
-		if r := wantRecorded(t, other.Once(name), a); string(r.Value) != "done" || string(r.Fingerprint) != "print" || r.Note != "" {
+		if r := coretest.WantRecorded(t, other.Once(name), a); string(r.Value) != "done" || string(r.Fingerprint) != "print" || r.Note != "" {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
-	testkit.Eventually(t, within, "all ends to be answered", func() bool { return core.UnconfirmedEnds(locks) == 0 })
-	wantState(t, other.Once("completed"), core.StateCompleted, 2)
-	wantState(t, other.Once("held"), core.StateUnknown, 2)
+	testkit.Eventually(t, coretest.Within, "all ends to be answered", func() bool { return core.UnconfirmedEnds(locks) == 0 })
+	coretest.WantState(t, other.Once("completed"), core.StateCompleted, 2)
+	coretest.WantState(t, other.Once("held"), core.StateUnknown, 2)
 }

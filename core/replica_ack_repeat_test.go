@@ -9,27 +9,28 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
+	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
 // TestRepetitionsAreReplicated repeats each command for which replicas are waited, on another connection. A command that
 // has succeeded must write again: WAIT waits for the last write of its own connection, and would find nothing to wait for.
 func TestRepetitionsAreReplicated(t *testing.T) {
 	t.Parallel()
-	p := startReplicated(t)
-	rdb := p.master.Client()
-	r := &repeater{t: t, p: p, rdb: p.master.Client()}
+	p := coretest.StartReplicated(t)
+	rdb := p.Master.Client()
+	r := &repeater{t: t, p: p, rdb: p.Master.Client()}
 	rdb.AddHook(r)
-	locks := newClient(t, rdb, core.WithTTL(long), core.WithReplicaAck(1, ample))
-	for kind, lock := range lockers(locks) {
+	locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long), core.WithReplicaAck(1, coretest.Ample))
+	for kind, lock := range coretest.Lockers(locks) {
 		r.during(kind)
-		lease := mustLock(t, lock)
-		inner := mustLockWith(t, lease.Context(), lock)
-		wantErr(t, inner.Extend(context.Background(), 2*long), nil)
-		unlock(t, inner)
-		unlock(t, lease)
+		lease := coretest.MustLock(t, lock)
+		inner := coretest.MustLockWith(t, lease.Context(), lock)
+		coretest.WantErr(t, inner.Extend(context.Background(), 2*coretest.Long), nil)
+		coretest.Unlock(t, inner)
+		coretest.Unlock(t, lease)
 	}
 	r.during("Multi")
-	unlock(t, mustLock(t, core.Multi(locks.Mutex("a"), locks.Fair("b"), locks.Read("c"), locks.Semaphore("d", 2))))
+	coretest.Unlock(t, coretest.MustLock(t, core.Multi(locks.Mutex("a"), locks.Fair("b"), locks.Read("c"), locks.Semaphore("d", 2))))
 	ctx := context.Background()
 	for what, end := range map[string]func(*core.Attempt) error{
 		"complete": func(a *core.Attempt) error { return a.Complete(ctx, nil) },
@@ -40,11 +41,11 @@ func TestRepetitionsAreReplicated(t *testing.T) {
 	} {
 		r.during(what)
 		once := locks.Once("{group}:"+what, core.WithQuota(10))
-		wantErr(t, end(mustBegin(t, once)), nil)
+		coretest.WantErr(t, end(coretest.MustBegin(t, once)), nil)
 		r.during("forget after " + what)
-		wantErr(t, forgetNow(ctx, once), nil)
+		coretest.WantErr(t, coretest.ForgetNow(ctx, once), nil)
 		r.during("resolve after " + what)
-		wantErr(t, resolveNow(ctx, once, nil), nil)
+		coretest.WantErr(t, coretest.ResolveNow(ctx, once, nil), nil)
 	}
 	if r.repeated < 20 {
 		t.Errorf("only %d commands were repeated", r.repeated)
@@ -54,7 +55,7 @@ func TestRepetitionsAreReplicated(t *testing.T) {
 // repeater is a hook that repeats the scripts in front of a WAIT.
 type repeater struct {
 	t   *testing.T
-	p   *replicated
+	p   *coretest.Replicated
 	rdb *redis.Client
 
 	mu       sync.Mutex
@@ -68,7 +69,8 @@ func (r *repeater) during(kind string) {
 	r.kind = kind
 }
 
-func (r *repeater) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (r *repeater) DialHook(next redis.DialHook) redis.DialHook { return next }
+
 func (r *repeater) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
 
 func (r *repeater) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
@@ -90,13 +92,13 @@ func (r *repeater) repeat(ctx context.Context, c redis.Cmder) {
 	if !ok || c.Err() != nil || !transport.Succeeded(script.Val()) {
 		return
 	}
-	before := r.p.master.Info("persistence", "rdb_changes_since_last_save")
+	before := r.p.Master.Info("persistence", "rdb_changes_since_last_save")
 	again := r.rdb.Do(ctx, c.Args()...)
 	if !transport.Succeeded(again.Val()) {
 		return
 	}
 	r.repeated++
-	if after := r.p.master.Info("persistence", "rdb_changes_since_last_save"); after == before {
+	if after := r.p.Master.Info("persistence", "rdb_changes_since_last_save"); after == before {
 		r.t.Errorf("%s: the repetition of a script on %s has written nothing", r.kind, c.Args()[3])
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
 // TestHundredThousandWaiters lets 100,000 goroutines ask for one name: as many as may wait, and get it in the order in
@@ -22,7 +23,7 @@ import (
 func TestHundredThousandWaiters(t *testing.T) {
 	const most = 200
 	callers := 100_000
-	if underRace {
+	if coretest.UnderRace {
 		callers = 20_000
 	}
 	flood(t, callers, func() error { return nil }) // the runtime keeps what it knows goroutines by
@@ -31,18 +32,18 @@ func TestHundredThousandWaiters(t *testing.T) {
 			server := testkit.Start(t)
 			rdb := server.Client()
 			begun := make(chan core.Wait, 1)
-			locks := newClient(t, rdb, core.WithTTL(long), core.WithMaxWaiters(most), core.WithHooks(core.Hooks{
+			locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long), core.WithMaxWaiters(most), core.WithHooks(core.Hooks{
 				Wait: func(_ context.Context, w core.Wait) { begun <- w },
 			}))
-			lock := strategies(locks)[kind]("name")
-			holder := mustLock(t, lock)
+			lock := coretest.Strategies(locks)[kind]("name")
+			holder := coretest.MustLock(t, lock)
 			before := footprint()
 			served := waitInLine(t, lock, most, begun)
 			refused := wantTooMany(t, server, lock, callers-most)
 			if n := waiting(rdb, locks, kind); n != most || refused != callers-most {
 				t.Errorf("%d refused, %d in line", refused, n)
 			}
-			unlock(t, holder)
+			coretest.Unlock(t, holder)
 			want := 0
 			for got := range served {
 				if got != want {
@@ -149,7 +150,7 @@ func footprint() releaseReason {
 func (u releaseReason) wantBack(t *testing.T) {
 	t.Helper()
 	var now releaseReason
-	testkit.Eventually(t, within, "goroutines and memory to come back", func() bool {
+	testkit.Eventually(t, coretest.Within, "goroutines and memory to come back", func() bool {
 		now = footprint()
 		return now.goroutines <= u.goroutines+20 && now.heap < u.heap+4<<20
 	})
@@ -161,14 +162,14 @@ func TestTooManyWaitForOnce(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	const callers, most = 2000, 20
-	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long), core.WithMaxWaiters(most))
-	once := locks.Once("name", core.WithWait(within))
-	a := mustBegin(t, once)
+	locks := coretest.NewClient(t, testkit.Start(t).Client(), core.WithTTL(coretest.Long), core.WithMaxWaiters(most))
+	once := locks.Once("name", core.WithWait(coretest.Within))
+	a := coretest.MustBegin(t, once)
 	var replayed atomic.Int64
 	all := make(chan int)
 	go func() {
 		all <- flood(t, callers, func() error {
-			got, err := once.Do(ctx, answers(nil, ""))
+			got, err := once.Do(ctx, coretest.Answers(nil, ""))
 			if err == nil && got.Replayed && string(got.Value) == "value" {
 				replayed.Add(1)
 			} else if !errors.Is(err, core.ErrInProgress) || errors.Is(err, core.ErrUnavailable) {
@@ -177,15 +178,15 @@ func TestTooManyWaitForOnce(t *testing.T) {
 			return err
 		})
 	}()
-	testkit.Eventually(t, within, "as many to wait as may", func() bool {
+	testkit.Eventually(t, coretest.Within, "as many to wait as may", func() bool {
 		return core.WaitingCalls(locks, core.OnceKey(locks, "name")) == most
 	})
 	// A caller that does not wait gets the usual answer, and other keys have room of their own.
 	_, err := locks.Once("name").Begin(ctx)
-	if wantErr(t, err, core.ErrInProgress); errors.Is(err, core.ErrTooManyWaiters) {
+	if coretest.WantErr(t, err, core.ErrInProgress); errors.Is(err, core.ErrTooManyWaiters) {
 		t.Errorf("error %v", err)
 	}
-	mustBegin(t, locks.Once("other", core.WithWait(within)))
+	coretest.MustBegin(t, locks.Once("other", core.WithWait(coretest.Within)))
 	time.Sleep(50 * time.Millisecond) // or more of them would find room later, which is as well
 	if err := a.Complete(ctx, []byte("value")); err != nil {
 		t.Fatal(err)
@@ -198,33 +199,33 @@ func TestTooManyWaitForOnce(t *testing.T) {
 // TestManyMayWait: by default, 10,000 for one name, and as many as that for each of others.
 func TestManyMayWait(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, testkit.Start(t).Client())
+	locks := coretest.NewClient(t, testkit.Start(t).Client())
 	if got := core.MaxWaiters(locks); got != 10_000 {
 		t.Errorf("%d may wait", got)
 	}
 	rdb := testkit.Start(t).Client()
 	for _, most := range []int{0, -1} {
 		_, err := core.New(rdb, core.WithMaxWaiters(most))
-		wantInvalid(t, err, core.ErrInvalidOption, fmt.Sprintf("WithMaxWaiters(%d)", most))
+		coretest.WantInvalid(t, err, core.ErrInvalidOption, fmt.Sprintf("WithMaxWaiters(%d)", most))
 		_, err = core.NewRedlock([]redis.UniversalClient{rdb, server(t), server(t)}, core.WithMaxWaiters(most))
-		wantInvalid(t, err, core.ErrInvalidOption, "WithMaxWaiters")
+		coretest.WantInvalid(t, err, core.ErrInvalidOption, "WithMaxWaiters")
 	}
 	var full *core.NotAcquiredError
-	locks = newClient(t, rdb, core.WithMaxWaiters(1))
-	holder := mustLock(t, newClient(t, rdb).Mutex("name"), core.WithTTL(long))
-	waits := lockLater(locks.Mutex("name"))
-	awaitListeners(t, locks, "name", 1)
+	locks = coretest.NewClient(t, rdb, core.WithMaxWaiters(1))
+	holder := coretest.MustLock(t, coretest.NewClient(t, rdb).Mutex("name"), core.WithTTL(coretest.Long))
+	waits := coretest.LockLater(locks.Mutex("name"))
+	coretest.AwaitListeners(t, locks, "name", 1)
 	_, err := locks.Mutex("name").Lock(t.Context())
-	if wantErr(t, err, core.ErrTooManyWaiters); !errors.As(err, &full) || full.RetryAfter < long-within || full.Name != "name" {
+	if coretest.WantErr(t, err, core.ErrTooManyWaiters); !errors.As(err, &full) || full.RetryAfter < coretest.Long-coretest.Within || full.Name != "name" {
 		t.Errorf("error %v", err)
 	}
 	_, err = locks.Mutex("name").Lock(t.Context(), core.WithOwner("somebody")) // which might hold it
-	wantErr(t, err, core.ErrTooManyWaiters)
-	again := mustLock(t, newClient(t, rdb).Mutex("other"), core.WithOwner("somebody"))
-	mustLock(t, locks.Mutex("other"), core.WithOwner("somebody"))
-	unlock(t, again)
-	unlock(t, holder)
-	if err := receive(t, waits); err != nil {
+	coretest.WantErr(t, err, core.ErrTooManyWaiters)
+	again := coretest.MustLock(t, coretest.NewClient(t, rdb).Mutex("other"), core.WithOwner("somebody"))
+	coretest.MustLock(t, locks.Mutex("other"), core.WithOwner("somebody"))
+	coretest.Unlock(t, again)
+	coretest.Unlock(t, holder)
+	if err := coretest.Receive(t, waits); err != nil {
 		t.Error(err)
 	}
 }

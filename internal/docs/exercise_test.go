@@ -14,7 +14,7 @@ import (
 func TestFirstChange(t *testing.T) {
 	t.Parallel()
 	need(t, "redis-server")
-	const test, code = "core/preflight_warnings_test.go", "core/internal/preflight/check.go"
+	const test, code = "tests/client/preflight_warnings_test.go", "core/internal/preflight/check.go"
 	entry, warning := blockOf(t, "CONTRIBUTING.md", `"append-only`).Code, blockOf(t, "CONTRIBUTING.md", "if").Code
 	edits := map[string]string{test: behind(t, test, `"unknown": `, "", entry)}
 	if out, passed := firstChange(t, edits); passed || !strings.Contains(out, "want one warning") {
@@ -65,7 +65,7 @@ func firstChange(t *testing.T, edits map[string]string) (out string, passed bool
 	if err := os.WriteFile(list, overlay, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-overlay", list, "-count=1", "-run", "TestSetupIsInspected", "./core")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-overlay", list, "-count=1", "-run", "TestSetupIsInspected", "./tests/client")
 	cmd.Dir = root
 	text, err := cmd.CombinedOutput()
 	return string(text), err == nil

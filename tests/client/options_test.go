@@ -1,0 +1,181 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
+)
+
+// TestArguments: what New refuses and takes.
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	for name, rdb := range map[string]redis.UniversalClient{"nil": nil, "typed nil": (*redis.Client)(nil)} {
+		if _, err := core.New(rdb); !errors.Is(err, core.ErrInvalidOption) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	rdb := testkit.Start(t).Client()
+	_, err := core.New(rdb, core.WithTTL(-1))
+	coretest.WantErr(t, err, core.ErrInvalidOption)
+	locks := coretest.NewClient(t, rdb, core.WithLogger(nil))
+	lease := coretest.MustLock(t, locks.Mutex(strings.Repeat("x", 512)), core.WithTTL(10*time.Millisecond), core.WithFixedTTL(time.Second))
+	coretest.WaitFor(t, lease.Done(), "the lease to end, which is logged")
+	for _, owner := range []string{"granted", "min_hold_until", "ttl", "token", "token_committed", "ä", "x\x7f"} {
+		_, err := locks.Mutex("name", core.WithOwner(owner)).TryLock(context.Background())
+		coretest.WantErr(t, err, core.ErrInvalidOption)
+	}
+}
+
+// TestClientTTL: TTL returns what WithTTL has set for the client, and 30 s without it.
+func TestClientTTL(t *testing.T) {
+	t.Parallel()
+	rdb := testkit.Start(t).Client()
+	if got := coretest.NewClient(t, rdb).TTL(); got != 30*time.Second {
+		t.Errorf("TTL %v by default", got)
+	}
+	locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long))
+	_ = locks.Mutex("name", core.WithTTL(time.Minute)) // concerns this lock only
+	if got := locks.TTL(); got != coretest.Long {
+		t.Errorf("TTL %v, want %v", got, coretest.Long)
+	}
+}
+
+// TestNamesAreKept: locks, leases and records return the name that they were made with, without the prefix.
+func TestNamesAreKept(t *testing.T) {
+	t.Parallel()
+	locks := coretest.NewClient(t, testkit.Start(t).Client(), core.WithPrefix("app:"))
+	for kind, strategy := range coretest.Strategies(locks) {
+		lock := strategy("{order}:42 " + kind)
+		lease := coretest.MustLock(t, lock)
+		if lock.Name() != "{order}:42 "+kind || lease.Name() != lock.Name() {
+			t.Errorf("%s: lock %q, lease %q", kind, lock.Name(), lease.Name())
+		}
+		coretest.Unlock(t, lease)
+	}
+	if key := locks.Once("{order}:42").Key(); key != "{order}:42" {
+		t.Errorf("record %q", key)
+	}
+	if name := locks.Election("{order}:42").Name(); name != "{order}:42" {
+		t.Errorf("election %q", name)
+	}
+}
+
+// TestRingIsRefused: its Subscribe panics without channels, and it has no server to fail over to.
+func TestRingIsRefused(t *testing.T) {
+	t.Parallel()
+	ring := redis.NewRing(&redis.RingOptions{})
+	t.Cleanup(func() { _ = ring.Close() })
+	_, err := core.New(ring)
+	coretest.WantErr(t, err, core.ErrInvalidOption)
+	if err != nil && !strings.Contains(err.Error(), "*redis.Ring") {
+		t.Errorf("the error does not name it: %v", err)
+	}
+	_, err = core.NewRedlock([]redis.UniversalClient{ring, ring, ring})
+	coretest.WantErr(t, err, core.ErrInvalidOption)
+}
+
+// otherMake is a client that is not go-redis's own, and does not subscribe.
+type otherMake struct{ redis.UniversalClient }
+
+func (otherMake) Subscribe(context.Context, ...string) *redis.PubSub {
+	panic("at least one channel is required")
+}
+
+// silentMake subscribes to nothing.
+type silentMake struct{ redis.UniversalClient }
+
+func (silentMake) Subscribe(context.Context, ...string) *redis.PubSub { return nil }
+
+// TestClientOfAnotherMake: that it panics ends no process; waiters look by themselves.
+func TestClientOfAnotherMake(t *testing.T) {
+	for name, wrap := range map[string]func(redis.UniversalClient) redis.UniversalClient{
+		"Panics": func(rdb redis.UniversalClient) redis.UniversalClient { return otherMake{rdb} },
+		"Nil":    func(rdb redis.UniversalClient) redis.UniversalClient { return silentMake{rdb} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			log, server := &coretest.Record{}, testkit.Start(t)
+			locks := coretest.NewClient(t, wrap(server.Client()), core.WithLogger(coretest.TextLogger(log)))
+			for strategy, lock := range map[string]core.Strategy{"Mutex": locks.Mutex, "Fair": locks.Fair, "Write": locks.Write} {
+				lease := coretest.MustLock(t, lock(strategy))
+				waiting := coretest.LockLater(lock(strategy))
+				testkit.Eventually(t, coretest.Within, "the waiter to subscribe", func() bool {
+					return strings.Contains(log.String(), "does not subscribe")
+				})
+				coretest.Unlock(t, lease)
+				if err := coretest.Receive(t, waiting); err != nil {
+					t.Errorf("%s: %v", strategy, err)
+				}
+			}
+		})
+	}
+}
+
+// TestConnectionName: Redis takes the name, whatever the service is called, and tells it for each connection of locks.
+func TestConnectionName(t *testing.T) {
+	t.Parallel()
+	server := testkit.Start(t)
+	name := core.ConnectionName("my shop\nü")
+	locks := coretest.NewClient(t, server.Client(func(o *redis.Options) { o.ClientName = name }))
+	held := coretest.MustLock(t, coretest.NewClient(t, server.Client()).Mutex("name"))
+	waiting := coretest.LockLater(locks.Mutex("name"))
+	coretest.AwaitListeners(t, locks, "name", 1)
+	named := 0
+	for line := range strings.Lines(coretest.ClientList(t, server)) {
+		if strings.Contains(line, " name="+name+" ") {
+			named++
+		}
+	}
+	if named < 2 || !strings.HasPrefix(name, "my_shop__@") {
+		t.Errorf("%d connections have the name %q, want that of commands and that of the subscription:\n%s", named, name, coretest.ClientList(t, server))
+	}
+	coretest.Unlock(t, held)
+	if err := coretest.Receive(t, waiting); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDurationsWithoutUnit: a number without a unit is one of nanoseconds. The error of each option says what was probably meant.
+func TestDurationsWithoutUnit(t *testing.T) {
+	t.Parallel()
+	rdb := testkit.Start(t).Client()
+	for option, use := range map[string]func(d time.Duration) core.Option{
+		"WithTTL":         func(d time.Duration) core.Option { return core.WithTTL(d) },
+		"WithFixedTTL":    func(d time.Duration) core.Option { return core.WithFixedTTL(d) },
+		"WithWait":        func(d time.Duration) core.Option { return core.WithWait(d) },
+		"WithMaxHold":     func(d time.Duration) core.Option { return core.WithMaxHold(d) },
+		"WithMinHold":     func(d time.Duration) core.Option { return core.WithMinHold(d) },
+		"WithReplicaAck":  func(d time.Duration) core.Option { return core.WithReplicaAck(1, d) },
+		"WithWaitWarning": core.WithWaitWarning, "WithHoldWarning": core.WithHoldWarning,
+		"WithNodeTimeout": core.WithNodeTimeout, "WithRestartDelay": core.WithRestartDelay,
+	} {
+		for d, want := range map[time.Duration]string{30: "did you mean 30*time.Second?", 5000: "did you mean 5000*time.Millisecond or 5000*time.Second?"} {
+			_, err := core.New(rdb, use(d))
+			if !errors.Is(err, core.ErrInvalidOption) || !strings.Contains(err.Error(), option+"(") || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s(%v): %v", option, d, err)
+			}
+		}
+	}
+	locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long))
+	_, retention := locks.Once("name", core.WithRetention(24)).Begin(context.Background())
+	if !strings.Contains(retention.Error(), "did you mean 24*time.Second?") {
+		t.Error(retention)
+	}
+	extend := coretest.MustLock(t, locks.Mutex("name")).Extend(context.Background(), 30)
+	if !strings.Contains(extend.Error(), "did you mean 30*time.Second?") {
+		t.Error(extend)
+	}
+	for _, meant := range []time.Duration{0, -time.Second, time.Millisecond, 999_999} { // wrong for other reasons
+		if _, err := core.New(rdb, core.WithTTL(meant)); err == nil || strings.Contains(err.Error(), "unit") {
+			t.Errorf("WithTTL(%v): %v", meant, err)
+		}
+	}
+}

@@ -1,0 +1,9 @@
+package election_test
+
+import (
+	"testing"
+
+	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
+)
+
+func TestMain(m *testing.M) { coretest.Main(m, candidates) }

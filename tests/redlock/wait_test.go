@@ -1,0 +1,98 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
+)
+
+// TestRedlockWaiterPassesAMinority has the name locked for good on each two of five servers, as crashed callers leave
+// it, or others that lock on these servers only. A waiter for the Redlock must get it nevertheless.
+func TestRedlockWaiterPassesAMinority(t *testing.T) {
+	t.Parallel()
+	five := coretest.StartMasters(t, 5)
+	waits := make(chan struct{}, 1)
+	holder := five.Redlock(t)
+	other := five.Redlock(t, core.WithHooks(core.Hooks{Wait: func(context.Context, core.Wait) { waits <- struct{}{} }}))
+	for first := range five.Servers {
+		minority := []*core.Lease{
+			coretest.MustLock(t, coretest.NewClient(t, five.Looks[first]).Mutex("name")),
+			coretest.MustLock(t, coretest.NewClient(t, five.Looks[(first+1)%5]).Fair("name")),
+		}
+		lease := coretest.MustLock(t, holder.Mutex("name"))
+		waiting := coretest.LockLater(other.Mutex("name"))
+		coretest.WaitFor(t, waits, "the other to be refused")
+		coretest.Unlock(t, lease)
+		if err := coretest.Receive(t, waiting); err != nil {
+			t.Errorf("waiter: %v", err)
+		}
+		for _, l := range minority {
+			coretest.Unlock(t, l)
+		}
+		five.AwaitHolders(t, "lock:name", 0)
+	}
+}
+
+// TestRedlockDefeatWakesNoWaiter has one of three servers forget a lock. A caller gets that server, and gives it back without
+// a message: the lock is not free. Otherwise waiters would wake each other as fast as servers answer.
+func TestRedlockDefeatWakesNoWaiter(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	three := coretest.StartMasters(t, 3)
+	lease := coretest.MustLock(t, three.Redlock(t).Mutex("name"), core.WithTTL(coretest.Long))
+	three.AwaitHolders(t, "lock:name", 3)
+	look, channel := three.Looks[0], "redisson_lock__channel:{lock:name}"
+	sub := look.Subscribe(ctx, channel)
+	t.Cleanup(func() { _ = sub.Close() })
+	if _, err := sub.Receive(ctx); err != nil {
+		t.Fatal(err)
+	}
+	look.Del(ctx, "lock:name")
+	_, err := three.Redlock(t).Mutex("name").TryLock(ctx)
+	coretest.WantErr(t, err, core.ErrNotAcquired)
+	three.AwaitHolders(t, "lock:name", 2)
+	look.Publish(ctx, channel, "the end")
+	if m, err := sub.ReceiveMessage(ctx); err != nil || m.Payload != "the end" {
+		t.Errorf("message %v: %v", m, err)
+	}
+	coretest.Unlock(t, lease)
+}
+
+// TestRedlockDefeatLeavesNothing has a majority held by others: what the two other servers grant is taken back, and
+// kept for no minimum time.
+func TestRedlockDefeatLeavesNothing(t *testing.T) {
+	t.Parallel()
+	five := coretest.StartMasters(t, 5)
+	for _, rdb := range five.Looks[:3] {
+		_ = coretest.MustLock(t, coretest.NewClient(t, rdb).Mutex("name"))
+	}
+	_, err := five.Redlock(t).Mutex("name").TryLock(context.Background(), core.WithMinHold(coretest.Long))
+	coretest.WantErr(t, err, core.ErrNotAcquired)
+	five.AwaitHolders(t, "lock:name", 3)
+}
+
+// TestRedlockTellsAnOutageFromARefusal has one of the two servers that are left of five hold the lock: that is too few
+// to say that it is held.
+func TestRedlockTellsAnOutageFromARefusal(t *testing.T) {
+	t.Parallel()
+	five := coretest.StartMasters(t, 5)
+	r := coretest.NewRedlock(t, five.Clients(), core.WithNodeTimeout(time.Second))
+	coretest.Unlock(t, coretest.MustLock(t, r.Mutex("name")))
+	_ = coretest.MustLock(t, coretest.NewClient(t, five.Looks[0]).Mutex("name"))
+	for _, s := range five.Servers[2:] {
+		s.Pause()
+	}
+	_, err := r.Mutex("name").TryLock(context.Background())
+	coretest.WantErr(t, err, core.ErrUnavailable)
+	if errors.Is(err, core.ErrNotAcquired) {
+		t.Errorf("%v is a refusal", err)
+	}
+	for _, s := range five.Servers[2:] {
+		s.Resume()
+	}
+	five.AwaitHolders(t, "lock:name", 1)
+}
