@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/middleware/internal/writer"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -31,13 +32,20 @@ func (n *noting) note(call string) error {
 	return nil
 }
 
-func (n *noting) Flush()                                        { _ = n.FlushError() }
-func (n *noting) FlushError() error                             { return n.note("flush") }
-func (n *noting) CloseNotify() <-chan bool                      { _ = n.note("close notify"); return nil }
+func (n *noting) Flush() { _ = n.FlushError() }
+
+func (n *noting) FlushError() error { return n.note("flush") }
+
+func (n *noting) CloseNotify() <-chan bool { _ = n.note("close notify"); return nil }
+
 func (n *noting) Push(target string, _ *http.PushOptions) error { return n.note("push " + target) }
-func (n *noting) SetReadDeadline(time.Time) error               { return n.note("read deadline") }
-func (n *noting) SetWriteDeadline(time.Time) error              { return n.note("write deadline") }
-func (n *noting) EnableFullDuplex() error                       { return n.note("full duplex") }
+
+func (n *noting) SetReadDeadline(time.Time) error { return n.note("read deadline") }
+
+func (n *noting) SetWriteDeadline(time.Time) error { return n.note("write deadline") }
+
+func (n *noting) EnableFullDuplex() error { return n.note("full duplex") }
+
 func (n *noting) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	_ = n.note("hijack")
 	return nil, nil, errTaken
@@ -83,7 +91,11 @@ func use(w http.ResponseWriter) (did []string) {
 // every guard, and no more. So can the writer of a handler of refusals.
 func TestEveryChoiceOfMethods(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
+	locks, err := core.New(testkit.Start(t).Client(), core.WithLogger(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locks.Close() })
 	key := httplock.ByHeader("X-User")
 	refusing := func(guard func(refuse httplock.Option) func(http.Handler) http.Handler) func(http.Handler) http.Handler {
 		return func(h http.Handler) http.Handler {
@@ -93,11 +105,11 @@ func TestEveryChoiceOfMethods(t *testing.T) {
 		}
 	}
 	for name, guard := range map[string]func(http.Handler) http.Handler{
-		"Exclusive":  httplock.Exclusive(locks.Mutex, key, patient),
+		"Exclusive":  httplock.Exclusive(locks.Mutex, key, httplock.WithWait(time.Minute)),
 		"Once":       httplock.Once(locks, httplock.Keys(key, httplock.ByHeader("Idempotency-Key"))),
 		"Idempotent": httplock.Idempotent(locks, key),
 		"nested": func(h http.Handler) http.Handler {
-			return httplock.Idempotent(locks, key)(httplock.Exclusive(locks.Mutex, key, patient)(
+			return httplock.Idempotent(locks, key)(httplock.Exclusive(locks.Mutex, key, httplock.WithWait(time.Minute))(
 				httplock.Once(locks, httplock.Keys(key, httplock.ByHeader("Idempotency-Key")))(h)))
 		},
 		"a refusal": refusing(func(refuse httplock.Option) func(http.Handler) http.Handler {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
 )
 
 // heldBack is how much of an answer is held back in these tests.
@@ -21,13 +22,13 @@ const heldBack = 3000
 
 // captured is what a client sees of an answer.
 type captured struct {
-	answer
+	httpkit.Answer
 	trailer http.Header
 	hints   []http.Header // of status 103
 }
 
 func protocols() map[string]func(*httptest.Server) {
-	return map[string]func(*httptest.Server){"HTTP/1": func(*httptest.Server) {}, "HTTP/2": http2}
+	return map[string]func(*httptest.Server){"HTTP/1": func(*httptest.Server) {}, "HTTP/2": httpkit.HTTP2}
 }
 
 // outer stands for the middlewares around a guard. Its fields differ from request to request.
@@ -46,7 +47,7 @@ func capturing(
 ) (*httptest.Server, <-chan *middleware.Response) {
 	records := make(chan *middleware.Response, 100)
 	seen := func(r *middleware.Response) { records <- r }
-	return serve(t, outer(httplock.Captured(h, heldBack, record, seen)), edit...), records
+	return httpkit.Serve(t, outer(httplock.Captured(h, heldBack, record, seen)), edit...), records
 }
 
 // fetch makes a request, POST if the method is empty, and leaves out what differs between any two answers. The
@@ -69,7 +70,7 @@ func fetch(t testing.TB, srv *httptest.Server, method, id, query string) capture
 	req.Header.Set("X-Request-Id", id)
 	resp, err := srv.Client().Do(req)
 	if err != nil {
-		c.err = err
+		c.Err = err
 		return c
 	}
 	defer resp.Body.Close()
@@ -78,7 +79,7 @@ func fetch(t testing.TB, srv *httptest.Server, method, id, query string) capture
 		body, err = io.ReadAll(resp.Body)
 	}
 	resp.Header.Del("Date")
-	c.answer = answer{status: resp.StatusCode, header: resp.Header, body: string(body), err: err}
+	c.Answer = httpkit.Answer{Status: resp.StatusCode, Header: resp.Header, Body: string(body), Err: err}
 	c.trailer = resp.Trailer
 	return c
 }
@@ -86,17 +87,17 @@ func fetch(t testing.TB, srv *httptest.Server, method, id, query string) capture
 // same reports differences between two answers. Errors of the connection need not have the same text.
 func same(t testing.TB, got, want captured) {
 	t.Helper()
-	if (got.err == nil) != (want.err == nil) {
-		t.Fatalf("error %v, want %v", got.err, want.err)
+	if (got.Err == nil) != (want.Err == nil) {
+		t.Fatalf("error %v, want %v", got.Err, want.Err)
 	}
-	if got.status != want.status {
-		t.Errorf("status %d, want %d", got.status, want.status)
+	if got.Status != want.Status {
+		t.Errorf("status %d, want %d", got.Status, want.Status)
 	}
-	if !reflect.DeepEqual(got.header, want.header) {
-		t.Errorf("header\n%v, want\n%v", got.header, want.header)
+	if !reflect.DeepEqual(got.Header, want.Header) {
+		t.Errorf("header\n%v, want\n%v", got.Header, want.Header)
 	}
-	if got.body != want.body {
-		t.Errorf("body %.60q (%d bytes), want %.60q (%d)", got.body, len(got.body), want.body, len(want.body))
+	if got.Body != want.Body {
+		t.Errorf("body %.60q (%d bytes), want %.60q (%d)", got.Body, len(got.Body), want.Body, len(want.Body))
 	}
 	if !reflect.DeepEqual(got.trailer, want.trailer) {
 		t.Errorf("trailer %v, want %v", got.trailer, want.trailer)
@@ -115,11 +116,11 @@ func TestCapturedAnswerIsTheSame(t *testing.T) {
 			}
 			t.Run(test.name+", "+proto, func(t *testing.T) {
 				t.Parallel()
-				plain := serve(t, outer(test.handler), edit)
+				plain := httpkit.Serve(t, outer(test.handler), edit)
 				held, records := capturing(t, test.handler, true, edit)
 				want, got := fetch(t, plain, test.method, "1", ""), fetch(t, held, test.method, "1", "")
 				same(t, got, want)
-				checkRecord(t, receive(t, records, "the record"), test.record)
+				checkRecord(t, httpkit.Receive(t, records, "the record"), test.record)
 			})
 		}
 	}
@@ -147,7 +148,7 @@ func TestReplayIsTheFirstAnswer(t *testing.T) {
 		}
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			srv := serve(t, outer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			srv := httpkit.Serve(t, outer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				record, err := middleware.DecodeResponse(test.record.Encode())
 				if err != nil {
 					t.Error(err)
@@ -155,19 +156,19 @@ func TestReplayIsTheFirstAnswer(t *testing.T) {
 				}
 				httplock.Replay(w, record)
 			})))
-			want := captured{answer: answer{status: test.record.Status, body: string(test.record.Body)}}
-			want.header = http.Header{
+			want := captured{Answer: httpkit.Answer{Status: test.record.Status, Body: string(test.record.Body)}}
+			want.Header = http.Header{
 				"X-Request-Id": {"2"}, "Access-Control-Allow-Origin": {"https://2"}, "Vary": {"Origin"},
 				"Idempotency-Replayed": {"true"},
 			}
 			if test.record.Omitted {
-				want.header.Set("Idempotency-Replay", "omitted")
+				want.Header.Set("Idempotency-Replay", "omitted")
 			}
-			maps.Copy(want.header, test.record.Header)
-			want.header.Set("Cache-Control", "no-store")
-			maps.DeleteFunc(want.header, func(_ string, values []string) bool { return len(values) == 0 })
+			maps.Copy(want.Header, test.record.Header)
+			want.Header.Set("Cache-Control", "no-store")
+			maps.DeleteFunc(want.Header, func(_ string, values []string) bool { return len(values) == 0 })
 			got := fetch(t, srv, test.method, "2", "")
-			got.header.Del("Content-Length") // the server's own
+			got.Header.Del("Content-Length") // the server's own
 			same(t, got, want)
 		})
 	}
@@ -183,11 +184,11 @@ func TestBodyIsNotRecorded(t *testing.T) {
 			_, _ = io.WriteString(w, body)
 		}), false)
 		a := fetch(t, srv, http.MethodPost, "1", "")
-		a.want(t, http.StatusCreated)
-		if a.body != body {
-			t.Errorf("body %q, want %q", a.body, body)
+		a.Want(t, http.StatusCreated)
+		if a.Body != body {
+			t.Errorf("body %q, want %q", a.Body, body)
 		}
-		checkRecord(t, receive(t, records, "the record"), middleware.Response{
+		checkRecord(t, httpkit.Receive(t, records, "the record"), middleware.Response{
 			Status: http.StatusCreated, Header: http.Header{"Content-Type": {"text/plain"}}, Omitted: omitted,
 		})
 	}
@@ -197,17 +198,17 @@ func TestBodyIsNotRecorded(t *testing.T) {
 func TestTypeDoesNotDependOnTheLimit(t *testing.T) {
 	t.Parallel()
 	records := make(chan *middleware.Response, 1)
-	srv := serve(t, httplock.Captured(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	srv := httpkit.Serve(t, httplock.Captured(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		for _, c := range "%PDF-1.4" {
 			_, _ = io.WriteString(w, string(c))
 		}
 	}), 0, true, func(r *middleware.Response) { records <- r }))
 	a := fetch(t, srv, http.MethodPost, "1", "")
-	a.want(t, http.StatusOK)
-	if got := a.header.Get("Content-Type"); got != "application/pdf" || a.body != "%PDF-1.4" {
-		t.Errorf("type %q, body %q", got, a.body)
+	a.Want(t, http.StatusOK)
+	if got := a.Header.Get("Content-Type"); got != "application/pdf" || a.Body != "%PDF-1.4" {
+		t.Errorf("type %q, body %q", got, a.Body)
 	}
-	checkRecord(t, receive(t, records, "the record"), middleware.Response{
+	checkRecord(t, httpkit.Receive(t, records, "the record"), middleware.Response{
 		Status: http.StatusOK, Header: media("application/pdf"), Omitted: true,
 	})
 }
@@ -216,7 +217,7 @@ func TestTypeDoesNotDependOnTheLimit(t *testing.T) {
 func TestAnswerIsHeldBackUntilTheRecord(t *testing.T) {
 	t.Parallel()
 	recording, recorded := make(chan struct{}), make(chan struct{})
-	srv := serve(t, httplock.Captured(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	srv := httpkit.Serve(t, httplock.Captured(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		for range heldBack {
 			_, _ = io.WriteString(w, "x")
 		}
@@ -226,17 +227,17 @@ func TestAnswerIsHeldBackUntilTheRecord(t *testing.T) {
 	}))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	got := postAside(ctx, srv, "ada", "7")
-	receive(t, recording, "the record")
+	got := httpkit.PostAside(ctx, srv, "ada", "7")
+	httpkit.Receive(t, recording, "the record")
 	select {
 	case a := <-got:
-		t.Errorf("status %d, error %v before the record was written", a.status, a.err)
+		t.Errorf("status %d, error %v before the record was written", a.Status, a.Err)
 	default:
 	}
 	close(recorded)
-	a := receive(t, got, "the answer")
-	a.want(t, http.StatusOK)
-	if len(a.body) != heldBack {
-		t.Errorf("%d bytes, want %d", len(a.body), heldBack)
+	a := httpkit.Receive(t, got, "the answer")
+	a.Want(t, http.StatusOK)
+	if len(a.Body) != heldBack {
+		t.Errorf("%d bytes, want %d", len(a.Body), heldBack)
 	}
 }

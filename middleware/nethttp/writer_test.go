@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
 )
 
 // An event arrives while the handler still runs.
@@ -22,7 +23,7 @@ func TestEventsAreStreamed(t *testing.T) {
 	for name, edit := range protocols() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			stage := newStage(t)
+			stage := httpkit.NewStage(t)
 			srv, records := capturing(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "text/event-stream")
 				_, _ = io.WriteString(w, "data: 1\n")
@@ -42,11 +43,11 @@ func TestEventsAreStreamed(t *testing.T) {
 			if line, err := events.ReadString('\n'); line != "data: 1\n" || err != nil {
 				t.Fatalf("%q, error %v", line, err)
 			}
-			close(stage.leave)
+			close(stage.Leave)
 			if rest, err := io.ReadAll(events); string(rest) != "done" || err != nil {
 				t.Errorf("%q, error %v", rest, err)
 			}
-			checkRecord(t, receive(t, records, "the record"), middleware.Response{
+			checkRecord(t, httpkit.Receive(t, records, "the record"), middleware.Response{
 				Status: 200, Header: media("text/event-stream"), Body: []byte("data: 1\ndone"),
 			})
 		})
@@ -84,8 +85,8 @@ func TestPanicLeavesNothingBehind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			seen := func(*middleware.Response) { t.Error("a record was made") }
-			srv := serve(t, recovering(httplock.Captured(handler, heldBack, true, seen)))
-			want := serve(t, recovering(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("failed") })))
+			srv := httpkit.Serve(t, recovering(httplock.Captured(handler, heldBack, true, seen)))
+			want := httpkit.Serve(t, recovering(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("failed") })))
 			same(t, fetch(t, srv, http.MethodPost, "1", ""), fetch(t, want, http.MethodPost, "1", ""))
 		})
 	}
@@ -98,8 +99,8 @@ func TestPanicAfterFlushCutsTheAnswer(t *testing.T) {
 		w.(http.Flusher).Flush()
 		panic(http.ErrAbortHandler)
 	}), true)
-	if a := fetch(t, srv, http.MethodPost, "1", ""); a.status != http.StatusCreated || a.err == nil {
-		t.Errorf("status %d, error %v, want 201 and a cut", a.status, a.err)
+	if a := fetch(t, srv, http.MethodPost, "1", ""); a.Status != http.StatusCreated || a.Err == nil {
+		t.Errorf("status %d, error %v, want 201 and a cut", a.Status, a.Err)
 	}
 }
 
@@ -242,7 +243,7 @@ func TestAnyHandlerAnswersTheSame(t *testing.T) {
 	for name, edit := range protocols() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			plain := serve(t, outer(http.HandlerFunc(play)), edit)
+			plain := httpkit.Serve(t, outer(http.HandlerFunc(play)), edit)
 			held, records := capturing(t, http.HandlerFunc(play), true, edit)
 			for range 300 {
 				moves := make([]byte, rand.IntN(8))
@@ -254,11 +255,11 @@ func TestAnyHandlerAnswersTheSame(t *testing.T) {
 					want := fetch(t, plain, method, "1", string(moves))
 					got := fetch(t, held, method, "1", string(moves))
 					same(t, got, want)
-					record := receive(t, records, "the record")
-					if record.Status != want.status || !record.Omitted && string(record.Body) != want.body {
-						t.Errorf("record %d, %.60q, want %d, %.60q", record.Status, record.Body, want.status, want.body)
+					record := httpkit.Receive(t, records, "the record")
+					if record.Status != want.Status || !record.Omitted && string(record.Body) != want.Body {
+						t.Errorf("record %d, %.60q, want %d, %.60q", record.Status, record.Body, want.Status, want.Body)
 					}
-					if has, wants := record.Header.Get("Content-Type"), want.header.Get("Content-Type"); has != wants &&
+					if has, wants := record.Header.Get("Content-Type"), want.Header.Get("Content-Type"); has != wants &&
 						record.Status != http.StatusNoContent {
 						t.Errorf("record has type %q, want %q", has, wants)
 					}

@@ -1,0 +1,237 @@
+package asynq_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/asynqlock"
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+)
+
+// awaitState returns a task once it is in that state.
+func (s *shop) awaitState(id string, state asynq.TaskState) (info *asynq.TaskInfo) {
+	s.t.Helper()
+	defer func() {
+		if s.t.Failed() {
+			s.t.Logf("the task: %+v", info)
+		}
+	}()
+	testkit.Eventually(s.t, within, "the task to be in state "+state.String(), func() (ok bool) {
+		var err error
+		info, err = s.inspector.GetTaskInfo("default", id)
+		return err == nil && info.State == state
+	})
+	return info
+}
+
+// bounce waits until a task was deferred, and lets it come again at once, unless asynq has done so meanwhile.
+func (s *shop) bounce(id string) *asynq.TaskInfo {
+	s.t.Helper()
+	info := s.awaitState(id, asynq.TaskStateRetry)
+	_ = s.inspector.RunTask("default", id)
+	return info
+}
+
+// blocking is a handler whose first run goes on until free is closed.
+func (s *shop) blocking(free <-chan struct{}) asynq.HandlerFunc {
+	return func(context.Context, *asynq.Task) error {
+		s.effects.begin("7")
+		defer s.effects.end("7", true)
+		<-free
+		return nil
+	}
+}
+
+// awaitRun returns once the handler has begun.
+func (s *shop) awaitRun() {
+	s.t.Helper()
+	testkit.Eventually(s.t, within, "the handler to run", func() bool {
+		_, most := s.effects.of("7")
+		return most > 0
+	})
+}
+
+// TestDeferralBurnsNoRetry: neither the task nor asynq's statistics show it, however often.
+func TestDeferralBurnsNoRetry(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	free := make(chan struct{})
+	release := context.AfterFunc(t.Context(), func() { close(free) }) // in case that the test fails
+	s.serve(s.blocking(free), asynqlock.Once(s.locks, asynqlock.ByPayload("order"), soon))
+	s.enqueue(receipt("7"))
+	s.awaitRun()
+	second := s.enqueue(receipt("7"), asynq.MaxRetry(1)).ID
+	for range 5 {
+		if info := s.bounce(second); info.Retried != 0 || !strings.Contains(info.LastErr, "deferred") {
+			t.Errorf("retried %d times, %s", info.Retried, info.LastErr)
+		}
+	}
+	s.awaitState(second, asynq.TaskStateRetry)
+	if info, err := s.inspector.GetQueueInfo("default"); err != nil || info.Processed != 0 || info.Failed != 0 {
+		t.Errorf("%+v, %v", info, err)
+	}
+	if release() {
+		close(free)
+	}
+	s.awaitEmpty()
+	s.effects.want(t, "7", 1, 1)
+	if info, err := s.inspector.GetQueueInfo("default"); err != nil || info.Processed != 2 || info.Failed != 0 {
+		t.Errorf("%+v, %v", info, err)
+	}
+}
+
+// TestWithoutConfigure: a retry is burned each time, of which the log warns once.
+func TestWithoutConfigure(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	var log diary
+	free := make(chan struct{})
+	defer close(free)
+	server := asynq.NewServer(s.conn(), config())
+	guard := asynqlock.Once(s.locks, asynqlock.ByPayload("order"), asynqlock.WithLogger(log.logger()))
+	if err := server.Start(guard(s.blocking(free))); err != nil {
+		t.Fatal(err)
+	}
+	defer server.Shutdown()
+	s.enqueue(receipt("7"))
+	s.awaitRun()
+	for range 2 {
+		id := s.enqueue(receipt("7")).ID
+		for range 3 {
+			s.bounce(id)
+		}
+		if info := s.awaitState(id, asynq.TaskStateRetry); info.Retried < 4 {
+			t.Errorf("retried %d times", info.Retried)
+		}
+	}
+	if n := strings.Count(log.String(), "pass asynq's Config to Configure"); n != 1 {
+		t.Errorf("%d warnings: %s", n, log.String())
+	}
+}
+
+// TestFailuresAreNoSuspicion: a task that fails of itself between two deferrals is no sign of a missing Configure.
+func TestFailuresAreNoSuspicion(t *testing.T) {
+	t.Parallel()
+	var log diary
+	d := newDesk(t)
+	guard := asynqlock.Once(d.locks, asynqlock.ByPayload("order"), asynqlock.WithLogger(log.logger()))
+	for retried := range 3 {
+		info := delivery("2", func(info *asynq.TaskInfo) { info.Retried = retried })
+		busy := d.occupy(delivery("1"), receipt("7"), asynqlock.Once(d.locks, asynqlock.ByPayload("order")))
+		wantDeferred(t, d.deliver(info, receipt("7"), nothing, guard), core.ErrInProgress)
+		wantNil(t, asynqlock.Release(busy.ctx))
+		wantNil(t, busy.release())
+		err := d.deliver(info, receipt("7"), func(context.Context, *asynq.Task) error { return errOwn }, guard)
+		wantErrors(t, err, errOwn)
+	}
+	if log.String() != "" {
+		t.Errorf("log: %s", log.String())
+	}
+}
+
+// TestRetryIn: around the time that was set, and never less than asynq can tell apart.
+func TestRetryIn(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	busy := d.occupy(delivery("1"), receipt("7"), asynqlock.Once(d.locks, asynqlock.ByPayload("order")))
+	for _, test := range []struct {
+		opts        []asynqlock.Option
+		least, most time.Duration
+	}{
+		{nil, 5 * time.Second, 15 * time.Second},
+		{[]asynqlock.Option{asynqlock.WithRetryIn(time.Minute)}, 30 * time.Second, 90 * time.Second},
+		{[]asynqlock.Option{asynqlock.WithRetryIn(time.Millisecond)}, time.Second, time.Second},
+	} {
+		guard := asynqlock.Once(d.locks, asynqlock.ByPayload("order"), test.opts...)
+		low, high := time.Hour, time.Duration(0)
+		for range 50 {
+			e := wantDeferred(t, d.deliver(delivery("2"), receipt("7"), nothing, guard), core.ErrInProgress)
+			low, high = min(low, e.RetryIn), max(high, e.RetryIn)
+			if e.KeyHash != asynqlock.KeyHash(busy.ctx) {
+				t.Errorf("key %s", e.KeyHash)
+			}
+		}
+		if low < test.least || high > test.most || (test.most > test.least && high-low < (test.most-test.least)/4) {
+			t.Errorf("between %v and %v, want %v to %v", low, high, test.least, test.most)
+		}
+	}
+	wantNil(t, busy.release())
+}
+
+// TestSkipAndReject: another task is skipped or archived while the key is busy; the same one, delivered again, is not.
+func TestSkipAndReject(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	var hooks told
+	key, hook := asynqlock.ByPayload("order"), asynqlock.WithHooks(hooks.hooks())
+	skip := asynqlock.Once(d.locks, key, asynqlock.SkipDuplicates(), hook)
+	reject := asynqlock.Once(d.locks, key, asynqlock.RejectDuplicates(), hook)
+	never := func(context.Context, *asynq.Task) error { return errors.New("it runs") }
+	busy := d.occupy(delivery("1"), receipt("7"), skip)
+
+	if err := d.deliver(delivery("2"), receipt("7"), never, skip); err != nil {
+		t.Errorf("skipped: %v", err)
+	}
+	wantErrors(t, d.deliver(delivery("2"), receipt("7"), never, reject), asynq.SkipRetry, core.ErrInProgress)
+	for _, guard := range []asynq.MiddlewareFunc{skip, reject} {
+		wantDeferred(t, d.deliver(delivery("1"), receipt("7"), never, guard), core.ErrInProgress)
+	}
+	inOther := delivery("1", func(info *asynq.TaskInfo) { info.Queue = "critical" })
+	if err := d.deliver(inOther, receipt("7"), never, skip); err != nil {
+		t.Errorf("the same ID in another queue: %v", err)
+	}
+	wantNil(t, busy.release())
+	if n := strings.Count(hooks.String(), "asynqlock.Skipped"); n != 2 {
+		t.Errorf("told of %d skipped: %s", n, hooks.String())
+	}
+	if err := d.deliver(delivery("3"), receipt("7"), never, reject); err != nil {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// TestMaxBusy: a task that is deferred for longer has not failed, since it has never run; that is reported once more each
+// time that the limit has passed.
+func TestMaxBusy(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	var told []asynqlock.Deferred
+	hook := asynqlock.WithHooks(asynqlock.Hooks{Deferred: func(_ context.Context, d asynqlock.Deferred) { told = append(told, d) }})
+	guard := asynqlock.Once(d.locks, asynqlock.ByPayload("order"), asynqlock.WithMaxBusy(time.Millisecond), hook)
+	busy := d.occupy(delivery("1"), receipt("7"), guard)
+	wantDeferred(t, d.deliver(delivery("2"), receipt("7"), nothing, guard), core.ErrInProgress)
+	wantDeferred(t, d.deliver(delivery("3"), receipt("7"), nothing, guard), core.ErrInProgress)
+	for range 2 {
+		time.Sleep(2 * time.Millisecond) // for longer than WithMaxBusy
+		err := d.deliver(delivery("2"), receipt("7"), nothing, guard)
+		wantErrors(t, err, asynqlock.ErrBusyTooLong, core.ErrInProgress)
+		if asynqlock.IsFailure(err) || errors.Is(err, asynq.SkipRetry) {
+			t.Errorf("a failure: %v", err)
+		}
+		handled := 0
+		asynqlock.ErrorHandler(asynq.ErrorHandlerFunc(func(context.Context, *asynq.Task, error) { handled++ })).
+			HandleError(asynqlock.ContextWithTask(t.Context(), delivery("2")), receipt("7"), err)
+		if handled != 1 {
+			t.Error("the ErrorHandler is not told")
+		}
+	}
+	wantNil(t, busy.release())
+	if len(told) != 4 || told[1].Times != 1 || told[3].Times != 3 || told[3].Busy <= told[2].Busy {
+		t.Errorf("told %+v", told)
+	}
+}
+
+// TestSkipWithoutID: outside of asynq nobody can tell whether it is the same task, so it is not skipped.
+func TestSkipWithoutID(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	guard := asynqlock.Once(d.locks, asynqlock.ByPayload("order"), asynqlock.SkipDuplicates())
+	busy := d.occupy(delivery("1"), receipt("7"), guard)
+	wantDeferred(t, d.deliver(delivery(""), receipt("7"), nothing, guard), core.ErrInProgress)
+	wantNil(t, busy.release())
+}

@@ -1,0 +1,132 @@
+package asynq_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/asynqlock"
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// TestPanicOfAHookReleases: the handler was not called, so the task may run at once, also with AtMostOnce.
+func TestPanicOfAHookReleases(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	var runs asynqlock.Runs
+	boom := false
+	hooks := asynqlock.WithHooks(asynqlock.Hooks{Acquired: func(context.Context, asynqlock.Acquired) {
+		if boom {
+			panic("hook")
+		}
+	}})
+	guards := d.guardsOf(hooks, asynqlock.WithRuns(&runs))
+	guards["at most once"] = asynqlock.Once(d.locks, asynqlock.ByTaskID(), hooks, asynqlock.AtMostOnce())
+	for name, guard := range guards {
+		boom = true
+		if got := panicOf(func() { _ = d.deliver(delivery(name), receipt("7"), nothing, guard) }); got != "hook" {
+			t.Errorf("%s: panic %q", name, got)
+		}
+		boom = false
+		if err := d.deliver(delivery(name), receipt("7"), nothing, guard); err != nil || len(runs.List()) != 0 {
+			t.Errorf("%s: %v, runs %v", name, err, runs.List())
+		}
+	}
+}
+
+// TestDrainWithAHookThatLooks: hooks of core are called while Drain gives leases up.
+func TestDrainWithAHookThatLooks(t *testing.T) {
+	t.Parallel()
+	var runs asynqlock.Runs
+	d := newDesk(t, core.WithHooks(core.Hooks{Lost: func(context.Context, core.Lost) { runs.List() }}))
+	d.occupy(delivery("1"), receipt("7"), asynqlock.Once(d.locks, asynqlock.ByTaskID(), asynqlock.WithRuns(&runs)))
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	wantErrors(t, runs.Drain(over), asynqlock.ErrStillRunning)
+}
+
+// TestDrainKnowsWhoIsAboutToRun: a task has its attempt, but its handler was not called yet.
+func TestDrainKnowsWhoIsAboutToRun(t *testing.T) {
+	t.Parallel()
+	granted, goOn := make(chan struct{}), make(chan struct{})
+	d := newDesk(t, core.WithHooks(core.Hooks{BeginEnd: func(context.Context, core.BeginEnd) { close(granted); <-goOn }}))
+	var runs asynqlock.Runs
+	guard := asynqlock.Once(d.locks, asynqlock.ByTaskID(), asynqlock.WithRuns(&runs))
+	ended := make(chan error, 1)
+	go func() { ended <- deliver(t.Context(), delivery("1"), receipt("7"), nothing, guard) }()
+	<-granted
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	wantErrors(t, runs.Drain(over), asynqlock.ErrStillRunning)
+	close(goOn)
+	wantNil(t, runs.Drain(t.Context()))
+	wantNil(t, <-ended)
+}
+
+// TestErrorHandlerOfTheLastAttempt: asynq asks it before it archives the task, also one that has waited in vain.
+func TestErrorHandlerOfTheLastAttempt(t *testing.T) {
+	t.Parallel()
+	told := 0
+	h := asynqlock.ErrorHandler(asynq.ErrorHandlerFunc(func(context.Context, *asynq.Task, error) { told++ }))
+	busy := &asynqlock.DeferredError{Err: core.ErrInProgress}
+	h.HandleError(asynqlock.ContextWithTask(t.Context(), delivery("1")), receipt("7"), busy)
+	h.HandleError(asynqlock.ContextWithTask(t.Context(), delivery("1", lastTry)), receipt("7"), busy)
+	if told != 1 {
+		t.Errorf("told %d times, want once", told)
+	}
+}
+
+// TestFingerprintIsSecretToo: whoever guesses the payload of a task cannot recognise it by its record.
+func TestFingerprintIsSecretToo(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	guard := asynqlock.Once(d.locks, asynqlock.ByPayload("user"), asynqlock.ComparePayload(),
+		asynqlock.WithKeySecret([]byte("0123456789abcdef")))
+	task := asynq.NewTask(kind, []byte(`{"user":"ada"}`))
+	wantNil(t, d.deliver(delivery("1"), task, nothing, guard))
+	var text strings.Builder
+	for _, part := range []string{kind, string(task.Payload())} {
+		fmt.Fprintf(&text, "%s:%s", strconv.Itoa(len(part)), part)
+	}
+	digest := sha256.Sum256([]byte(text.String()))
+	record, err := asynqlock.Peek(t.Context(), d.locks, asynqlock.ByPayload("user"), withPayload(delivery("1"), task),
+		asynqlock.WithKeySecret([]byte("0123456789abcdef")))
+	if err != nil || len(record.Fingerprint) == 0 || bytes.HasPrefix(digest[:], record.Fingerprint) {
+		t.Errorf("fingerprint %q, %v", record.Fingerprint, err)
+	}
+}
+
+// TestLeasesOfTheHandlersOwn: that one of them was lost says nothing about the task's.
+func TestLeasesOfTheHandlersOwn(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	other := fmt.Errorf("a lock of the handler's own: %w", core.ErrLeaseLost)
+	var failed []asynqlock.Failure
+	hooks := asynqlock.WithHooks(asynqlock.Hooks{
+		Failed: func(_ context.Context, f asynqlock.Failure) { failed = append(failed, f) },
+	})
+	for name, guard := range d.guardsOf(hooks) {
+		err := d.deliver(delivery(name), receipt("7"), func(context.Context, *asynq.Task) error { return other }, guard)
+		if !asynqlock.IsFailure(err) || len(failed) > 0 {
+			t.Errorf("%s: not a failure: %v; told %v", name, err, failed)
+		}
+	}
+}
+
+// TestNoHandler: in a rollout a server gets tasks that only others know. They have not run.
+func TestNoHandler(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	guard := asynqlock.Once(d.locks, asynqlock.ByTaskID(), asynqlock.AtMostOnce())
+	old := asynq.NewServeMux()
+	old.Use(guard)
+	ctx := asynqlock.ContextWithTask(t.Context(), delivery("1"))
+	wantErrors(t, old.ProcessTask(ctx, receipt("7")), asynq.ErrHandlerNotFound)
+	wantNil(t, d.deliver(delivery("1"), receipt("7"), nothing, guard))
+}

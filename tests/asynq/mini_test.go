@@ -1,0 +1,63 @@
+package asynq_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/asynqlock"
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// TestMiniredis: all that guards ask of Redis works there too, for the tests of those who use them.
+func TestMiniredis(t *testing.T) {
+	t.Parallel()
+	mini := miniredis.RunT(t)
+	rdb := redis.NewClient(&redis.Options{Addr: mini.Addr()})
+	t.Cleanup(func() { _ = rdb.Close() })
+	d := &desk{t: t, rdb: rdb, locks: clientOf(t, rdb, core.WithLogger(nil))}
+	order, info := asynqlock.ByPayload("order"), delivery("1", ofKind)
+	var runs asynqlock.Runs
+	opts := []asynqlock.Option{asynqlock.WithRuns(&runs), asynqlock.WithLogger(nil)}
+	once := asynqlock.Once(d.locks, order, append(opts, asynqlock.WithWait(within))...)
+	for name, strategy := range map[string]core.Strategy{
+		"Mutex": d.locks.Mutex, "Fair": d.locks.Fair, "Read": d.locks.Read, "Write": d.locks.Write,
+		"FairRead": d.locks.FairRead, "FairWrite": d.locks.FairWrite,
+	} {
+		guard := asynqlock.Exclusive(strategy, order, opts...)
+		busy := d.occupy(info, receipt(name), guard)
+		other := asynqlock.Exclusive(d.locks.Write, order, append(opts, asynqlock.WithWait(within))...)
+		waited := make(chan error, 1)
+		go func() { waited <- d.deliver(delivery("2"), receipt(name), nothing, other) }()
+		wantDeferred(t, d.deliver(delivery("3"), receipt(name), nothing, asynqlock.Exclusive(d.locks.Write, order, opts...)), core.ErrNotAcquired)
+		wantNil(t, busy.release())
+		wantNil(t, <-waited)
+	}
+	busy := d.occupy(info, receipt("7"), once)
+	wantDeferred(t, d.deliver(delivery("2"), receipt("7"), nothing, asynqlock.Once(d.locks, order, opts...)), core.ErrInProgress)
+	wantNil(t, asynqlock.SetResult(busy.ctx, []byte("x")))
+	waited := make(chan error, 1)
+	go func() { waited <- d.deliver(delivery("3"), receipt("7"), nothing, once) }()
+	for _, word := range []func(context.Context) error{asynqlock.Hold, asynqlock.Release, asynqlock.Complete} {
+		wantNil(t, word(busy.ctx))
+	}
+	wantNil(t, busy.release())
+	wantNil(t, <-waited)
+	if r, err := asynqlock.Peek(t.Context(), d.locks, order, info); err != nil || string(r.Value) != "x" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	seen, _ := asynqlock.Peek(t.Context(), d.locks, order, info)
+	wantErrors(t, asynqlock.Resolve(t.Context(), d.locks, order, info, seen, nil), core.ErrCompleted)
+	wantNil(t, asynqlock.Forget(t.Context(), d.locks, order, info, seen))
+
+	held := asynqlock.Once(d.locks, order, append(opts, asynqlock.AtMostOnce())...)
+	wantErrors(t, d.deliver(info, receipt("7"), func(context.Context, *asynq.Task) error { return errOwn }, held), core.ErrOutcomeUnknown)
+	wantErrors(t, d.deliver(info, receipt("7"), nothing, held), core.ErrOutcomeUnknown)
+	seen, _ = asynqlock.Peek(t.Context(), d.locks, order, info)
+	wantNil(t, asynqlock.Resolve(t.Context(), d.locks, order, info, seen, nil))
+	wantNil(t, d.deliver(info, receipt("7"), func(context.Context, *asynq.Task) error { return errOwn }, held))
+	wantNil(t, runs.Drain(t.Context()))
+}

@@ -1,0 +1,165 @@
+package asynq_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/asynqlock"
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+)
+
+// TestOutage: without Redis of the locks, tasks do not run, and burn no retry; asynq has another one.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	other := testkit.Start(t)
+	locks := clientOf(t, other.Client())
+	other.Kill()
+	told := make(chan error, 100)
+	s.serveWith(func(cfg *asynq.Config) {
+		cfg.ErrorHandler = asynq.ErrorHandlerFunc(func(_ context.Context, _ *asynq.Task, err error) { told <- err })
+	}, func(context.Context, *asynq.Task) error {
+		s.effects.begin("7")
+		s.effects.end("7", true)
+		return nil
+	}, asynqlock.Once(locks, asynqlock.ByTaskID(), soon))
+	id := s.enqueue(receipt("7"), asynq.MaxRetry(1)).ID
+	for range 2 {
+		wantDeferred(t, <-told, core.ErrUnavailable)
+		if info := s.bounce(id); info.Retried != 0 {
+			t.Errorf("retried %d times", info.Retried)
+		}
+	}
+	other.Restart()
+	s.awaitEmpty()
+	s.effects.want(t, "7", 1, 1)
+	if n := len(s.archived()); n != 0 {
+		t.Errorf("%d archived", n)
+	}
+}
+
+// TestOutageIsNotBusy: it is told apart from another task with the key, and does not count for WithMaxBusy.
+func TestOutageIsNotBusy(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	var told []asynqlock.Deferred
+	hook := asynqlock.Hooks{Deferred: func(_ context.Context, d asynqlock.Deferred) { told = append(told, d) }}
+	opts := []asynqlock.Option{asynqlock.WithMaxBusy(time.Millisecond), asynqlock.WithHooks(hook), asynqlock.WithWait(time.Millisecond)}
+	d.redis.Kill()
+	for name, guard := range d.guardsOf(opts...) {
+		for range 2 {
+			err := d.deliver(delivery(name), receipt("7"), nothing, guard)
+			wantDeferred(t, err, core.ErrUnavailable)
+			if errors.Is(err, core.ErrInProgress) || asynqlock.IsFailure(err) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	skip := asynqlock.Once(d.locks, asynqlock.ByTaskID(), append(opts, asynqlock.SkipDuplicates())...)
+	wantDeferred(t, d.deliver(delivery("1"), receipt("7"), nothing, skip), core.ErrUnavailable)
+	for _, d := range told {
+		if d.Busy != 0 || d.Times != 0 {
+			t.Errorf("%+v", d)
+		}
+	}
+}
+
+// TestFrozenRedis: nothing hangs for longer than asynq lets it.
+func TestFrozenRedis(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.redis.Pause()
+	for name, guard := range d.guardsOf(asynqlock.WithWait(time.Hour)) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		err := deliver(ctx, delivery(name), receipt("7"), func(context.Context, *asynq.Task) error {
+			t.Errorf("%s: it runs", name)
+			return nil
+		}, guard)
+		cancel()
+		if err == nil || errors.Is(err, asynq.SkipRetry) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	d.redis.Resume()
+}
+
+// TestFailOpen: the task runs, says that it is unguarded, and hooks are told.
+func TestFailOpen(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	var hooks told
+	d.redis.Kill()
+	for name, guard := range d.guardsOf(asynqlock.FailOpen(), asynqlock.WithHooks(hooks.hooks())) {
+		ran := false
+		err := d.deliver(delivery(name), receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
+			ran = true
+			if _, ok := core.TokenFrom(ctx); ok || !asynqlock.Degraded(ctx) || asynqlock.KeyHash(ctx) == "" {
+				t.Errorf("%s: %+v", name, factsOf(ctx))
+			}
+			if name == "once" {
+				wantErrors(t, asynqlock.Complete(ctx), core.ErrUnavailable) // nobody to tell, but it counts
+				wantNil(t, asynqlock.SetResult(ctx, []byte("x")))
+			}
+			return errOwn
+		}, guard)
+		if want := map[string]error{"exclusive": errOwn}[name]; err != want {
+			t.Errorf("%s: %v, want %v", name, err, want)
+		}
+		if !ran {
+			t.Errorf("%s: it did not run", name)
+		}
+	}
+	hooks.want(t, `asynqlock\.Failure .*Operation:begin Err:.*no answer from Redis`, 2)
+	hooks.want(t, `asynqlock\.Acquired .*Token:0 Attempt:0`, 2)
+	hooks.want(t, `asynqlock\.Finished .*Attempt:0 State: .*Err:a mistake of the task`, 2)
+}
+
+// TestCompletedDuringOutage: the task is acknowledged, and recorded when Redis is back.
+func TestCompletedDuringOutage(t *testing.T) {
+	t.Parallel()
+	server := testkit.Start(t, testkit.AOF())
+	locks := clientOf(t, server.Client())
+	failures := make(chan asynqlock.Failure, 1)
+	hook := asynqlock.Hooks{Failed: func(_ context.Context, f asynqlock.Failure) { failures <- f }}
+	key, info := asynqlock.ByTaskID(), delivery("1", ofKind)
+	guard := asynqlock.Once(locks, key, asynqlock.WithHooks(hook), asynqlock.WithFinishTimeout(100*time.Millisecond))
+	busy := occupy(t, t.Context(), info, receipt("7"), guard)
+	server.Kill()
+	wantNil(t, busy.release())
+	f := <-failures
+	wantErrors(t, f.Err, asynqlock.ErrNotRecorded, core.ErrUnavailable)
+	if f.Operation != "finish" || f.Task.ID != "1" {
+		t.Errorf("%+v", f)
+	}
+	server.Restart()
+	testkit.Eventually(t, within, "the record", func() bool {
+		r, err := asynqlock.Peek(t.Context(), locks, key, info)
+		return err == nil && r.State == core.StateCompleted
+	})
+	wantNil(t, deliver(t.Context(), info, receipt("7"), func(context.Context, *asynq.Task) error { return errOwn }, guard))
+}
+
+// TestWordDuringOutage: the handler hears of it, and the word counts all the same.
+func TestWordDuringOutage(t *testing.T) {
+	t.Parallel()
+	server := testkit.Start(t, testkit.AOF())
+	locks := clientOf(t, server.Client())
+	key, info := asynqlock.ByTaskID(), delivery("1", ofKind)
+	guard := asynqlock.Once(locks, key)
+	wantNil(t, deliver(t.Context(), info, receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
+		server.Kill()
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		wantErrors(t, asynqlock.Complete(short), core.ErrUnavailable)
+		server.Restart()
+		return errOwn
+	}, guard))
+	if r, err := asynqlock.Peek(t.Context(), locks, key, info); err != nil || r.State != core.StateCompleted {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

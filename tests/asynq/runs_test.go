@@ -1,0 +1,111 @@
+package asynq_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/asynqlock"
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+)
+
+// TestRunsList: what runs behind all guards that share it, the oldest first.
+func TestRunsList(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	var runs asynqlock.Runs
+	if list := runs.List(); len(list) != 0 {
+		t.Errorf("%+v", list)
+	}
+	guards := d.guardsOf(asynqlock.WithRuns(&runs))
+	ctx, cancel := context.WithCancel(t.Context())
+	first := occupy(t, ctx, delivery("1"), receipt("7"), guards["once"])
+	second := d.occupy(delivery("2"), receipt("8"), guards["exclusive"])
+	cancel()
+	list := runs.List()
+	if len(list) != 2 || list[0].Task.ID != "1" || list[1].Task.ID != "2" || !list[0].Zombie || list[1].Zombie ||
+		list[0].KeyHash != asynqlock.KeyHash(first.ctx) || list[0].Since.IsZero() || list[0].Since.After(list[1].Since) {
+		t.Errorf("%+v", list)
+	}
+	wantNil(t, first.release())
+	wantNil(t, second.release())
+	if list := runs.List(); len(list) != 0 {
+		t.Errorf("%+v", list)
+	}
+}
+
+// TestDrain: it waits until the record is written.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	server := testkit.Start(t)
+	relay := server.Relay()
+	locks, other := clientOf(t, relay.Client()), clientOf(t, server.Client())
+	var runs asynqlock.Runs
+	wantNil(t, runs.Drain(t.Context()))
+	key, info := asynqlock.ByTaskID(), delivery("1", ofKind)
+	busy := occupy(t, t.Context(), info, receipt("7"), asynqlock.Once(locks, key, asynqlock.WithRuns(&runs)))
+	drained := make(chan error, 1)
+	go func() { drained <- runs.Drain(t.Context()) }()
+	relay.Hold(testkit.ToServer)
+	busy.leave()
+	testkit.Eventually(t, within, "the record to be on its way", func() bool { return relay.Held(testkit.ToServer) > 0 })
+	select {
+	case err := <-drained:
+		t.Errorf("drained before: %v", err)
+	default:
+	}
+	relay.Heal()
+	wantNil(t, <-drained)
+	if r, err := asynqlock.Peek(t.Context(), other, key, info); err != nil || r.State != core.StateCompleted {
+		t.Errorf("%+v, %v", r, err)
+	}
+	wantNil(t, busy.release())
+}
+
+// TestDrainFreesNothing: what a handler that goes on holds is held until its lease is over, though the client is
+// closed.
+func TestDrainFreesNothing(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	var runs asynqlock.Runs
+	over, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	live := []*occupied{}
+	for name, guard := range d.guardsOf(asynqlock.WithRuns(&runs)) {
+		live = append(live, d.occupy(delivery(name), receipt("7"), guard))
+	}
+	wantErrors(t, runs.Drain(over), asynqlock.ErrStillRunning, context.DeadlineExceeded)
+	for _, o := range live {
+		<-o.ctx.Done()
+		wantErrors(t, context.Cause(o.ctx), core.ErrLeaseLost)
+	}
+	wantNil(t, d.locks.Close())
+	other := clientOf(t, d.redis.Client())
+	for name, guard := range (&desk{t: t, locks: other}).guardsOf() {
+		wantDeferred(t, d.deliver(delivery(name), receipt("7"), nothing, guard), busyReason[name])
+	}
+	if len(runs.List()) != 2 {
+		t.Errorf("%+v", runs.List())
+	}
+	for _, o := range live {
+		_ = o.release()
+	}
+	wantNil(t, runs.Drain(t.Context()))
+}
+
+// TestAbandonedSuccess: a handler that ends after all is recorded, as long as nobody has followed.
+func TestAbandonedSuccess(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	var runs asynqlock.Runs
+	key, info := asynqlock.ByTaskID(), delivery("1", ofKind)
+	busy := d.occupy(info, receipt("7"), asynqlock.Once(d.locks, key, asynqlock.WithRuns(&runs)))
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	wantErrors(t, runs.Drain(over), asynqlock.ErrStillRunning)
+	wantNil(t, busy.release())
+	if r, err := asynqlock.Peek(t.Context(), d.locks, key, info); err != nil || r.State != core.StateCompleted {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -1,0 +1,57 @@
+package gin_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/middleware"
+	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httpconformance "github.com/holdfast-go/holdfast/tests/conformance/http"
+)
+
+// TestConformance comes before the parallel tests of the package: it takes all there is of a small machine.
+func TestConformance(t *testing.T) {
+	user := ginlock.ByHeader("X-User")
+	keys := map[httpconformance.Key]ginlock.KeyFunc{
+		httpconformance.ByUser:      user,
+		httpconformance.ByRoute:     ginlock.Keys(ginlock.ByRoute(), user),
+		httpconformance.ByID:        ginlock.Keys(user, ginlock.ByParam("id")),
+		httpconformance.ByPrincipal: ginlock.ByContext(httpconformance.PrincipalKey{}),
+		httpconformance.ByHost:      ginlock.Keys(ginlock.ByHost(), user),
+	}
+	httpconformance.Run(t, httpconformance.Adapter{
+		Exclusive: func(s core.Strategy, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
+			return ginlock.NewExclusive(s, keys[key], opts...)
+		},
+		Once: func(c *core.Client, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
+			return ginlock.NewOnce(c, keys[key], opts...)
+		},
+		Idempotent: func(c *core.Client, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
+			return ginlock.NewIdempotent(c, keys[key], opts...)
+		},
+		Handler: func(routes ...httpconformance.Route) http.Handler {
+			engine := gin.New()
+			for _, route := range routes {
+				var chain []gin.HandlerFunc
+				for _, guard := range route.Guards {
+					chain = append(chain, handlerOf(guard))
+				}
+				path := strings.ReplaceAll(route.Path, "{id}", ":id")
+				engine.Any(path, append(chain, gin.WrapH(route.Handler))...)
+			}
+			return engine
+		},
+	})
+}
+
+// handlerOf returns a guard of either form as a part of a chain.
+func handlerOf(guard httpconformance.Guard) gin.HandlerFunc {
+	if g, ok := guard.(*ginlock.Guard); ok {
+		return g.Handle
+	}
+	return guard.(gin.HandlerFunc)
+}

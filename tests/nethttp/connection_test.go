@@ -1,0 +1,351 @@
+package nethttp_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
+)
+
+// dial opens a bare connection, for clients that do not behave.
+func dial(t *testing.T, srv *httptest.Server) *net.TCPConn {
+	t.Helper()
+	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(httpkit.Patience)); err != nil {
+		t.Fatal(err)
+	}
+	return conn.(*net.TCPConn)
+}
+
+func write(t *testing.T, conn net.Conn, text string) {
+	t.Helper()
+	if _, err := io.WriteString(conn, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readStatus(t *testing.T, conn net.Conn) int {
+	t.Helper()
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode
+}
+
+func TestClientThatLeavesIsNeverRun(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(*httptest.Server){"HTTP/1": func(*httptest.Server) {}, "HTTP/2": httpkit.HTTP2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			locks := newLocks(t, testkit.Start(t).Client())
+			stage, watch := httpkit.NewStage(t), newWatch()
+			guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(httpkit.Patience), watch.option())
+			srv := httpkit.Serve(t, guard(stage), edit)
+			first := httpkit.PostAside(t.Context(), srv, "ada", "7")
+			httpkit.Receive(t, stage.Entered, "the first run")
+			ctx, leave := context.WithCancel(t.Context())
+			second := httpkit.PostAside(ctx, srv, "ada", "7")
+			awaitWaiter(t, locks, httpkit.Receive(t, watch.acquired, "the hook"))
+			leave()
+			httpkit.Receive(t, second, "the client's error")
+			conflict := httpkit.Receive(t, watch.refused, "the server to notice")
+			if conflict.Code != middleware.CodeClientGone || conflict.Status != middleware.StatusClientGone {
+				t.Errorf("code %q, status %d, want client-gone", conflict.Code, conflict.Status)
+			}
+			close(stage.Leave)
+			httpkit.Receive(t, first, "the first answer").Want(t, http.StatusOK)
+			httpkit.Post(t.Context(), srv, "ada", "7").Want(t, http.StatusOK)
+			if runs := 1 + len(stage.Entered); runs != 2 {
+				t.Errorf("%d runs, want 2: the first and the last request", runs)
+			}
+		})
+	}
+}
+
+// A client may close its sending side and go on reading. It must not take silence for success.
+func TestHalfClosedClientReadsNoSuccess(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	stage, watch := httpkit.NewStage(t), newWatch()
+	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(httpkit.Patience), watch.option())
+	srv := httpkit.Serve(t, guard(stage))
+	first := httpkit.PostAside(t.Context(), srv, "ada", "7")
+	httpkit.Receive(t, stage.Entered, "the first run")
+	conn := dial(t, srv)
+	write(t, conn, "POST /?cart=7 HTTP/1.1\r\nHost: x\r\nX-User: ada\r\nContent-Length: 3\r\n\r\npay")
+	awaitWaiter(t, locks, httpkit.Receive(t, watch.acquired, "the hook"))
+	if err := conn.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if status := readStatus(t, conn); status != middleware.StatusClientGone {
+		t.Errorf("status %d, want %d", status, middleware.StatusClientGone)
+	}
+	close(stage.Leave)
+	httpkit.Receive(t, first, "the first answer").Want(t, http.StatusOK)
+}
+
+// TestHalfClosedBeforeTheGuard: net/http does not tell a client that has closed its sending side from one that has left, so
+// its request does not run.
+func TestHalfClosedBeforeTheGuard(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	for name, guard := range map[string]func(http.Handler) http.Handler{
+		"Exclusive": httplock.Exclusive(locks.Mutex, cart(), patient),
+		"Once":      httplock.Once(locks, cart(), unhurried),
+	} {
+		inner := guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Errorf("%s: the handler ran", name) }))
+		srv := httpkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			httpkit.Receive(t, r.Context().Done(), "the end of the context")
+			inner.ServeHTTP(w, r)
+		}))
+		conn := dial(t, srv)
+		write(t, conn, "POST /?cart=7 HTTP/1.1\r\nHost: x\r\nX-User: ada\r\nContent-Length: 3\r\n\r\npay")
+		if err := conn.CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if status := readStatus(t, conn); status != middleware.StatusClientGone {
+			t.Errorf("%s: status %d, want %d", name, status, middleware.StatusClientGone)
+		}
+	}
+}
+
+func TestLockIsKeptUntilTheHandlerReturns(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	stage, watch := httpkit.NewStage(t), newWatch()
+	srv := httpkit.Serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried, watch.option())(stage))
+	ctx, leave := context.WithCancel(t.Context())
+	first := httpkit.PostAside(ctx, srv, "ada", "7")
+	running := httpkit.Receive(t, stage.Entered, "the run")
+	leave()
+	httpkit.Receive(t, first, "the client's error")
+	httpkit.Receive(t, running.Context().Done(), "the handler's context to end")
+	httpkit.Post(t.Context(), srv, "ada", "7").Want(t, http.StatusConflict)
+	close(stage.Leave)
+	awaitFree(t, locks, httpkit.Receive(t, watch.acquired, "the hook"))
+}
+
+func TestSlowBodyHoldsNoLock(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	begun := make(chan struct{}, 2)
+	key := func(r *http.Request) (httplock.Key, error) {
+		begun <- struct{}{}
+		return cart()(r)
+	}
+	guard := httplock.Exclusive(locks.Mutex, key, httplock.WithWait(0), unhurried)
+	srv := httpkit.Serve(t, guard(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+	})))
+	slow := dial(t, srv)
+	write(t, slow, "POST /?cart=7 HTTP/1.1\r\nHost: x\r\nX-User: ada\r\nContent-Length: 3\r\n\r\npa")
+	httpkit.Receive(t, begun, "the slow request")
+	httpkit.Post(t.Context(), srv, "ada", "7").Want(t, http.StatusOK)
+	write(t, slow, "y")
+	if status := readStatus(t, slow); status != http.StatusOK {
+		t.Errorf("the slow request got %d", status)
+	}
+}
+
+func TestBodyCutShortIsNotRun(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	watch := newWatch()
+	srv := httpkit.Serve(t, httplock.Exclusive(locks.Mutex, cart(), patient, watch.option())(http.HandlerFunc(
+		func(http.ResponseWriter, *http.Request) { t.Error("the handler ran") })))
+	conn := dial(t, srv)
+	write(t, conn, "POST /?cart=7 HTTP/1.1\r\nHost: x\r\nX-User: ada\r\nContent-Length: 3\r\n\r\npa")
+	_ = conn.Close()
+	if c := httpkit.Receive(t, watch.refused, "the refusal"); c.Code != middleware.CodeBodyUnreadable {
+		t.Errorf("code %q, want body-unreadable", c.Code)
+	}
+}
+
+func TestHandlerGetsTheWholeBody(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	const limit = 1000
+	srv := httpkit.Serve(t, httplock.Exclusive(locks.Mutex, cart(), patient, httplock.WithBodyLimit(limit))(http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			_, _ = w.Write(body)
+		})))
+	for _, size := range []int{0, 1, limit - 1, limit, limit + 1, 10 * limit} {
+		for _, known := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%d bytes, length known %v", size, known), func(t *testing.T) {
+				t.Parallel()
+				sent := bytes.Repeat([]byte("b"), size)
+				body := io.Reader(bytes.NewReader(sent))
+				if !known {
+					body = iotest.OneByteReader(body) // net/http cannot see its length
+				}
+				target := fmt.Sprintf("%s/?cart=%d-%v", srv.URL, size, known)
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, target, body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.Header.Set("X-User", "ada")
+				a := httpkit.Send(srv, req)
+				a.Want(t, http.StatusOK)
+				if a.Body != string(sent) {
+					t.Errorf("%d bytes came back", len(a.Body))
+				}
+			})
+		}
+	}
+}
+
+// An error of the body is the handler's to answer, as it would be without the guard.
+func TestHandlerGetsTheErrorOfTheBody(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	guarded := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(httpkit.Patience))(http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) {
+			if text, err := io.ReadAll(r.Body); err != nil {
+				http.Error(w, string(text), http.StatusRequestEntityTooLarge)
+			}
+		}))
+	srv := httpkit.Serve(t, http.MaxBytesHandler(guarded, 2))
+	a := httpkit.Post(t.Context(), srv, "ada", "7")
+	a.Want(t, http.StatusRequestEntityTooLarge)
+	if strings.TrimSpace(a.Body) != "pa" {
+		t.Errorf("the handler read %q before the error, want what was allowed", a.Body)
+	}
+}
+
+// The server removes the files of a form, though it was parsed from the guard's copy of the request.
+func TestFilesOfFormAreRemoved(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	srv := httpkit.Serve(t, httplock.Exclusive(locks.Mutex, httplock.Constant("all"), patient)(http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) {
+			if err := r.ParseMultipartForm(1); err != nil {
+				t.Error(err)
+				return
+			}
+			file, err := r.MultipartForm.File["f"][0].Open()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer file.Close()
+			_, _ = io.WriteString(w, file.(*os.File).Name())
+		})))
+	var form bytes.Buffer
+	parts := multipart.NewWriter(&form)
+	part, _ := parts.CreateFormFile("f", "f")
+	_, _ = part.Write(bytes.Repeat([]byte("f"), 1000))
+	_ = parts.Close()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, &form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", parts.FormDataContentType())
+	a := httpkit.Send(srv, req)
+	a.Want(t, http.StatusOK)
+	testkit.Eventually(t, httpkit.Patience, "the file to be removed", func() bool {
+		_, err := os.Stat(a.Body)
+		return errors.Is(err, os.ErrNotExist)
+	})
+}
+
+// A guard that reads nothing ahead refuses a request before its client sends the body.
+func TestRefusedBeforeContinue(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	stage := httpkit.NewStage(t)
+	srv := httpkit.Serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), httplock.WithBodyLimit(0), unhurried)(stage))
+	first := httpkit.PostAside(t.Context(), srv, "ada", "7")
+	httpkit.Receive(t, stage.Entered, "the first run")
+	conn := dial(t, srv)
+	write(t, conn, "POST /?cart=7 HTTP/1.1\r\nHost: x\r\nX-User: ada\r\nContent-Length: 1000000\r\n"+
+		"Expect: 100-continue\r\n\r\n")
+	if status := readStatus(t, conn); status != http.StatusConflict {
+		t.Errorf("status %d, want 409 without 100 before it", status)
+	}
+	close(stage.Leave)
+	httpkit.Receive(t, first, "the first answer").Want(t, http.StatusOK)
+}
+
+func TestAnswersBeforeTheServerStopsWriting(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	lease, stage := make(chan string, 1), httpkit.NewStage(t)
+	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(time.Hour), httplock.WithHooks(httplock.Hooks{
+		Acquired: func(_ context.Context, a httplock.Acquired) { lease <- a.KeyHash },
+	}))
+	holder := httpkit.Serve(t, guard(stage))
+	unlimited := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // or a busy machine has its answer cut off
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+		guard(stage).ServeHTTP(w, r)
+	})
+	hurried := httpkit.Serve(t, unlimited, func(srv *httptest.Server) { srv.Config.WriteTimeout = 2 * time.Second })
+	first := httpkit.PostAside(t.Context(), holder, "ada", "7")
+	httpkit.Receive(t, stage.Entered, "the first run")
+	a := httpkit.Post(t.Context(), hurried, "ada", "7")
+	if p := a.Problem(t); p.Code != middleware.CodeLockConflict {
+		t.Errorf("code %q, want lock-conflict", p.Code)
+	}
+	close(stage.Leave)
+	httpkit.Receive(t, first, "the first answer").Want(t, http.StatusOK)
+}
+
+func TestWriterIsPassedThrough(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	guard := httplock.Exclusive(locks.Mutex, httplock.Constant("all"), httplock.WithWait(httpkit.Patience))
+	var outer http.ResponseWriter
+	inner := guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if wraps, ok := w.(interface{ Unwrap() http.ResponseWriter }); !ok || wraps.Unwrap() != outer {
+			t.Errorf("the handler writes to a %T", w)
+		}
+		if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
+			t.Error(err)
+		}
+		if _, ok := w.(http.Flusher); !ok {
+			t.Error("no Flusher")
+		}
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")
+	}))
+	srv := httpkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		outer = w
+		inner.ServeHTTP(w, r)
+	}))
+	httpkit.Post(t.Context(), srv, "ada", "7").Want(t, http.StatusAccepted)
+}

@@ -1,0 +1,61 @@
+package nethttp_test
+
+import (
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
+)
+
+// readmeLine is what the README shows for payments, and mountPayments does.
+const readmeLine = `mux.Handle("POST /payments", httplock.Idempotent(locks, user, httplock.WithFailurePolicy(httplock.HoldFailures))(payments))`
+
+func mountPayments(mux *http.ServeMux, locks *core.Client, user httplock.KeyFunc, payments http.Handler) {
+	mux.Handle("POST /payments", httplock.Idempotent(locks, user, httplock.WithFailurePolicy(httplock.HoldFailures))(payments))
+}
+
+// TestPaymentsOfTheReadme plays the line of the README: a handler that charges and then fails, and a client that tries
+// again five times. There is one charge.
+func TestPaymentsOfTheReadme(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"../../README.md", "../../docs/http.md"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), readmeLine) {
+			t.Errorf("%s does not show the line that this test plays", file)
+		}
+	}
+	charges := 0
+	payments := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		charges++
+		w.WriteHeader(http.StatusInternalServerError)
+	})
+	mux := http.NewServeMux()
+	mountPayments(mux, newLocks(t, testkit.Start(t).Client()), httplock.ByHeader("X-User"), payments)
+	srv := httpkit.Serve(t, mux)
+	pay := func() httpkit.Answer {
+		req, err := http.NewRequest(http.MethodPost, srv.URL+"/payments", strings.NewReader("9.90"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-User", "ada")
+		req.Header.Set("Idempotency-Key", "k")
+		return httpkit.Send(srv, req)
+	}
+	pay().Want(t, http.StatusInternalServerError)
+	for range 5 {
+		if a := pay(); a.Err != nil || a.Status < 400 {
+			t.Errorf("a retry got status %d, error %v", a.Status, a.Err)
+		}
+	}
+	if charges != 1 {
+		t.Errorf("%d charges, want 1", charges)
+	}
+}

@@ -1,0 +1,296 @@
+package nethttp_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
+)
+
+// hold makes a request that holds the lock of ada's cart 7 until the test ends.
+func hold(t *testing.T, guard func(http.Handler) http.Handler) {
+	t.Helper()
+	stage := httpkit.NewStage(t)
+	srv := httpkit.Serve(t, guard(stage))
+	first := httpkit.PostAside(t.Context(), srv, "ada", "7")
+	httpkit.Receive(t, stage.Entered, "the run that holds the lock")
+	t.Cleanup(func() {
+		close(stage.Leave)
+		<-first
+	})
+}
+
+// refused makes a request of ada for cart 7 through a guard whose handler must not run.
+func refused(t *testing.T, guard func(http.Handler) http.Handler) httpkit.Answer {
+	t.Helper()
+	srv := httpkit.Serve(t, guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("the handler ran")
+	})))
+	return httpkit.Post(t.Context(), srv, "ada", "7")
+}
+
+func TestConflictAnswer(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client(), core.WithTTL(20*time.Second))
+	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried)
+	hold(t, guard)
+	a := refused(t, guard)
+	a.Want(t, http.StatusConflict)
+	want := httpkit.Problem{
+		Type: "about:blank", Title: "Conflict", Status: http.StatusConflict, Code: "lock-conflict", Retryable: true,
+	}
+	got := a.Problem(t)
+	if got.Detail == "" {
+		t.Error("no detail")
+	}
+	// The lease of 20 s has nothing to do with it: no run has ended yet.
+	if got.RetryAfter < 1 || got.RetryAfter > 3 {
+		t.Errorf("retry_after %d, want a second or so", got.RetryAfter)
+	}
+	for name, value := range map[string]string{
+		"Content-Language": "en", "Cache-Control": "no-store", "Retry-After": strconv.Itoa(got.RetryAfter),
+	} {
+		if a.Header.Get(name) != value {
+			t.Errorf("%s: %q, want %q", name, a.Header.Get(name), value)
+		}
+	}
+	got.Detail, got.RetryAfter = "", 0
+	if got != want {
+		t.Errorf("problem %+v, want %+v", got, want)
+	}
+}
+
+func TestGuardsKeepTheirOwnOptions(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	plain := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried)
+	other := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried,
+		httplock.WithConflictStatus(http.StatusLocked), httplock.WithProblemBase("https://example.com/problems/"))
+	handled := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried, httplock.WithRefusalHandler(
+		func(w http.ResponseWriter, r *http.Request, c *httplock.Conflict) {
+			if !errors.Is(c, core.ErrNotAcquired) || c.KeyHash == "" || !c.Retryable || c.RetryAfter <= 0 {
+				t.Errorf("conflict %+v", c)
+			}
+			w.Header().Set("X-Seen", "yes")
+			c.Status = http.StatusTooManyRequests
+			httplock.Refuse(w, r, c)
+		}))
+	hold(t, plain)
+	for _, test := range []struct {
+		guard           func(http.Handler) http.Handler
+		status          int
+		seen            string
+		problem, titled string
+	}{
+		{plain, http.StatusConflict, "", "about:blank", "Conflict"},
+		{other, http.StatusLocked, "", "https://example.com/problems/lock-conflict", "Another request is running"},
+		{handled, http.StatusTooManyRequests, "yes", "about:blank", "Too Many Requests"},
+	} {
+		a := refused(t, test.guard)
+		a.Want(t, test.status)
+		p := a.Problem(t)
+		if p.Type != test.problem || p.Title != test.titled || p.Status != test.status {
+			t.Errorf("problem %+v, want type %q, title %q", p, test.problem, test.titled)
+		}
+		if a.Header.Get("X-Seen") != test.seen {
+			t.Errorf("status %d: X-Seen %q", test.status, a.Header.Get("X-Seen"))
+		}
+	}
+}
+
+func TestKeyErrors(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	secret := errors.New("database password")
+	for name, test := range map[string]struct {
+		err    error
+		status int
+		code   string
+	}{
+		"none":     {httplock.ErrKeyRequired, http.StatusBadRequest, middleware.CodeKeyRequired},
+		"bad":      {httplock.ErrKeyInvalid, http.StatusBadRequest, middleware.CodeKeyInvalid},
+		"scope":    {httplock.ErrScopeRequired, http.StatusUnauthorized, middleware.CodeScopeRequired},
+		"no route": {httplock.ErrNoRoute, http.StatusInternalServerError, middleware.CodeKeyFailed},
+		"other":    {secret, http.StatusInternalServerError, middleware.CodeKeyFailed},
+		"zero key": {nil, http.StatusBadRequest, middleware.CodeKeyRequired},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			watch := newWatch()
+			key := func(*http.Request) (httplock.Key, error) { return httplock.Key{}, test.err }
+			a := refused(t, httplock.Exclusive(locks.Mutex, key, watch.option(), httplock.WithWait(httpkit.Patience)))
+			a.Want(t, test.status)
+			if p := a.Problem(t); p.Code != test.code || p.Retryable || p.RetryAfter != 0 {
+				t.Errorf("problem %+v, want code %q", p, test.code)
+			}
+			if strings.Contains(a.Body, secret.Error()) {
+				t.Errorf("the cause is in the answer: %s", a.Body)
+			}
+			c := httpkit.Receive(t, watch.refused, "the hook")
+			if test.err != nil && !errors.Is(c, test.err) {
+				t.Errorf("the hook was told %v, want %v", c, test.err)
+			}
+		})
+	}
+}
+
+// What a client sends is in no key of Redis, no value and no answer.
+func TestNothingOfTheRequestGetsOut(t *testing.T) {
+	t.Parallel()
+	rdb := testkit.Start(t).Client()
+	locks := newLocks(t, rdb)
+	const user, cartID = "ada@example.com", "cart-number-seven"
+	stage := httpkit.NewStage(t)
+	srv := httpkit.Serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried)(stage))
+	first := httpkit.PostAside(t.Context(), srv, user, cartID)
+	httpkit.Receive(t, stage.Entered, "the run")
+	texts := []string{httpkit.Post(t.Context(), srv, user, cartID).Body}
+	for _, key := range rdb.Keys(t.Context(), "*").Val() {
+		dump, err := rdb.Dump(t.Context(), key).Result()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			t.Fatal(err)
+		}
+		texts = append(texts, key, dump)
+	}
+	if len(texts) < 3 {
+		t.Fatalf("nothing in Redis: %q", texts)
+	}
+	for _, text := range texts {
+		if strings.Contains(text, user) || strings.Contains(text, cartID) {
+			t.Errorf("user text in %q", text)
+		}
+	}
+	close(stage.Leave)
+	httpkit.Receive(t, first, "the answer").Want(t, http.StatusOK)
+}
+
+func TestRedisOutage(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(*testkit.Server){
+		"killed": (*testkit.Server).Kill, "frozen": (*testkit.Server).Pause,
+	} {
+		for _, wait := range []time.Duration{0, 250 * time.Millisecond} {
+			t.Run(name+", wait "+wait.String(), func(t *testing.T) {
+				t.Parallel()
+				srv := testkit.Start(t)
+				locks := newLocks(t, srv.Client())
+				closed := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(wait))
+				watch := newWatch()
+				open := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(wait), httplock.FailOpen(), watch.option())
+				fail(srv)
+				// go-redis cannot close a client while a command waits for a frozen server, and locks try for
+				// seconds to take back what they may have got.
+				t.Cleanup(srv.Restart)
+				a := refused(t, closed)
+				a.Want(t, http.StatusServiceUnavailable)
+				p := a.Problem(t)
+				if p.Code != middleware.CodeLockUnavailable || !p.Retryable || p.RetryAfter < 1 || p.RetryAfter > 5 {
+					t.Errorf("problem %+v", p)
+				}
+				site := httpkit.Serve(t, open(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if _, locked := core.TokenFrom(r.Context()); locked || !httplock.Degraded(r.Context()) {
+						t.Errorf("locked %v, degraded %v", locked, httplock.Degraded(r.Context()))
+					}
+					_, _ = io.Copy(w, r.Body)
+				})))
+				b := httpkit.Post(t.Context(), site, "ada", "7")
+				b.Want(t, http.StatusOK)
+				if b.Body != "pay" {
+					t.Errorf("the handler read %q", b.Body)
+				}
+				if err := httpkit.Receive(t, watch.failed, "the hook"); err == nil || len(watch.acquired) > 0 {
+					t.Errorf("failure %v, acquired %d times", err, len(watch.acquired))
+				}
+			})
+		}
+	}
+}
+
+// FailOpen is about outages only.
+func TestFailOpenStillExcludes(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), httplock.FailOpen(), unhurried)
+	hold(t, guard)
+	refused(t, guard).Want(t, http.StatusConflict)
+}
+
+func TestDeadlineOfTheContextEndsTheWait(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(time.Hour))
+	hold(t, guard)
+	a := refused(t, func(next http.Handler) http.Handler {
+		guarded := guard(next)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			ctx, cancel := context.WithTimeout(r.Context(), 300*time.Millisecond)
+			defer cancel()
+			guarded.ServeHTTP(w, r.WithContext(ctx))
+		})
+	})
+	a.Want(t, http.StatusConflict)
+}
+
+func TestBuildErrors(t *testing.T) {
+	t.Parallel()
+	var never core.Strategy = func(string, ...core.LockOption) core.Locker { return struct{ core.Locker }{} } // it panics if it is used
+	key := httplock.Constant("all")
+	for name, test := range map[string]struct {
+		strategy core.Strategy
+		key      httplock.KeyFunc
+		option   httplock.Option
+		says     string
+	}{
+		"strategy":        {nil, key, nil, "strategy is nil"},
+		"key":             {never, nil, nil, "key function is nil"},
+		"methods":         {never, key, httplock.WithMethods(), "no methods"},
+		"method":          {never, key, httplock.WithMethods("POST", ""), "a method is empty"},
+		"wait":            {never, key, httplock.WithWait(-1), "negative wait"},
+		"body":            {never, key, httplock.WithBodyLimit(-1), "negative body limit"},
+		"status":          {never, key, httplock.WithConflictStatus(200), "conflict status 200"},
+		"lock option":     {never, key, httplock.WithLock(core.WithTTL(0)), "WithTTL(0s)"},
+		"refusal handler": {never, key, httplock.WithRefusalHandler(nil), "WithRefusalHandler"},
+		"skip":            {never, key, httplock.WithSkip(nil), "WithSkip"},
+		"problem base":    {never, key, httplock.WithProblemBase("http://[x"), "problem base"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := httplock.NewExclusive(test.strategy, test.key, test.option)
+			if err == nil || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("error %v, want one that says %q", err, test.says)
+			}
+			defer func() {
+				if p, _ := recover().(error); p == nil || p.Error() != err.Error() {
+					t.Errorf("panic %v, want %v", p, err)
+				}
+			}()
+			httplock.Exclusive(test.strategy, test.key, test.option)
+		})
+	}
+	if _, err := httplock.NewExclusive(never, key, nil); err != nil {
+		t.Errorf("a nil option: %v", err)
+	}
+}
+
+func TestNilHandlerPanicsWhenBuilt(t *testing.T) {
+	t.Parallel()
+	guard := httplock.Exclusive(func(string, ...core.LockOption) core.Locker { return struct{ core.Locker }{} }, httplock.Constant("all"))
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	guard(nil)
+}

@@ -1,0 +1,104 @@
+package nethttp_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
+)
+
+// shortHold ends the context of a run by the loss of its lease, although its client waits. The handler must have begun by
+// then, also on a busy machine.
+var shortHold = httplock.WithLock(core.WithTTL(5*time.Second), core.WithMaxHold(time.Second))
+
+// silent is a handler that returns without an answer when its context ends.
+var silent = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Length", "3")
+	w.WriteHeader(http.StatusEarlyHints)
+	<-r.Context().Done()
+})
+
+// TestUnansweredIsNotAnEmpty200: a client that waits learns that its request was not answered.
+func TestUnansweredIsNotAnEmpty200(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	once := func(name string, opts ...httplock.Option) func(http.Handler) http.Handler {
+		return httplock.Idempotent(locks, httplock.Constant(name), append(opts, patientOnce()...)...)
+	}
+	hold := httplock.WithFailurePolicy(httplock.HoldFailures)
+	exclusive := httplock.Exclusive(locks.Mutex, httplock.Constant("e"), shortHold, patient)
+	complete := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := httplock.Complete(r.Context()); err != nil {
+			t.Error(err)
+		}
+		silent(w, r)
+	})
+	for name, test := range map[string]struct {
+		handler   http.Handler
+		status    int
+		code      string
+		retryable bool
+	}{
+		"released":          {once("a", shortHold)(silent), 503, middleware.CodeNotAnswered, true},
+		"held":              {once("b", shortHold, hold)(silent), 409, middleware.CodeOutcomeUnknown, false},
+		"completed":         {once("c", shortHold)(complete), 409, middleware.CodeAlreadyCompleted, false},
+		"exclusive":         {exclusive(silent), 503, middleware.CodeNotAnswered, false},
+		"exclusive inside":  {once("d", hold)(exclusive(silent)), 409, middleware.CodeOutcomeUnknown, false},
+		"held inside":       {once("f")(once("g", shortHold, hold)(silent)), 409, middleware.CodeOutcomeUnknown, false},
+		"held around":       {once("h", hold)(once("i", shortHold)(silent)), 409, middleware.CodeOutcomeUnknown, false},
+		"exclusive outside": {exclusive(once("j", hold)(silent)), 409, middleware.CodeOutcomeUnknown, false},
+	} {
+		a := order(t, httpkit.Serve(t, test.handler), "k")
+		a.WantProblem(t, name, test.status, test.code, test.retryable)
+		if retry := a.Header.Get("Retry-After"); (retry != "") != test.retryable {
+			t.Errorf("%s: Retry-After %q", name, retry)
+		}
+	}
+}
+
+// TestUnansweredWithinATimeout around the guard, which leaves the client connected: the API's own format is used, and a
+// retry finds what the answer has said.
+func TestUnansweredWithinATimeout(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	own := httplock.WithRefusalHandler(func(w http.ResponseWriter, r *http.Request, c *httplock.Conflict) {
+		w.Header().Set("X-Format", "own")
+		httplock.Refuse(w, r, c)
+	})
+	guard := httplock.Idempotent(locks, httplock.Unscoped(),
+		append(patientOnce(), own, httplock.WithFailurePolicy(httplock.HoldFailures))...)
+	srv := httpkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			cancel()
+			silent(w, r)
+		})).ServeHTTP(w, r.WithContext(ctx))
+	}))
+	for range 2 {
+		a := order(t, srv, "k")
+		a.WantProblem(t, "held", http.StatusConflict, middleware.CodeOutcomeUnknown, false)
+		if a.Header.Get("X-Format") != "own" {
+			t.Error("not by the handler of refusals")
+		}
+	}
+}
+
+// TestUnansweredIsLeftToALateAnswer where an error handler around the guard is going to write one.
+func TestUnansweredIsLeftToALateAnswer(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	guard := httplock.Idempotent(locks, httplock.Unscoped(), append(patientOnce(), shortHold, httplock.LateAnswers())...)
+	srv := httpkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		guard(silent).ServeHTTP(w, r)
+		w.Header().Del("Content-Length")
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	order(t, srv, "k").Want(t, http.StatusBadGateway)
+}
