@@ -1,8 +1,10 @@
 package cronlock_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -150,5 +152,43 @@ func TestAddJob(t *testing.T) {
 	}
 	if len(ran) != 2 || ran[0] == ran[1] {
 		t.Errorf("ran %q", ran)
+	}
+}
+
+// TestDurationsWithoutUnit: the error of each option says what was probably meant by a number without a unit.
+func TestDurationsWithoutUnit(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, testkit.Start(t).Client())
+	for option, of := range map[string]func(time.Duration) cronlock.Option{
+		"WithWait": cronlock.WithWait, "WithStartDeadline": cronlock.WithStartDeadline, "WithMaxSkew": cronlock.WithMaxSkew,
+		"WithCatchUp": cronlock.WithCatchUp, "WithTTL": cronlock.WithTTL, "WithMaxHold": cronlock.WithMaxHold,
+		"WithMinHold":     cronlock.WithMinHold,
+		"WithZombieGrace": func(d time.Duration) cronlock.Option { return cronlock.WithZombieGrace(d) },
+	} {
+		opts := []cronlock.Option{of(30)}
+		if option == "WithZombieGrace" {
+			opts = append([]cronlock.Option{cronlock.WithMaxHold(time.Minute)}, opts...)
+		}
+		_, err := cronlock.AddFunc(cron.New(), locks, "@daily", "job", idle, opts...)
+		if err == nil || !strings.Contains(err.Error(), option+"(30ns)") || !strings.Contains(err.Error(), "did you mean 30*time.Second?") {
+			t.Errorf("%s: %v", option, err)
+		}
+	}
+}
+
+// TestNoTick: a spec that no date fits is logged when its job is added, because the scheduler never starts it. Others are
+// not.
+func TestNoTick(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, testkit.Start(t).Client())
+	for spec, never := range map[string]bool{"0 0 30 2 *": true, "0 0 31 4 *": true, "0 0 29 2 *": false, "@every 5m": false} {
+		var logged bytes.Buffer
+		logger := slog.New(slog.NewTextHandler(&logged, nil))
+		if _, err := cronlock.AddFunc(cron.New(), locks, spec, "job", idle, cronlock.WithLogger(logger)); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(logged.String(), "the schedule has no tick to come"); got != never {
+			t.Errorf("%s: logged %q", spec, logged.String())
+		}
 	}
 }

@@ -187,3 +187,238 @@ func TestTimeIsUp(t *testing.T) {
 		}
 	}
 }
+
+// TestWait: a task that waits runs, or is replayed, as soon as the other one has ended.
+func TestWait(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	order, wait := asynqlock.ByPayload("order"), asynqlock.WithWait(within)
+	asked := make(chan struct{}, 10)
+	waiting := clientOf(t, d.redis.Client(), core.WithHooks(core.Hooks{
+		Wait: func(context.Context, core.Wait) { asked <- struct{}{} },
+	}))
+	for name, test := range map[string]struct {
+		first, second asynq.MiddlewareFunc
+		runs          bool
+	}{
+		"once":      {asynqlock.Once(d.locks, order), asynqlock.Once(waiting, order, wait), false},
+		"exclusive": {asynqlock.Exclusive(d.locks.Fair, order), asynqlock.Exclusive(waiting.Fair, order, wait), true},
+	} {
+		busy := d.occupy(delivery("1"), receipt("7"), test.first)
+		ran, waited := false, make(chan error, 1)
+		go func() {
+			waited <- d.deliver(delivery("2"), receipt("7"), func(context.Context, *asynq.Task) error { ran = true; return nil }, test.second)
+		}()
+		select {
+		case <-asked:
+		case err := <-waited:
+			t.Fatalf("%s: it did not wait: %v", name, err)
+		}
+		wantNil(t, busy.release())
+		wantNil(t, <-waited)
+		if ran != test.runs {
+			t.Errorf("%s: ran: %v", name, ran)
+		}
+	}
+}
+
+// TestWaitEnds: the time is over, and the task is deferred.
+func TestWaitEnds(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	const wait = 3 * time.Second
+	impatient := d.guardsOf()
+	for name, guard := range d.guardsOf(asynqlock.WithWait(wait)) {
+		busy := d.occupy(delivery(name), receipt("7"), impatient[name])
+		since := time.Now()
+		wantDeferred(t, d.deliver(delivery(name), receipt("7"), nothing, guard), busyReason[name])
+		if waited := time.Since(since); waited < wait {
+			t.Errorf("%s: waited %v", name, waited)
+		}
+		wantNil(t, busy.release())
+	}
+}
+
+// TestWaitIsCancelled: asynq has done with the task while it waited; it does not run, and leaves nothing.
+func TestWaitIsCancelled(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for name, guard := range d.guardsOf(asynqlock.WithWait(within)) {
+		busy := d.occupy(delivery(name), receipt("7"), guard)
+		ctx, cancel := context.WithCancel(t.Context())
+		waited := make(chan error, 1)
+		go func() {
+			waited <- deliver(ctx, delivery(name), receipt("7"), func(context.Context, *asynq.Task) error { return errOwn }, guard)
+		}()
+		cancel()
+		wantErrors(t, <-waited, context.Canceled)
+		wantNil(t, busy.release())
+		wantNil(t, d.deliver(delivery(name), receipt("7"), nothing, guard))
+	}
+}
+
+// TestCancelledWhenGranted: its turn has come just when asynq has done with it; it does not run, and nobody is held up.
+func TestCancelledWhenGranted(t *testing.T) {
+	t.Parallel()
+	var cancel context.CancelFunc
+	d := newDesk(t, core.WithHooks(core.Hooks{
+		BeginEnd:   func(context.Context, core.BeginEnd) { cancel() },
+		AcquireEnd: func(context.Context, core.AcquireEnd) { cancel() },
+	}))
+	other := &desk{t: t, locks: clientOf(t, d.redis.Client())}
+	free := other.guardsOf()
+	for name, guard := range d.guardsOf() {
+		ctx, end := context.WithCancel(t.Context())
+		cancel = end
+		err := deliver(ctx, delivery(name), receipt("7"), func(context.Context, *asynq.Task) error { return errOwn }, guard)
+		wantErrors(t, err, context.Canceled)
+		ran := false
+		wantNil(t, other.deliver(delivery(name), receipt("7"), func(context.Context, *asynq.Task) error { ran = true; return nil }, free[name]))
+		if !ran {
+			t.Errorf("%s: it did not run", name)
+		}
+	}
+}
+
+// TestTurnedAwayInside: the inner guard does not call the handler, so the task has done nothing, and may run when it
+// comes again, also where what may have happened is held.
+func TestTurnedAwayInside(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	ctx := context.Background()
+	user := asynqlock.ByPayload("user")
+	outer := asynqlock.Once(d.locks, asynqlock.ByTaskID(), asynqlock.AtMostOnce())
+	task := asynq.NewTask(kind, []byte(`{"user":"ada"}`))
+	count := 0
+	handler := func(context.Context, *asynq.Task) error { count++; return nil }
+
+	for name, inner := range map[string]asynq.MiddlewareFunc{
+		"exclusive": asynqlock.Exclusive(d.locks.Mutex, user), "once": asynqlock.Once(d.locks, user),
+	} {
+		count = 0
+		err := d.deliver(delivery("other"), task, func(context.Context, *asynq.Task) error {
+			info := delivery("id-" + name)
+			wantErrors(t, d.deliver(info, task, handler, outer, inner), errBusy(name))
+			record, err := asynqlock.Peek(ctx, d.locks, asynqlock.ByTaskID(), withPayload(info, task))
+			if err != nil || record.State != core.StateNone || record.Attempt != 1 {
+				t.Errorf("%s: record %+v, %v after it was turned away", name, record, err)
+			}
+			return nil
+		}, inner)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := d.deliver(delivery("id-"+name), task, handler, outer, inner); err != nil {
+			t.Errorf("%s: when it comes again: %v", name, err)
+		}
+		if want := map[string]int{"exclusive": 1, "once": 0}[name]; count != want {
+			t.Errorf("%s: %d runs, want %d", name, count, want)
+		}
+	}
+	keyless := asynqlock.Exclusive(d.locks.Mutex, asynqlock.ByHeader("absent"))
+	for range 2 {
+		wantErrors(t, d.deliver(delivery("keyless"), task, handler, outer, keyless), asynqlock.ErrNoKey)
+	}
+}
+
+// errBusy is what a guard of that kind says while another task has the key.
+func errBusy(guard string) error {
+	if guard == "once" {
+		return core.ErrInProgress
+	}
+	return core.ErrNotAcquired
+}
+
+// withPayload is what an inspector tells of a task.
+func withPayload(info *asynq.TaskInfo, t *asynq.Task) *asynq.TaskInfo {
+	info.Type, info.Payload = t.Type(), t.Payload()
+	return info
+}
+
+// guardsOf makes one of each with the same options.
+func (d *desk) guardsOf(opts ...asynqlock.Option) map[string]asynq.MiddlewareFunc {
+	return map[string]asynq.MiddlewareFunc{
+		"once":      asynqlock.Once(d.locks, asynqlock.ByTaskID(), opts...),
+		"exclusive": asynqlock.Exclusive(d.locks.Mutex, asynqlock.ByTaskID(), opts...),
+	}
+}
+
+// busyReason is why they defer.
+var busyReason = map[string]error{"once": core.ErrInProgress, "exclusive": core.ErrNotAcquired}
+
+// TestZombieKeepsItsLease: asynq has done with the task, but its handler has not.
+func TestZombieKeepsItsLease(t *testing.T) {
+	t.Parallel()
+	renewed := make(chan error, 100)
+	d := newDesk(t, core.WithHooks(core.Hooks{Renewed: func(_ context.Context, r core.Renewed) { renewed <- r.Err }}))
+	for name, guard := range d.guardsOf(asynqlock.WithTTL(6 * time.Second)) {
+		ctx, cancel := context.WithCancel(t.Context())
+		zombie := occupy(t, ctx, delivery(name), receipt("7"), guard)
+		cancel()
+		for range len(renewed) + 2 { // those that were before, and two since
+			wantNil(t, <-renewed)
+		}
+		wantDeferred(t, d.deliver(delivery(name), receipt("7"), nothing, guard), busyReason[name])
+		wantNil(t, zombie.release())
+	}
+}
+
+// TestZombieIsRecorded: what it returns, asynq ignores; the next delivery finds it.
+func TestZombieIsRecorded(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	guard := asynqlock.Once(d.locks, asynqlock.ByTaskID())
+	ctx, cancel := context.WithCancel(t.Context())
+	zombie := occupy(t, ctx, delivery("1"), receipt("7"), guard)
+	cancel()
+	wantNil(t, zombie.release())
+	wantNil(t, d.deliver(delivery("1"), receipt("7"), func(context.Context, *asynq.Task) error { return errOwn }, guard))
+}
+
+// TestZombieGrace: one that does not end is told of, and its lease runs out.
+func TestZombieGrace(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	zombies := make(chan asynqlock.Zombie, 1)
+	hook := asynqlock.Hooks{Zombie: func(_ context.Context, z asynqlock.Zombie) { zombies <- z }}
+	for name, guard := range d.guardsOf(brief, asynqlock.WithZombieGrace(time.Millisecond), asynqlock.WithHooks(hook),
+		asynqlock.WithWait(within)) {
+		ctx, cancel := context.WithCancel(t.Context())
+		before := time.Now()
+		zombie := occupy(t, ctx, delivery(name), receipt("7"), guard)
+		cancel()
+		z := <-zombies
+		if z.Task.ID != name || z.KeyHash != asynqlock.KeyHash(zombie.ctx) || z.Since.Before(before) {
+			t.Errorf("%s: %+v", name, z)
+		}
+		ran := false
+		wantNil(t, d.deliver(delivery(name), receipt("7"), func(context.Context, *asynq.Task) error { ran = true; return nil }, guard))
+		if !ran {
+			t.Errorf("%s: nobody else ran", name)
+		}
+		_ = zombie.release()
+	}
+}
+
+// TestNoZombie: a handler that ends with its context is none.
+func TestNoZombie(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	zombies := make(chan asynqlock.Zombie, 10)
+	hook := asynqlock.Hooks{Zombie: func(_ context.Context, z asynqlock.Zombie) { zombies <- z }}
+	grace := 4 * time.Second // what the end of a run may take
+	guards := d.guardsOf(asynqlock.WithZombieGrace(grace), asynqlock.WithHooks(hook))
+	for name, guard := range guards {
+		ctx, cancel := context.WithCancel(t.Context())
+		_ = deliver(ctx, delivery(name), receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
+			cancel()
+			<-ctx.Done()
+			return ctx.Err()
+		}, guard)
+	}
+	select {
+	case z := <-zombies:
+		t.Errorf("%+v", z)
+	case <-time.After(grace + time.Second):
+	}
+}

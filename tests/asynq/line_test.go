@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -299,5 +300,156 @@ func TestLineIsRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "client is nil") {
 			t.Errorf("nil: %v", err)
 		}
+	}
+}
+
+// runFive enqueues five tasks of a thing and waits until each has run, one at a time.
+func (s *shop) runFive(thing string) {
+	s.t.Helper()
+	for range 5 {
+		s.enqueue(receipt(thing))
+	}
+	testkit.Eventually(s.t, within, thing, func() bool {
+		done, _ := s.effects.of(payloadOf(thing))
+		return done == 5
+	})
+	s.effects.want(s.t, payloadOf(thing), 5, 1)
+}
+
+// TestLineIsLost: tasks run when the Redis client of the line is closed.
+func TestLineIsLost(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	var hooks told
+	rdb := s.redis.Client()
+	s.serve(s.work(nil), asynqlock.Exclusive(s.locks.Mutex, asynqlock.ByPayload("order"),
+		asynqlock.WithLine(rdb), soon, asynqlock.WithHooks(hooks.hooks()), asynqlock.WithLogger(nil)))
+	s.runFive("calm")
+	s.awaitEmpty()
+	testkit.Eventually(t, within, "the line to be gone", func() bool {
+		return len(s.redis.Client().Keys(t.Context(), "asynqlock:*").Val()) == 0
+	})
+	if err := rdb.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.runFive("closed")
+	if !strings.Contains(hooks.String(), "line") {
+		t.Error("the hook is not told that there is no line")
+	}
+}
+
+// TestLineIsDeleted: tasks run when the key of their line is deleted while they stand in it.
+func TestLineIsDeleted(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	free := make(chan struct{})
+	s.serve(s.work(free), s.lineOf(soon))
+	for range 5 {
+		s.enqueue(receipt("7"))
+	}
+	rdb := s.redis.Client()
+	testkit.Eventually(t, within, "all to stand in line", func() bool {
+		keys := rdb.Keys(t.Context(), "asynqlock:line:*").Val()
+		return len(keys) == 1 && rdb.ZCard(t.Context(), keys[0]).Val() == 5 &&
+			rdb.Del(t.Context(), keys[0]).Val() == 1
+	})
+	close(free)
+	s.awaitEmpty()
+	s.effects.want(t, payloadOf("7"), 5, 1)
+}
+
+// panics is a hook of a go-redis client that panics once it is told to.
+type panics struct{ on atomic.Bool }
+
+func (p *panics) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (p *panics) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if p.on.Load() {
+			panic("a hook of the application")
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (p *panics) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// TestLineSurvivesItsClient: a client of the line that panics neither ends the process nor makes asynq run a task again.
+func TestLineSurvivesItsClient(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	var hook panics
+	rdb := s.redis.Client()
+	rdb.AddHook(&hook)
+	free := make(chan struct{})
+	s.serve(s.work(free), asynqlock.Exclusive(s.locks.Mutex, asynqlock.ByPayload("order"),
+		asynqlock.WithLine(rdb), soon, asynqlock.WithLogger(nil)))
+	for range 5 {
+		s.enqueue(receipt("7"))
+	}
+	testkit.Eventually(t, within, "the first to run", func() bool {
+		_, most := s.effects.of(payloadOf("7"))
+		return most == 1
+	})
+	hook.on.Store(true) // the run that goes on calls the next ones when it ends
+	close(free)
+	s.awaitEmpty()
+	s.effects.want(t, payloadOf("7"), 5, 1)
+	s.runFive("panics")
+	s.awaitEmpty()
+}
+
+// TestLineGoesOnWithoutTheTasksThatWereCalled: a task that is called may never come to the guard. Those behind it are
+// called nevertheless, long before their own delays are over.
+func TestLineGoesOnWithoutTheTasksThatWereCalled(t *testing.T) {
+	t.Parallel()
+	for name, failure := range map[string]error{"fails": errOwn, "archived": asynq.SkipRetry} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t)
+			free := make(chan struct{})
+			blocks := func(next asynq.Handler) asynq.Handler {
+				return asynq.HandlerFunc(func(ctx context.Context, task *asynq.Task) error {
+					if id, _ := asynq.GetTaskID(ctx); id == "blocked" && isClosed(free) {
+						return failure
+					}
+					return next.ProcessTask(ctx, task)
+				})
+			}
+			s.serveWith(func(cfg *asynq.Config) {
+				cfg.Concurrency = 2 // one waits in a worker, so one is called at a time
+				cfg.RetryDelayFunc = func(int, error, *asynq.Task) time.Duration { return time.Hour }
+			}, s.work(free), blocks, s.lineOf(asynqlock.WithRetryIn(time.Hour)))
+			s.standInLine("blocked", "next", "last")
+			close(free)
+			testkit.Eventually(t, within, "those behind it to run", func() bool {
+				done, _ := s.effects.of(payloadOf("7"))
+				return done == 4
+			})
+		})
+	}
+}
+
+// standInLine lets a task run until it is freed and another one wait in a worker, and has others deferred behind them.
+func (s *shop) standInLine(deferred ...string) {
+	s.t.Helper()
+	for _, id := range []string{"running", "waiting"} {
+		s.enqueue(receipt("7"), asynq.TaskID(id))
+		s.awaitState(id, asynq.TaskStateActive)
+	}
+	for _, id := range deferred {
+		s.enqueue(receipt("7"), asynq.TaskID(id))
+		s.awaitState(id, asynq.TaskStateRetry)
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }

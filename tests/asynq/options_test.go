@@ -180,3 +180,36 @@ func TestTTLOfLock(t *testing.T) {
 		}
 	}
 }
+
+// TestDurationsWithoutUnit: the error of each option says what was probably meant by a number without a unit.
+func TestDurationsWithoutUnit(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for option, of := range map[string]func(time.Duration) asynqlock.Option{
+		"WithTTL": asynqlock.WithTTL, "WithWait": asynqlock.WithWait, "WithRetryIn": asynqlock.WithRetryIn, "WithMaxBusy": asynqlock.WithMaxBusy,
+		"WithZombieGrace": asynqlock.WithZombieGrace, "WithCommitMargin": asynqlock.WithCommitMargin,
+		"WithRetention": asynqlock.WithRetention, "WithFinishTimeout": asynqlock.WithFinishTimeout,
+	} {
+		_, err := asynqlock.NewOnce(d.locks, asynqlock.ByTaskID(), of(30))
+		if err == nil || !strings.Contains(err.Error(), option+"(30ns)") || !strings.Contains(err.Error(), "did you mean 30*time.Second?") {
+			t.Errorf("%s: %v", option, err)
+		}
+	}
+}
+
+// TestRetryDelay: a deferred task has the delay of its error, and every other one that of the given function.
+func TestRetryDelay(t *testing.T) {
+	t.Parallel()
+	minutes := asynqlock.RetryDelay(func(n int, _ error, _ *asynq.Task) time.Duration { return time.Duration(n) * time.Minute })
+	if d := minutes(3, errOwn, receipt("7")); d != 3*time.Minute {
+		t.Errorf("failed task: %v", d)
+	}
+	for name, delay := range map[string]asynq.RetryDelayFunc{"given": minutes, "nil": asynqlock.RetryDelay(nil)} {
+		if d := delay(3, deferredBy(core.ErrNotAcquired), receipt("7")); d != 7*time.Second {
+			t.Errorf("%s: deferred task: %v", name, d)
+		}
+	}
+	if d := asynqlock.RetryDelay(nil)(2, errOwn, receipt("7")); d < 15*time.Second { // the minimum of asynq's own function
+		t.Errorf("failed task without a function: %v", d)
+	}
+}

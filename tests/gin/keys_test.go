@@ -10,6 +10,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -256,5 +257,335 @@ func TestKeyMistakesPanicWhenBuilt(t *testing.T) {
 			}()
 			build()
 		}()
+	}
+}
+
+// TestSharedKeys: a key of a value is that of package middleware, and a host has the key of requests to it.
+func TestSharedKeys(t *testing.T) {
+	t.Parallel()
+	got, err1 := ginlock.NewKey("cart", "7")
+	want, err2 := middleware.NewKey("cart", "7")
+	if err1 != nil || err2 != nil || !got.Equal(want) {
+		t.Errorf("NewKey: errors %v, %v, keys equal %v", err1, err2, got.Equal(want))
+	}
+	host, err1 := ginlock.HostKey("Shop.Example.COM.:443")
+	request, err2 := keyOf(ginlock.ByHost(), "/", "/", func(c *gin.Context) { c.Request.Host = "shop.example.com" })
+	if err1 != nil || err2 != nil || !host.Equal(request) {
+		t.Errorf("HostKey: errors %v, %v, keys equal %v", err1, err2, host.Equal(request))
+	}
+}
+
+// TestKeyErrorIsTheDetail: the text of a KeyError begins the detail that the client gets, with the code of its kind.
+func TestKeyErrorIsTheDetail(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	key := func(*gin.Context) (ginlock.Key, error) {
+		return ginlock.Key{}, ginlock.KeyError(ginlock.ErrKeyInvalid, "a cart has %d digits", 7)
+	}
+	a := refused(t, ginlock.Exclusive(locks.Mutex, key))
+	a.want(t, http.StatusBadRequest)
+	if p := a.problem(t); p.Code != middleware.CodeKeyInvalid || !strings.HasPrefix(p.Detail, "A cart has 7 digits.") {
+		t.Errorf("problem %+v", p)
+	}
+}
+
+// A gin service and a net/http service exclude each other on what means the same.
+func TestSameLockAsNetHTTP(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		here         ginlock.KeyFunc
+		there        httplock.KeyFunc
+		route, muxed string
+		path         string
+	}{
+		"user in either": {ginlock.ByKey("user"), httplock.ByContext(userKey{}), "/", "/", "/"},
+		"context":        {ginlock.ByContext(userKey{}), httplock.ByContext(userKey{}), "/", "/", "/"},
+		"header":         {ginlock.ByHeader("X-Cart"), httplock.ByHeader("X-Cart"), "/", "/", "/"},
+		"cookie":         {ginlock.ByCookie("cart"), httplock.ByCookie("cart"), "/", "/", "/"},
+		"query":          {ginlock.ByQuery("cart"), httplock.ByQuery("cart"), "/", "/", "/?cart=7"},
+		"constant":       {ginlock.Constant("all"), httplock.Constant("all"), "/", "/", "/"},
+		"param":          {ginlock.ByParam("id"), httplock.ByPathValue("id"), "/cart/:id", "/cart/{id}", "/cart/7"},
+		"param, escaped": {ginlock.ByParam("id"), httplock.ByPathValue("id"), "/cart/:id", "/cart/{id}", "/cart/a%20b"},
+		"rest of a path": {ginlock.ByParam("f"), httplock.ByPathValue("f"), "/f/*f", "/f/{f...}", "/f/a/b"},
+		"host":           {ginlock.ByHost(), httplock.ByHost(), "/", "/", "/"},
+		"route":          {ginlock.ByRoute(), httplock.ByRoute(), "/orders", "POST /orders", "/orders"},
+		"route of ids":   {ginlock.ByRoute(), httplock.ByRoute(), "/cart/:id/:item", "/cart/{cart}/{item}", "/cart/7/8"},
+		"route of files": {ginlock.ByRoute(), httplock.ByRoute(), "/f/*f", "/f/{f...}", "/f/a/b"},
+		"route of a mux": {ginlock.ByRoute(), httplock.ByRoute(), "/f/*f", "/f/", "/f/a/b/"},
+		"route, slash":   {ginlock.ByRoute(), httplock.ByRoute(), "/cart/:id/", "/cart/{id}/{$}", "/cart/7/"},
+		"route, escaped": {ginlock.ByRoute(), httplock.ByRoute(), "/caf\u00e9/:id", "/caf\u00e9/{id}", "/caf%C3%A9/7"},
+		"route of root":  {ginlock.ByRoute(), httplock.ByRoute(), "/", "/{$}", "/"},
+		"longer param":   {ginlock.ByParam("id"), httplock.ByPathValue("id"), "/cart/:id/pay", "/cart/{id}/pay", "/cart/7/pay"},
+		"client":         {ginlock.ByClientIP(), httplock.ByClientIP(httplock.RemoteAddr), "/", "/", "/"},
+		"joined": {
+			ginlock.Keys(ginlock.ByKey("user"), ginlock.ByParam("id")),
+			httplock.Keys(httplock.ByContext(userKey{}), httplock.ByPathValue("id")),
+			"/cart/:id", "/cart/{id}", "/cart/7",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			here, err := keyOf(test.here, test.route, test.path, func(c *gin.Context) {
+				set("ada")(c)
+				inRequest("ada")(c)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			there, err := keyThere(test.there, test.muxed, test.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !here.Equal(there) || here.IsZero() {
+				t.Error("the keys differ")
+			}
+		})
+	}
+}
+
+// keyThere returns what key makes of the same request in a net/http service.
+func keyThere(key httplock.KeyFunc, pattern, path string) (got httplock.Key, err error) {
+	mux := http.NewServeMux()
+	mux.HandleFunc(pattern, func(_ http.ResponseWriter, r *http.Request) { got, err = key(r) })
+	r := httptest.NewRequest(http.MethodPost, path, nil)
+	r.Header = http.Header{"X-Cart": {"7"}, "Cookie": {"cart=7"}}
+	mux.ServeHTTP(httptest.NewRecorder(), r.WithContext(context.WithValue(r.Context(), userKey{}, "ada")))
+	return got, err
+}
+
+// mounted returns what key makes of a POST of path to an engine with that route, under a prefix that it does not see.
+func mounted(t *testing.T, key ginlock.KeyFunc, prefix, route, path string) ginlock.Key {
+	t.Helper()
+	var got ginlock.Key
+	err := errors.New("not reached")
+	engine := gin.New()
+	engine.POST(route, func(c *gin.Context) { got, err = key(c) })
+	r := httptest.NewRequest(http.MethodPost, path, nil)
+	http.StripPrefix(prefix, engine).ServeHTTP(httptest.NewRecorder(), r)
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return got
+}
+
+// TestEnginesUnderPrefixesAreToldApart: the engine does not see what was taken away in front of it.
+func TestEnginesUnderPrefixesAreToldApart(t *testing.T) {
+	t.Parallel()
+	for _, key := range []ginlock.KeyFunc{ginlock.ByRoute(), ginlock.ByParam("id")} {
+		customers := mounted(t, key, "/customers", "/orders/:id", "/customers/orders/7")
+		if suppliers := mounted(t, key, "/suppliers", "/orders/:id", "/suppliers/orders/7"); customers.Equal(suppliers) {
+			t.Error("two prefixes, one key")
+		}
+		if whole := mounted(t, key, "", "/customers/orders/:id", "/customers/orders/7"); !customers.Equal(whole) {
+			t.Error("one path, two keys")
+		}
+	}
+}
+
+// TestRoutesOfGroups: a group is a part of the route, and a catch-all says nothing of where a request goes.
+func TestRoutesOfGroups(t *testing.T) {
+	t.Parallel()
+	keys := map[string]ginlock.Key{}
+	keep := func(c *gin.Context) {
+		key, err := ginlock.ByRoute()(c)
+		if err != nil {
+			t.Error(err)
+		}
+		keys[c.Request.URL.Path] = key
+	}
+	engine := gin.New()
+	for _, prefix := range []string{"/customers", "/suppliers/:id"} {
+		engine.Group(prefix, keep).POST("/orders", func(*gin.Context) {})
+	}
+	engine.POST("/shop/*rest", keep)
+	for _, path := range []string{
+		"/customers/orders", "/suppliers/7/orders", "/suppliers/8/orders", "/shop/orders", "/shop/returns",
+	} {
+		engine.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, path, nil))
+	}
+	if !keys["/suppliers/7/orders"].Equal(keys["/suppliers/8/orders"]) {
+		t.Error("one route of two suppliers has two keys")
+	}
+	delete(keys, "/suppliers/8/orders")
+	seen := map[string]string{}
+	for path, key := range keys {
+		if other, dup := seen[key.Hash()]; dup || key.IsZero() {
+			t.Errorf("%s has the key of %q, or none", path, other)
+		}
+		seen[key.Hash()] = path
+	}
+}
+
+// TestEscapedSlashMakesNoOtherRoute: gin takes it for one that is not escaped, unless it is told to match paths as they
+// were sent. Behind a prefix that it does not see, both are possible, so the path is refused.
+func TestEscapedSlashMakesNoOtherRoute(t *testing.T) {
+	t.Parallel()
+	plain := mounted(t, ginlock.ByRoute(), "/v1", "/:cart/:item", "/v1/7/8")
+	if escaped := mounted(t, ginlock.ByRoute(), "", "/v1/:cart/:item", "/v1/7%2F8"); !escaped.Equal(plain) {
+		t.Error("another spelling of the path makes another key")
+	}
+	mounted(t, func(c *gin.Context) (ginlock.Key, error) {
+		key, err := ginlock.ByRoute()(c)
+		if !errors.Is(err, ginlock.ErrKeyInvalid) {
+			t.Errorf("behind a prefix: key %v, error %v", key, err)
+		}
+		return key, nil
+	}, "/v1", "/:cart/:item", "/v1/7%2F8")
+	var raw ginlock.Key
+	err := errors.New("not reached")
+	engine := gin.New()
+	engine.UseRawPath = true
+	engine.POST("/v1/:cart/:item", func(c *gin.Context) { raw, err = ginlock.ByRoute()(c) })
+	r := httptest.NewRequest(http.MethodPost, "/v1/7%2F8/9", nil)
+	if engine.ServeHTTP(httptest.NewRecorder(), r); err != nil || !raw.Equal(plain) {
+		t.Errorf("a path that is matched as it was sent: error %v, same key %v", err, raw.Equal(plain))
+	}
+}
+
+// TestOtherFrameworkRefusesWhatRan: a service of each kind on one Redis, which have the same routes.
+func TestOtherFrameworkRefusesWhatRan(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	runs := map[string]int{}
+	ran := func(path string) { runs[path]++ }
+	engine, mux := gin.New(), http.NewServeMux()
+	for _, route := range []struct{ ours, theirs string }{
+		{"/cart/:id/checkout", "POST /cart/{id}/checkout"},
+		{"/cart/:id/refund", "/cart/{id}/refund"},
+		{"/invoice/:id", "POST /invoice/{invoice}"},
+		{"/files/*path", "/files/"},
+	} {
+		engine.POST(route.ours, ginlock.Once(locks, ginlock.Keys(ginlock.ByRoute(), ginlock.ByHeader("X-User")),
+			ginlock.WithAskTimeout(patience)), func(c *gin.Context) { ran(c.Request.URL.Path) })
+		mux.Handle(route.theirs, httplock.Once(locks, httplock.Keys(httplock.ByRoute(), httplock.ByHeader("X-User")),
+			httplock.WithAskTimeout(patience))(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { ran(r.URL.Path) })))
+	}
+	for _, step := range []struct {
+		service http.Handler
+		path    string
+		status  int
+	}{
+		{mux, "/cart/7/checkout", 200},
+		{engine, "/cart/7/checkout", 409},
+		{engine, "/cart/8/checkout", 409}, // the same route
+		{engine, "/cart/7/refund", 200},
+		{mux, "/cart/7/refund", 409},
+		{mux, "/invoice/7", 200},
+		{engine, "/invoice/7", 409},
+		{engine, "/files/a/b", 200},
+		{mux, "/files/a/b", 409},
+		{mux, "/files/a", 200},
+		{engine, "/files/a", 409},
+	} {
+		r := httptest.NewRequest(http.MethodPost, step.path, nil)
+		r.Header.Set("X-User", "ada")
+		w := httptest.NewRecorder()
+		if step.service.ServeHTTP(w, r); w.Code != step.status {
+			t.Errorf("%s: status %d, want %d", step.path, w.Code, step.status)
+		}
+	}
+	if len(runs) != 5 {
+		t.Errorf("runs %v, want one of each of five", runs)
+	}
+}
+
+// TestSpellingsOfAPath: gin can be told to resolve "..", and to leave values escaped.
+func TestSpellingsOfAPath(t *testing.T) {
+	t.Parallel()
+	var keys []ginlock.Key
+	err := errors.New("not reached")
+	keep := func(c *gin.Context) {
+		var key ginlock.Key
+		key, err = ginlock.ByParam("id")(c)
+		keys = append(keys, key)
+	}
+	lax, raw := gin.New(), gin.New()
+	lax.RemoveExtraSlash = true
+	raw.UseRawPath, raw.UnescapePathValues = true, false
+	lax.POST("/cart/:id", keep)
+	for _, route := range []string{"/cart/:id", "/two/:id/:other", "/files/*id"} {
+		raw.POST(route, keep)
+	}
+	serve := func(engine *gin.Engine, target string) {
+		engine.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, target, nil))
+	}
+	serve(lax, "/cart/a7")
+	for _, same := range [][]string{
+		{"/cart/a7", "/cart/%617", "/cart/%61%37"},
+		{"/cart/7%2Fx", "/cart/7%2fx", "/cart/%37%2fx"},
+		{"/two/7/b%2Fc", "/two/%37/b%2Fc", "/two/7/%62%2fc"},
+		{"/files/a%2Fb/c", "/files/%61%2fb/c", "/files/a%2fb/%63"},
+	} {
+		first := len(keys)
+		for _, target := range same {
+			serve(raw, target)
+			if err != nil || !keys[len(keys)-1].Equal(keys[first]) {
+				t.Errorf("%s has another key than %s, error %v", target, same[0], err)
+			}
+		}
+	}
+	for _, target := range []string{"/a/../cart/a7", "/cart/x/../a7", "/cart/%2e%2e/cart/a7"} {
+		if serve(lax, target); !errors.Is(err, ginlock.ErrKeyInvalid) {
+			t.Errorf("%s: error %v", target, err)
+		}
+	}
+}
+
+// ipKey returns the key of a request that comes from remote and claims to be forwarded for another address.
+func ipKey(t *testing.T, trusted []string, remote, forwarded string) (key ginlock.Key, err error) {
+	t.Helper()
+	engine := gin.New()
+	if err := engine.SetTrustedProxies(trusted); err != nil {
+		t.Fatal(err)
+	}
+	engine.POST("/", func(c *gin.Context) { key, err = ginlock.ByClientIP()(c) })
+	r := httptest.NewRequest(http.MethodPost, "/", nil)
+	r.RemoteAddr = remote
+	r.Header.Set("X-Forwarded-For", forwarded)
+	engine.ServeHTTP(httptest.NewRecorder(), r)
+	return key, err
+}
+
+func TestByClientIP(t *testing.T) {
+	t.Parallel()
+	const proxy = "192.0.2.1:1"
+	trusted := []string{"192.0.2.1"}
+	for name, test := range map[string]struct {
+		trusted [2][]string
+		remote  [2]string
+		header  [2]string
+		same    bool
+	}{
+		"two ports":        {remote: [2]string{"203.0.113.7:1", "203.0.113.7:2"}, same: true},
+		"two addresses":    {remote: [2]string{"203.0.113.7:1", "203.0.113.8:1"}},
+		"mapped":           {remote: [2]string{"203.0.113.7:1", "[::ffff:203.0.113.7]:1"}, same: true},
+		"one /64":          {remote: [2]string{"[2001:db8::1]:1", "[2001:db8::ffff:1:2:3]:1"}, same: true},
+		"two /64":          {remote: [2]string{"[2001:db8::1]:1", "[2001:db8:0:1::1]:1"}},
+		"header not heard": {remote: [2]string{proxy, proxy}, header: [2]string{"203.0.113.7", "203.0.113.8"}, same: true},
+		"two behind proxy": {
+			trusted: [2][]string{trusted, trusted},
+			remote:  [2]string{proxy, proxy}, header: [2]string{"203.0.113.7", "203.0.113.8"},
+		},
+		"one through proxy": {
+			trusted: [2][]string{nil, trusted},
+			remote:  [2]string{"203.0.113.7:1", proxy}, header: [2]string{"", "203.0.113.7"}, same: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var keys [2]ginlock.Key
+			for i := range keys {
+				var err error
+				if keys[i], err = ipKey(t, test.trusted[i], test.remote[i], test.header[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if keys[0].Equal(keys[1]) != test.same {
+				t.Errorf("one key %v, want %v", !test.same, test.same)
+			}
+		})
+	}
+	if key, err := ipKey(t, nil, "@", ""); err == nil || !key.IsZero() {
+		t.Errorf("without address: key %v, error %v", key, err)
 	}
 }

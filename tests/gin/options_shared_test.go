@@ -2,9 +2,11 @@ package gin_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,4 +89,26 @@ func wantSameOption(t *testing.T, name string, options [2]ginlock.Option) {
 	if got != want || got == text() {
 		t.Errorf("%s makes\n%s\nwant\n%s", name, got, want)
 	}
+}
+
+// TestZeroGuard: a Guard that no function of the package has made says so.
+func TestZeroGuard(t *testing.T) {
+	t.Parallel()
+	var g ginlock.Guard
+	_, peek := g.Peek(t.Context(), ginlock.Key{})
+	_, records := g.Records(t.Context(), ginlock.Key{})
+	for method, err := range map[string]error{
+		"Peek": peek, "Records": records,
+		"Resolve": g.Resolve(t.Context(), ginlock.Key{}, nil), "Forget": g.Forget(t.Context(), ginlock.Key{}),
+	} {
+		if err == nil || errors.Is(err, ginlock.ErrKeyRequired) || !strings.Contains(err.Error(), "NewOnce") {
+			t.Errorf("%s: error %v, want one that says how to make a guard", method, err)
+		}
+	}
+	defer func() {
+		if p, _ := recover().(string); !strings.Contains(p, "zero Guard") {
+			t.Errorf("panic %q, want one that names the zero Guard", p)
+		}
+	}()
+	g.Handle(nil)
 }

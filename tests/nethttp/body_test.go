@@ -288,3 +288,123 @@ func TestRouteOfAMuxInside(t *testing.T) {
 		}
 	}
 }
+
+// TestBodiesOfTheKeyAreShared: a body from which the key is made counts for the user in the key, once that is known. A user whose
+// requests run with as many bodies as the guard takes leaves room for others.
+func TestBodiesOfTheKeyAreShared(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	user := httplock.ByPrincipal(func(r *http.Request) (string, error) { return r.Header.Get("X-User"), nil })
+	stage := httpkit.NewStage(t)
+	guard := httplock.Exclusive(locks.Mutex, httplock.Keys(user, httplock.ByJSON("/id")), unhurried,
+		httplock.WithBodyMemory(8000), httplock.WithBodyLimit(1000))
+	srv := httpkit.Serve(t, guard(stage))
+	var answers []<-chan httpkit.Answer
+	for i := range 20 {
+		done := make(chan httpkit.Answer, 1)
+		go func() {
+			done <- postJSON(t, srv, "greedy", fmt.Sprintf(`{"id":"%d","x":"%s"}`, i, strings.Repeat("x", 800)))
+		}()
+		select {
+		case <-stage.Entered:
+			answers = append(answers, done)
+			continue
+		case a := <-done:
+			if p := a.Problem(t); p.Code != middleware.CodeTooManyBodies {
+				t.Errorf("code %q, want too-many-bodies", p.Code)
+			}
+		}
+		break
+	}
+	if len(answers) == 0 || len(answers) > 5 {
+		t.Errorf("%d bodies of one user take memory at a time, want half of all", len(answers))
+	}
+	for _, other := range []string{"modest", "third"} {
+		done := make(chan httpkit.Answer, 1)
+		go func() {
+			done <- postJSON(t, srv, other, fmt.Sprintf(`{"id":"%d","x":"%s"}`, 1, strings.Repeat("x", 800)))
+		}()
+		select {
+		case <-stage.Entered:
+			answers = append(answers, done)
+		case a := <-done:
+			t.Errorf("%s: status %d: %s", other, a.Status, a.Body)
+		}
+	}
+	close(stage.Leave)
+	for _, a := range answers {
+		httpkit.Receive(t, a, "an answer").Want(t, http.StatusOK)
+	}
+}
+
+// postJSON sends a document of a user.
+func postJSON(t *testing.T, srv *httptest.Server, user, document string) httpkit.Answer {
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, strings.NewReader(document))
+	if err != nil {
+		return httpkit.Answer{Err: err}
+	}
+	req.Header.Set("X-User", user)
+	req.Header.Set("Content-Type", jsonType)
+	return httpkit.Send(srv, req)
+}
+
+// TestBodyReadBetweenGuards: the outer guard has buffered the beginning of a body, of which a middleware has read more. The
+// inner guard does not compare the beginning alone.
+func TestBodyReadBetweenGuards(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	for name, test := range map[string]struct {
+		read          func(*http.Request)
+		status, other int
+	}{
+		"parsed": {func(r *http.Request) { _ = r.ParseForm() }, http.StatusOK, http.StatusUnprocessableEntity},
+		"read": {
+			func(r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) },
+			http.StatusInternalServerError, http.StatusInternalServerError,
+		},
+	} {
+		outer := httplock.Exclusive(locks.Mutex, httplock.Constant(name), patient)
+		inner := httplock.Idempotent(locks, httplock.Constant(name), patient)
+		handler := inner(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		srv := httpkit.Serve(t, outer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			test.read(r)
+			handler.ServeHTTP(w, r)
+		})))
+		long := "note=" + strings.Repeat("x", 100<<10) + "&amount="
+		for _, known := range []bool{true, false} {
+			postForm(t, srv, long+"5", known).Want(t, test.status)
+			postForm(t, srv, long+"900", known).Want(t, test.other)
+		}
+	}
+}
+
+// TestKeyFunctionParsesTheForm: a key function of the application may use up the body like a program in front.
+func TestKeyFunctionParsesTheForm(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	user := func(r *http.Request) (httplock.Key, error) { return httplock.NewKey("user", r.PostFormValue("user")) }
+	srv := httpkit.Serve(t, httplock.Idempotent(locks, user, patient)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+	for _, known := range []bool{true, false} {
+		postForm(t, srv, "user=ada&amount=5", known).Want(t, http.StatusOK)
+		p := postForm(t, srv, "user=ada&amount=900", known).Problem(t)
+		if p.Code != middleware.CodeKeyReused {
+			t.Errorf("code %q, want key-reused", p.Code)
+		}
+	}
+}
+
+// postForm sends a form with the Idempotency-Key "k". The server learns its length if it is known.
+func postForm(t *testing.T, srv *httptest.Server, text string, known bool) httpkit.Answer {
+	t.Helper()
+	body := io.Reader(strings.NewReader(text))
+	if !known {
+		body = io.MultiReader(body)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Idempotency-Key", "k")
+	return httpkit.Send(srv, req)
+}

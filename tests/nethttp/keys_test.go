@@ -7,10 +7,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
+	"path"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
 )
 
 type userKey struct{}
@@ -201,5 +205,598 @@ func TestKeyMistakesPanicWhenBuilt(t *testing.T) {
 			}()
 			build()
 		}()
+	}
+}
+
+func TestFirstOf(t *testing.T) {
+	t.Parallel()
+	own := errors.New("the database is down")
+	fails := func(err error) httplock.KeyFunc {
+		return func(*http.Request) (httplock.Key, error) { return httplock.Key{}, err }
+	}
+	lacking, noScope := fails(httplock.ErrKeyRequired), fails(httplock.ErrScopeRequired)
+	one, two := httplock.Constant("one"), httplock.Constant("two")
+	for name, test := range map[string]struct {
+		fns  []httplock.KeyFunc
+		key  httplock.KeyFunc
+		want error
+	}{
+		"the first":              {[]httplock.KeyFunc{one, two}, one, nil},
+		"the first, no other":    {[]httplock.KeyFunc{one, fails(own)}, one, nil},
+		"no key":                 {[]httplock.KeyFunc{lacking, two, one}, two, nil},
+		"no scope":               {[]httplock.KeyFunc{noScope, two}, two, nil},
+		"zero key":               {[]httplock.KeyFunc{noKey, two}, two, nil},
+		"invalid":                {[]httplock.KeyFunc{fails(httplock.ErrKeyInvalid), two}, nil, httplock.ErrKeyInvalid},
+		"no route":               {[]httplock.KeyFunc{fails(httplock.ErrNoRoute), two}, nil, httplock.ErrNoRoute},
+		"own error":              {[]httplock.KeyFunc{fails(own), two}, nil, own},
+		"no key, own error":      {[]httplock.KeyFunc{noKey, fails(own)}, nil, own},
+		"none, first no scope":   {[]httplock.KeyFunc{noScope, noKey}, nil, httplock.ErrScopeRequired},
+		"none, first no key":     {[]httplock.KeyFunc{lacking, noScope}, nil, httplock.ErrKeyRequired},
+		"none, first a zero key": {[]httplock.KeyFunc{noKey, noScope}, nil, httplock.ErrKeyRequired},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := httplock.FirstOf(test.fns...)(request(nil))
+			var want httplock.Key
+			if test.key != nil {
+				want, _ = test.key(nil)
+			}
+			if !got.Equal(want) || !errors.Is(err, test.want) {
+				t.Errorf("key %v, error %v, want %v, %v", got, err, want, test.want)
+			}
+			if errors.Is(test.want, httplock.ErrScopeRequired) && errors.Is(err, httplock.ErrKeyRequired) {
+				t.Errorf("error %v is both", err)
+			}
+		})
+	}
+}
+
+// cleaned is a router behind a handler that resolves "..", as the CleanPath of chi does.
+func cleaned(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.URL.Path, r.URL.RawPath = path.Clean(r.URL.Path), ""
+		h.ServeHTTP(w, r)
+	})
+}
+
+// TestPathThatClimbsIsRefused: each spelling of a path with ".." would be a key of its own, and a run of its own.
+func TestPathThatClimbsIsRefused(t *testing.T) {
+	t.Parallel()
+	router := func(h http.Handler) http.Handler { return cleaned(at(h, "/orders", "/cart/{id}/buy", "/shop/")) }
+	for _, target := range []string{
+		"/a/../orders", "/../orders", "/a/%2e%2e/orders", "/a/.%2E/orders", "/a%2f../orders", "/orders/x/..", "/shop/a/../b",
+	} {
+		if key, err := routed(httplock.ByRoute(), router, target); !errors.Is(err, httplock.ErrKeyInvalid) {
+			t.Errorf("%s: key %v, error %v", target, key, err)
+		}
+	}
+	for _, target := range []string{"/cart/x/../7/buy", "/a/../cart/7/buy"} {
+		if key, err := routed(httplock.ByPathValue("id"), router, target); !errors.Is(err, httplock.ErrKeyInvalid) {
+			t.Errorf("%s: key %v, error %v", target, key, err)
+		}
+	}
+	for _, target := range []string{"/cart/..7/buy", "/cart/7../buy", "/cart/.../buy", "/cart/7%252e%252e/buy"} {
+		if _, err := routed(httplock.ByPathValue("id"), router, target); err != nil {
+			t.Errorf("%s: %v", target, err)
+		}
+	}
+}
+
+// TestEscapesOfPathValues: the spelling of a value makes no other resource, and a percent sign is one that the client has
+// escaped.
+func TestEscapesOfPathValues(t *testing.T) {
+	t.Parallel()
+	router := func(h http.Handler) http.Handler { return at(h, "/cart/{id}/{item}", "/files/{rest...}") }
+	for _, test := range []struct{ name, target, pattern, value string }{
+		{"id", "/cart/a7/1", "/cart/{id}", "a7"},
+		{"id", "/cart/%61%37/1", "/cart/{id}", "a7"},
+		{"id", "/cart/a%2537/1", "/cart/{id}", "a%37"},
+		{"id", "/cart/a%2537/a%37", "/cart/{id}", "a%37"}, // whatever the other segments are
+		{"id", "/cart/a%2Fb/1", "/cart/{id}", "a/b"},
+		{"id", "/cart/100%25/1", "/cart/{id}", "100%"},
+		{"rest", "/files/a/%62", "/files/{rest...}", "a/b"},
+	} {
+		want, err := httplock.PathKey(test.pattern, test.name, test.value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := routed(httplock.ByPathValue(test.name), router, test.target); err != nil || !got.Equal(want) {
+			t.Errorf("%s is not %q, error %v", test.target, test.value, err)
+		}
+	}
+}
+
+func TestByClientIP(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"192.0.2.7":                  "192.0.2.7/32",
+		"::ffff:192.0.2.7":           "192.0.2.7/32",
+		"::ffff:192.0.2.7%eth0":      "192.0.2.7/32",
+		"::1":                        "::/64",
+		"2001:db8:1:2:3:4:5:6":       "2001:db8:1:2::/64",
+		"2001:db8:1:2::":             "2001:db8:1:2::/64",
+		"2001:db8:1:2:ffff::1%zone7": "2001:db8:1:2::/64",
+		"2001:db8:1:3::":             "2001:db8:1:3::/64",
+		"fe80::1%eth0":               "fe80::/64",
+	} {
+		resolve := func(*http.Request) (netip.Addr, error) { return netip.ParseAddr(address) }
+		got, err := httplock.ByClientIP(resolve)(request(nil))
+		if err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+		wantKey, _ := httplock.NewKey("ip", want)
+		if !got.Equal(wantKey) {
+			t.Errorf("%s: not the key of %s", address, want)
+		}
+	}
+}
+
+func TestClientIPUnknown(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		fails error
+		want  error // nil: one of the server's own
+	}{
+		"no address":      {nil, nil},
+		"own error":       {errors.New("broken"), nil},
+		"refused":         {httplock.ErrKeyInvalid, httplock.ErrKeyInvalid},
+		"nobody is known": {httplock.ErrScopeRequired, httplock.ErrScopeRequired},
+	} {
+		resolve := func(*http.Request) (netip.Addr, error) { return netip.Addr{}, test.fails }
+		_, err := httplock.ByClientIP(resolve)(request(nil))
+		if err == nil || test.fails != nil && !errors.Is(err, test.fails) {
+			t.Errorf("%s: error %v, want %v", name, err, test.fails)
+		}
+		for _, kind := range []error{httplock.ErrKeyRequired, httplock.ErrKeyInvalid, httplock.ErrScopeRequired} {
+			if errors.Is(err, kind) != (kind == test.want) {
+				t.Errorf("%s: error %v, want kind %v", name, err, test.want)
+			}
+		}
+	}
+}
+
+func TestRemoteAddr(t *testing.T) {
+	t.Parallel()
+	seen := make(chan string, 1)
+	srv := httpkit.Serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		addr, err := httplock.RemoteAddr(r)
+		if err != nil {
+			t.Error(err)
+		}
+		seen <- addr.String()
+	}))
+	httpkit.Post(t.Context(), srv, "ada", "7").Want(t, http.StatusOK)
+	if got := httpkit.Receive(t, seen, "the address"); got != "127.0.0.1" && got != "::1" {
+		t.Errorf("address %s, want that of this machine", got)
+	}
+	r := httptest.NewRequest("POST", "/", nil)
+	for _, r.RemoteAddr = range []string{"", "@", "192.0.2.7", "host:80"} {
+		if addr, err := httplock.RemoteAddr(r); err == nil {
+			t.Errorf("%q: address %v, want an error", r.RemoteAddr, addr)
+		}
+	}
+}
+
+const (
+	form      = "application/x-www-form-urlencoded"
+	jsonType  = "application/json"
+	multiForm = "multipart/form-data; boundary=b"
+)
+
+func typed(contentType, body string) func(*http.Request) {
+	return func(r *http.Request) {
+		r.Header.Set("Content-Type", contentType)
+		r.Body = io.NopCloser(strings.NewReader(body))
+	}
+}
+
+func encoded(coding, contentType, body string) func(*http.Request) {
+	return func(r *http.Request) {
+		typed(contentType, body)(r)
+		r.Header.Set("Content-Encoding", coding)
+	}
+}
+
+func TestKeysOfTheBody(t *testing.T) {
+	t.Parallel()
+	byForm, byJSON := httplock.ByForm("id"), httplock.ByJSON("/id")
+	seven, broken := `{"id":7}`, iotest.ErrReader(errors.New("broken"))
+	for name, test := range map[string]struct {
+		key  httplock.KeyFunc
+		edit func(*http.Request)
+		want string
+		err  error
+	}{
+		"form":               {byForm, typed(form, "id=7"), "form:id 7", nil},
+		"form with charset":  {byForm, typed("Application/X-WWW-Form-URLencoded; charset=utf-8", "id=7"), "form:id 7", nil},
+		"form, identity":     {byForm, encoded("identity", form, "id=7"), "form:id 7", nil},
+		"form, zipped":       {byForm, encoded("gzip", form, "id=7"), "", httplock.ErrKeyInvalid},
+		"form, no field":     {byForm, typed(form, "a=7"), "", httplock.ErrKeyRequired},
+		"form, field twice":  {byForm, typed(form, "id=7&id=7"), "", httplock.ErrKeyInvalid},
+		"form, long value":   {byForm, typed(form, "id="+strings.Repeat("x", 256)), "", httplock.ErrKeyInvalid},
+		"form, not a query":  {httplock.ByForm("cart"), typed(form, "id=7"), "", httplock.ErrKeyRequired},
+		"form of multiparts": {byForm, typed(multiForm, "id=7"), "", httplock.ErrKeyRequired},
+		"form, but JSON":     {byForm, typed(jsonType, "id=7"), "", httplock.ErrKeyRequired},
+		"form, no type":      {byForm, typed("", "id=7"), "", httplock.ErrKeyRequired},
+		"form, no body": {byForm, func(r *http.Request) {
+			typed(form, "")(r)
+			r.Body = nil
+		}, "", httplock.ErrKeyRequired},
+		"JSON":              {byJSON, typed(jsonType, seven), "json:/id number:7", nil},
+		"JSON with charset": {byJSON, typed("application/JSON; charset=utf-8", `{"id":"7"}`), "json:/id string:7", nil},
+		"JSON of a kind":    {byJSON, typed("application/merge-patch+json", seven), "json:/id number:7", nil},
+		"JSON, zipped":      {byJSON, encoded("br", jsonType, seven), "", httplock.ErrKeyInvalid},
+		"JSON, nothing":     {byJSON, typed(jsonType, `{}`), "", httplock.ErrKeyRequired},
+		"JSON, object":      {byJSON, typed(jsonType, `{"id":{}}`), "", httplock.ErrKeyInvalid},
+		"JSON, long value":  {byJSON, typed(jsonType, `{"id":"`+strings.Repeat("x", 249)+`"}`), "", httplock.ErrKeyInvalid},
+		"JSON, malformed":   {byJSON, typed(jsonType, seven+"x"), "", httplock.ErrKeyInvalid},
+		"JSON, but text":    {byJSON, typed("text/plain", seven), "", httplock.ErrKeyRequired},
+		"JSON, odd type":    {byJSON, typed("application/json; charset", seven), "", httplock.ErrKeyRequired},
+		"JSON, broken body": {byJSON, func(r *http.Request) {
+			typed(jsonType, "")(r)
+			r.Body = io.NopCloser(io.MultiReader(strings.NewReader(seven), broken))
+		}, "", httplock.ErrKeyInvalid},
+		"first of both": {httplock.FirstOf(byJSON, byForm), typed(form, "id=7"), "form:id 7", nil},
+		"both": {
+			httplock.Keys(httplock.ByJSON("/a"), byJSON), typed(jsonType, `{"a":"x","id":7}`),
+			"json:/a string:x json:/id number:7", nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			key, err := test.key(request(test.edit))
+			var want []httplock.Key
+			for parts := strings.Fields(test.want); len(parts) > 0; parts = parts[2:] {
+				want = append(want, must(t)(httplock.NewKey(parts[0], parts[1])))
+			}
+			if joined, _ := httplock.Join(want...); !key.Equal(joined) || !errors.Is(err, test.err) {
+				t.Errorf("key %v, error %v, want %v of %q, %v", key, err, joined, test.want, test.err)
+			}
+		})
+	}
+}
+
+// must returns the key of a constructor whose arguments are right.
+func must(t *testing.T) func(key httplock.Key, err error) httplock.Key {
+	return func(key httplock.Key, err error) httplock.Key {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+}
+
+func TestDerivedKeysAreThoseOfRequests(t *testing.T) {
+	t.Parallel()
+	must := must(t)
+	path, route := httplock.ByPathValue("id"), httplock.ByRoute()
+	user := httplock.ByContext(userKey{})
+	byName := httplock.ByPrincipal(func(r *http.Request) (string, error) {
+		return string(r.Context().Value(userKey{}).(userName)), nil
+	})
+	seven := must(httplock.PathKey("/cart/{id}", "id", "7"))
+	for name, test := range map[string]struct {
+		pattern string
+		key     httplock.KeyFunc
+		as      any
+		want    httplock.Key
+	}{
+		"route":             {"/cart/{id}", route, "ada", must(httplock.RouteKey("POST", "/cart/{cart}"))},
+		"route with method": {"POST /cart/{id}", route, "ada", must(httplock.RouteKey("POST", "POST /cart/{id}"))},
+		"route for others":  {"POST /cart/{id}", route, "ada", must(httplock.RouteKey("POST", "/cart/{id}"))},
+		"route of a host":   {"example.com/cart/{id}", route, "ada", must(httplock.RouteKey("POST", "Example.com/cart/{id}"))},
+		"route of a path":   {"/cart/", route, "ada", must(httplock.RouteKey("POST", "/cart/7"))},
+		"host":              {"/cart/{id}", httplock.ByHost(), "ada", must(httplock.HostKey("Example.COM.:443"))},
+		"path":              {"/cart/{id}", path, "ada", seven},
+		"user":              {"/cart/{id}", user, "ada", must(httplock.PrincipalKey("ada"))},
+		"user of a type":    {"/cart/{id}", user, userName("ada"), must(httplock.PrincipalKey("ada"))},
+		"number":            {"/cart/{id}", user, userID(7), must(httplock.PrincipalKey(userID(7)))},
+		"marshaler":         {"/cart/{id}", user, account{7}, must(httplock.PrincipalKey(account{7}))},
+		"function":          {"/cart/{id}", byName, userName("ada"), must(httplock.PrincipalKey("ada"))},
+		"joined": {
+			"POST /cart/{id}", httplock.Keys(route, user, path), "ada",
+			must(httplock.Join(
+				must(httplock.RouteKey("POST", "POST /cart/{id}")), must(httplock.PrincipalKey("ada")), seven)),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got httplock.Key
+			var err error
+			mux := http.NewServeMux()
+			mux.HandleFunc(test.pattern, func(_ http.ResponseWriter, r *http.Request) { got, err = test.key(r) })
+			r := httptest.NewRequest("POST", "/cart/7", nil)
+			as(test.as)(r)
+			mux.ServeHTTP(httptest.NewRecorder(), r)
+			if err != nil || !got.Equal(test.want) || got.Hash() != test.want.Hash() {
+				t.Errorf("key %v, error %v, want the derived %v", got, err, test.want)
+			}
+		})
+	}
+}
+
+// The names of records must not change between versions: what was once would be done again.
+func TestDerivedKeysAreStable(t *testing.T) {
+	t.Parallel()
+	must := must(t)
+	part := func(name, value string) httplock.Key { return must(httplock.NewKey(name, value)) }
+	for name, keys := range map[string][2]httplock.Key{
+		"route": {
+			must(httplock.RouteKey("POST", "/orders")),
+			must(httplock.Join(part("method", "POST"), part("route", "/orders"))),
+		},
+		"principal": {must(httplock.PrincipalKey("ada")), part("context", "ada")},
+		"wildcard": {
+			must(httplock.RouteKey("POST", "/cart/{id}/pay")),
+			must(httplock.Join(part("method", "POST"), part("route", "/cart/{}/pay"))),
+		},
+		"path":     {must(httplock.PathKey("/cart/{id}", "id", "7")), must(httplock.Join(part("resource", "/cart/{}"), part("path", "7")))},
+		"unscoped": {must(httplock.Unscoped()(nil)), part("unscoped", "all")},
+	} {
+		if !keys[0].Equal(keys[1]) {
+			t.Errorf("%s: other parts than before", name)
+		}
+	}
+}
+
+func TestDerivedKeysRefuse(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		make func() (httplock.Key, error)
+		want error
+	}{
+		"no pattern":   {func() (httplock.Key, error) { return httplock.RouteKey("POST", "") }, httplock.ErrNoRoute},
+		"no method":    {func() (httplock.Key, error) { return httplock.RouteKey("", "/") }, httplock.ErrKeyRequired},
+		"no principal": {func() (httplock.Key, error) { return httplock.PrincipalKey(nil) }, httplock.ErrScopeRequired},
+		"empty user":   {func() (httplock.Key, error) { return httplock.PrincipalKey("") }, httplock.ErrScopeRequired},
+		"a subtree":    {func() (httplock.Key, error) { return httplock.RouteKey("POST", "/f/{rest...}") }, httplock.ErrNoRoute},
+		"no path":      {func() (httplock.Key, error) { return httplock.RouteKey("POST", "POST example.com") }, httplock.ErrNoRoute},
+		"no value":     {func() (httplock.Key, error) { return httplock.PathKey("/{id}", "id", "") }, httplock.ErrKeyRequired},
+		"no wildcard":  {func() (httplock.Key, error) { return httplock.PathKey("/{id}", "cart", "7") }, httplock.ErrNoRoute},
+		"no host":      {func() (httplock.Key, error) { return httplock.HostKey("") }, httplock.ErrKeyRequired},
+		"nothing":      {func() (httplock.Key, error) { return httplock.Join() }, httplock.ErrKeyRequired},
+	} {
+		if key, err := test.make(); !errors.Is(err, test.want) || !key.IsZero() {
+			t.Errorf("%s: key %v, error %v, want %v", name, key, err, test.want)
+		}
+	}
+}
+
+// at is a mux whose patterns all have the same handler.
+func at(h http.Handler, patterns ...string) http.Handler {
+	mux := http.NewServeMux()
+	for _, pattern := range patterns {
+		mux.Handle(pattern, h)
+	}
+	return mux
+}
+
+// stripped is a mux that has h under each of the prefixes.
+func stripped(h http.Handler, prefixes ...string) http.Handler {
+	mux := http.NewServeMux()
+	for _, prefix := range prefixes {
+		mux.Handle(prefix+"/", http.StripPrefix(prefix, h))
+	}
+	return mux
+}
+
+func rewritten(h http.Handler, to string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.URL.Path, r.URL.RawPath = to, ""
+		h.ServeHTTP(w, r)
+	})
+}
+
+// routed returns the key that a guard makes of a POST of that target behind a router.
+func routed(key httplock.KeyFunc, router func(http.Handler) http.Handler, target string) (got httplock.Key, err error) {
+	err = errors.New("not reached")
+	h := router(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got, err = key(r) }))
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, target, nil))
+	return got, err
+}
+
+// routers have two targets each, whose resources and routes are the same or not.
+var routers = map[string]struct {
+	router    func(http.Handler) http.Handler
+	one, two  string
+	sameRoute bool
+}{
+	"two prefixes": {
+		func(h http.Handler) http.Handler { return stripped(at(h, "POST /orders"), "/customers", "/suppliers") },
+		"/customers/orders", "/suppliers/orders", false,
+	},
+	"two prefixes of prefixes": {
+		func(h http.Handler) http.Handler {
+			return stripped(stripped(at(h, "/orders"), "/v1", "/v2"), "/customers", "/suppliers")
+		},
+		"/customers/v1/orders", "/suppliers/v1/orders", false,
+	},
+	"one pattern at two depths": {
+		func(h http.Handler) http.Handler { return stripped(at(h, "/api/orders", "/orders"), "/api") },
+		"/api/api/orders", "/api/orders", false,
+	},
+	"path value behind a prefix": {
+		func(h http.Handler) http.Handler { return stripped(at(h, "POST /orders/{id}"), "/customers") },
+		"/customers/orders/7", "/customers/orders/8", true,
+	},
+	"spelling": {
+		func(h http.Handler) http.Handler { return stripped(at(h, "/orders"), "/v1") },
+		"/v1/orders", "/v1/%6Frders", true,
+	},
+	"escaped slash in a value": {
+		func(h http.Handler) http.Handler { return stripped(at(h, "/orders/{id}/{item}"), "/v1") },
+		"/v1/orders/a/b", "/v1/orders/a%2Fb/c%2Fd", true,
+	},
+	"mux in a mux": {
+		func(h http.Handler) http.Handler { return at(at(h, "/shop/orders", "/shop/returns"), "/shop/") },
+		"/shop/orders", "/shop/returns", false,
+	},
+	"guard around a mux": {
+		func(h http.Handler) http.Handler { return at(h, "/shop/") },
+		"/shop/orders", "/shop/returns", false,
+	},
+	"guard around a mux without prefix": {
+		func(h http.Handler) http.Handler { return stripped(at(h, "/"), "/shop", "/store") },
+		"/shop/orders", "/store/orders", false,
+	},
+	"guard behind the prefix": {
+		func(h http.Handler) http.Handler { return at(http.StripPrefix("/shop", h), "/shop/") },
+		"/shop/orders", "/shop/returns", false,
+	},
+	"guard behind the prefix of an exact pattern": {
+		func(h http.Handler) http.Handler { return at(http.StripPrefix("/shop", h), "/shop/{id}") },
+		"/shop/7", "/shop/8", true,
+	},
+	"rest of a path": {
+		func(h http.Handler) http.Handler { return at(h, "/shop/{rest...}") },
+		"/shop/orders", "/shop/returns", false,
+	},
+	"index of a directory": {
+		func(h http.Handler) http.Handler { return at(h, "/shop/{$}", "/shop") },
+		"/shop/", "/shop", false,
+	},
+	"two hosts in patterns": {
+		func(h http.Handler) http.Handler { return at(h, "a.example/orders", "b.example/orders") },
+		"http://a.example/orders", "http://b.example/orders", false,
+	},
+	"two hosts without patterns": {
+		func(h http.Handler) http.Handler { return at(h, "/orders") },
+		"http://a.example/orders", "/orders", true,
+	},
+	"query": {
+		func(h http.Handler) http.Handler { return stripped(at(h, "/orders"), "/shop") },
+		"/shop/orders?a=/b", "/shop/orders", true,
+	},
+	"another path put in place": {
+		func(h http.Handler) http.Handler { return rewritten(at(h, "/orders/{id}"), "/orders/7") },
+		"/legacy.php", "/old.php", true,
+	},
+}
+
+func TestRoutesAreToldApart(t *testing.T) {
+	t.Parallel()
+	for name, test := range routers {
+		one, err := routed(httplock.ByRoute(), test.router, test.one)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		two, err := routed(httplock.ByRoute(), test.router, test.two)
+		if err != nil || one.Equal(two) != test.sameRoute {
+			t.Errorf("%s: same key %v, want %v; error %v", name, one.Equal(two), test.sameRoute, err)
+		}
+	}
+}
+
+// TestMethodOfPatternIsNoRoute: a route keeps its key when its pattern gets a method.
+func TestMethodOfPatternIsNoRoute(t *testing.T) {
+	t.Parallel()
+	keyed := func(pattern string) httplock.Key {
+		t.Helper()
+		key, err := routed(httplock.ByRoute(), func(h http.Handler) http.Handler { return at(h, pattern) }, "/orders/7")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	want := keyed("/orders/{id}")
+	for _, pattern := range []string{"POST /orders/{id}", "POST \t/orders/{order}", "/%6Frders/{id}"} {
+		if !keyed(pattern).Equal(want) {
+			t.Errorf("%s makes another key", pattern)
+		}
+	}
+}
+
+// TestRouteThatDoesNotFitIsRefused: a pattern that is not that of the path says nothing about the request.
+func TestRouteThatDoesNotFitIsRefused(t *testing.T) {
+	t.Parallel()
+	for pattern, path := range map[string]string{
+		"/orders": "/returns", "/orders/{id}": "/orders", "orders": "/orders", "": "/orders",
+		"/{id}": "/",
+	} {
+		r := httptest.NewRequest(http.MethodPost, path, nil)
+		r.Pattern = pattern
+		if key, err := httplock.ByRoute()(r); !errors.Is(err, httplock.ErrNoRoute) || !key.IsZero() {
+			t.Errorf("pattern %q, path %q: key %v, error %v", pattern, path, key, err)
+		}
+	}
+}
+
+// TestRequestWithoutTarget: a request that was made in the process has no target of its own.
+func TestRequestWithoutTarget(t *testing.T) {
+	t.Parallel()
+	var keys []httplock.Key
+	h := at(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		key, err := httplock.ByRoute()(r)
+		if err != nil {
+			t.Error(err)
+		}
+		keys = append(keys, key)
+	}), "/orders/{id}")
+	for _, target := range []string{"", "/orders/7", "http://a.example/orders/7?a=b", "%"} {
+		r := httptest.NewRequest(http.MethodPost, "/orders/7", nil)
+		r.RequestURI = target
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		if last := keys[len(keys)-1]; !last.Equal(keys[0]) {
+			t.Errorf("target %q makes another key", target)
+		}
+	}
+}
+
+// TestLongPathIsARoute: a path may be longer than a value that a client chooses.
+func TestLongPathIsARoute(t *testing.T) {
+	t.Parallel()
+	router := func(h http.Handler) http.Handler { return at(h, "/") }
+	long := "/" + strings.Repeat("a", 1000)
+	one, err := routed(httplock.ByRoute(), router, long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if two, err := routed(httplock.ByRoute(), router, long+"b"); err != nil || one.Equal(two) {
+		t.Errorf("two long paths: same key, or error %v", err)
+	}
+}
+
+// TestPathValuesAreResources: the same value is another thing in another place, and the same thing for all that can be
+// done with it.
+func TestPathValuesAreResources(t *testing.T) {
+	t.Parallel()
+	shop := func(h http.Handler) http.Handler {
+		mux := http.NewServeMux()
+		for _, prefix := range []string{"/customers", "/suppliers"} {
+			mux.Handle(prefix+"/", http.StripPrefix(prefix, at(h, "/orders/{id}", "/orders/{id}/pay")))
+		}
+		for _, pattern := range []string{
+			"/cart/{id}", "/cart/{id}/checkout", "/cart/{cart}/items/{id}", "/invoice/{id}", "/{id}",
+		} {
+			mux.Handle(pattern, h)
+		}
+		return mux
+	}
+	keyed := func(target string) httplock.Key {
+		t.Helper()
+		key, err := routed(httplock.ByPathValue("id"), shop, target)
+		if err != nil {
+			t.Fatalf("%s: %v", target, err)
+		}
+		return key
+	}
+	seen := map[string]string{}
+	for _, path := range []string{
+		"/cart/7", "/cart/8", "/invoice/7", "/7", "/customers/orders/7", "/suppliers/orders/7", "/cart/1/items/7",
+	} {
+		hash := keyed(path).Hash()
+		if other, dup := seen[hash]; dup {
+			t.Errorf("%s and %s are one resource", path, other)
+		}
+		seen[hash] = path
+	}
+	for one, two := range map[string]string{
+		"/cart/7": "/cart/7/checkout", "/customers/orders/7": "/customers/orders/7/pay", "/cart/1/items/7": "/cart/2/items/7",
+	} {
+		if !keyed(one).Equal(keyed(two)) {
+			t.Errorf("%s and %s are two resources", one, two)
+		}
 	}
 }
