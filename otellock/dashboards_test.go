@@ -22,7 +22,7 @@ func TestAlerts(t *testing.T) {
 		if os.Getenv("HOLDFAST_PROMETHEUS") == "required" {
 			t.Fatal(err)
 		}
-		t.Skip("promtool is not installed; make observe-check installs it")
+		t.Skip("promtool is not installed; make -C lab observe-check installs it")
 	}
 	for _, args := range [][]string{
 		{"check", "rules", "dashboards/alerts.yml"},

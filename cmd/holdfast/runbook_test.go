@@ -209,7 +209,7 @@ func wantLikePage(t *testing.T, word, text string) {
 	t.Errorf("the page has no block that begins with %s", word)
 }
 
-// wantInDashboard fails the test unless a query of the dashboard has all these words. "make observe-check" asks them.
+// wantInDashboard fails the test unless a query of the dashboard has all these words. "make -C lab observe-check" asks them.
 func wantInDashboard(t *testing.T, words ...string) {
 	t.Helper()
 	dashboard, err := os.ReadFile("../../otellock/dashboards/grafana.json")

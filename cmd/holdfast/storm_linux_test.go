@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// rounds is how often TestStorm injects each fault; "make commands" measures with more.
+// rounds is how often TestStorm injects each fault; "make -C lab commands" measures with more.
 var rounds = flag.Int("rounds", 1, "how often TestStorm injects each fault")
 
 // stormTTL is that of the locks in the storm. It is long by default, because KILL takes long on a machine that is busy with

@@ -32,7 +32,7 @@ func TestPrometheus(t *testing.T) {
 		if os.Getenv("HOLDFAST_PROMETHEUS") == "required" {
 			t.Fatal(err)
 		}
-		t.Skip("prometheus is not installed; make observe-check installs it")
+		t.Skip("prometheus is not installed; make -C lab observe-check installs it")
 	}
 	observed := start(t, testkit.Start(t).Client())
 	p := startPrometheus(t, binary, observed.metrics.Host)

@@ -24,6 +24,6 @@
 //
 // The blocks of the exercise in CONTRIBUTING.md are tried in their places: its test is run without and with its code.
 //
-// A line "<!-- module: bench -->" before a block compiles it within that module of this repository, for what needs
+// A line "<!-- module: lab/bench -->" before a block compiles it within that module of this repository, for what needs
 // its dependencies. The block is skipped if they are not on this machine, because tests download nothing.
 package docs

@@ -90,8 +90,8 @@ func testMistake(c command, at int) string {
 	return workspaceMistake(c)
 }
 
-// workspaceMistake checks that the directory of a command belongs to a module of go.work, or that the command turns it
-// off.
+// workspaceMistake checks that the directory of a command belongs to a module of go.work, or has a go.work of its own, or
+// that the command turns it off.
 func workspaceMistake(c command) string {
 	work, err := os.ReadFile(filepath.Join(root, "go.work"))
 	if err != nil {
@@ -99,7 +99,8 @@ func workspaceMistake(c command) string {
 	}
 	for dir := filepath.ToSlash(filepath.Clean(c.dir)); dir != "."; dir = filepath.ToSlash(filepath.Dir(dir)) {
 		if _, err := os.Stat(filepath.Join(root, dir, "go.mod")); err == nil {
-			if strings.Contains(string(work), "./"+dir+"\n") || slices.Contains(c.env, "GOWORK=off") {
+			_, err := os.Stat(filepath.Join(root, dir, "go.work"))
+			if err == nil || strings.Contains(string(work), "./"+dir+"\n") || slices.Contains(c.env, "GOWORK=off") {
 				return ""
 			}
 			return dir + " is no module of go.work: the command needs GOWORK=off"

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A makefile is what the tests know of the Makefile.
+// A makefile is what the tests know of the Makefile and of lab/Makefile. The names of targets of the latter begin with "-C lab ".
 type makefile struct {
 	recipes   map[string][]command // of each target
 	needs     map[string][]string  // the prerequisites of each target
@@ -22,35 +22,53 @@ var (
 
 func readMakefile(t *testing.T) makefile {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	m := makefile{make(map[string][]command), make(map[string][]string), make(map[string]bool)}
+	m.read(t, "Makefile", "")
+	m.read(t, "lab/Makefile", "-C lab ")
+	return m
+}
+
+func (m makefile) read(t *testing.T, path, prefix string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, path))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := makefile{make(map[string][]command), make(map[string][]string), make(map[string]bool)}
 	target := ""
 	for line := range strings.SplitSeq(strings.ReplaceAll(string(text), "\\\n", " "), "\n") {
 		if recipe, ok := strings.CutPrefix(line, "\t"); ok {
 			recipe = strings.ReplaceAll(strings.TrimPrefix(recipe, "@"), "$(GO)", "go")
 			m.recipes[target] = append(m.recipes[target], parseShell(recipe)...)
 		} else if found := rule.FindStringSubmatch(line); found != nil {
-			target = found[1]
-			m.needs[target] = strings.Fields(found[2])
+			target = prefix + found[1]
+			m.needs[target] = nil
+			for need := range strings.FieldsSeq(found[2]) {
+				m.needs[target] = append(m.needs[target], prefix+need)
+			}
 		} else if found := variable.FindStringSubmatch(line); found != nil {
 			m.variables[found[1]] = true
 		}
 	}
-	return m
+}
+
+// split returns the words of a call of make that follow the folder, and what the names of targets there begin with.
+func (c command) split() (words []string, prefix string) {
+	if len(c.args) > 2 && c.args[1] == "-C" {
+		return c.args[3:], "-C " + c.args[2] + " "
+	}
+	return c.args[1:], ""
 }
 
 // mistake returns what is wrong with a call of make, "" if nothing is.
 func (m makefile) mistake(c command) string {
-	for _, word := range c.args[1:] {
+	words, prefix := c.split()
+	for _, word := range words {
 		name, _, isVariable := strings.Cut(word, "=")
 		if strings.HasPrefix(word, "-") { // a flag
 			continue
 		}
-		if _, known := m.needs[word]; !isVariable && !known {
-			return "the Makefile has no target " + word
+		if _, known := m.needs[prefix+word]; !isVariable && !known {
+			return "the Makefile has no target " + prefix + word
 		}
 		if isVariable && !m.variables[name] {
 			return "the Makefile has no variable " + name
@@ -82,7 +100,12 @@ func (m makefile) inCI(t *testing.T) map[string]bool {
 			if mistake := m.mistake(c); mistake != "" {
 				t.Errorf(".ci/run: %s", mistake)
 			}
-			add(c.args[1])
+			words, prefix := c.split()
+			for _, word := range words {
+				if !strings.Contains(word, "=") {
+					add(prefix + word)
+				}
+			}
 		}
 	}
 	if len(run) < 10 {
