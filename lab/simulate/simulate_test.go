@@ -25,7 +25,7 @@ var (
 	seeds   = flag.Int("seeds", 2, "how many simulations to run")
 	first   = flag.Uint64("seed", 1, "of the first one")
 	hours   = flag.Float64("hours", 0.25, "how long each is, in virtual time")
-	latency = flag.Duration("latency", 0, "the most that a link takes in each direction without a fault, see docs/faults.md")
+	latency = flag.Duration("latency", 0, "the most that a link takes in each direction without a fault, see lab/faults/RESULTS.md")
 	models  = flag.Bool("models", false, "fail for what the models of package linear find, and for nothing else")
 	out     = flag.String("out", "", "directory for the histories of those with violations; a temporary one if empty")
 )

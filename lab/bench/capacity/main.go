@@ -1,5 +1,5 @@
 // Capacity says what a deployment of holdfast needs: cores and memory of Redis, connections, masters. It multiplies what
-// its last measurement has found, see docs/scaling.md. Run it in bench:
+// its last measurement has found, see RESULTS.md. Run it in bench:
 //
 //	GOWORK=off go run ./capacity -locks 50000 -hold 200ms -ttl 30s -processes 100
 //

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/bench/report"
 )
 
-// pagePart is the part of docs/scaling.md that is written here.
+// pagePart is the part of RESULTS.md that is written here.
 const pagePart = "scaling"
 
 const (

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/permits"
 )
 
-// pagePart is the part of docs/benchmarks.md that is written here.
+// pagePart is the part of RESULTS.md that is written here.
 const pagePart = "bench:limits"
 
 // text returns all tables in Markdown.

@@ -51,7 +51,7 @@ func (c Count) plus(other Count) Count {
 	}
 }
 
-// Print writes the table of docs/faults.md, and a line for each partition that is illegal or unknown.
+// Print writes the table of RESULTS.md, and a line for each partition that is illegal or unknown.
 func (r *Report) Print(out io.Writer) {
 	fmt.Fprintf(out, "| model | partitions | operations | excused leases | unknown | illegal |\n|---|---|---|---|---|---|\n")
 	all := Count{}

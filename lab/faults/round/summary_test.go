@@ -45,7 +45,7 @@ func (s *summary) add(seed uint64, r *check.Report, judgement *linear.Report) {
 	s.models.Add(judgement)
 }
 
-// write writes the tables of docs/faults.md.
+// write writes the tables of RESULTS.md.
 func (s *summary) write(t *testing.T, path string) {
 	t.Helper()
 	if *total > 0 && !*limits && !*models && s.all.Stale == 0 {
