@@ -1,6 +1,9 @@
 package shape
 
 import (
+	"fmt"
+	"os"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -13,6 +16,15 @@ var (
 	tokenMemory = milliseconds(2 * time.Hour)
 	retention   = milliseconds(24 * time.Hour)
 )
+
+// process is how an attempt of a Once names its process.
+var process = sync.OnceValue(func() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s:%d", host, os.Getpid())
+})
 
 // tag is the end of the keys that core keeps beside a lock.
 func (h *Hold) tag() string {
@@ -97,7 +109,7 @@ func Once(value string) Shape {
 			return Command{
 				begin,
 				[]string{"holdfast:once" + h.tag(), "holdfast:token", h.released()},
-				[]any{h.id(), milliseconds(TTL), retention, tokenMemory},
+				[]any{h.id(), milliseconds(TTL), retention, tokenMemory, "", "", "", process()},
 			}
 		},
 		Granted: func(reply any) bool {
@@ -108,7 +120,7 @@ func Once(value string) Shape {
 			return Command{
 				complete,
 				[]string{"holdfast:once" + h.tag(), h.released(), "holdfast:ended" + h.tag()},
-				[]any{h.id(), retention, locked, "PUBLISH", h.channel(), value},
+				[]any{h.id(), retention, locked, "PUBLISH", h.channel(), value, "", "", "", "", process()},
 			}
 		},
 		Released: equals(int64(1)),
