@@ -3,9 +3,9 @@
 SHELL   := bash
 GO      ?= go
 # Modules of this repository beside the root; each keeps its dependencies to itself.
-MODULES := . cmd/holdfast examples gocronlock inspector inspector/internal/browser internal/fencing internal/frameworks otellock
+MODULES := . cmd/holdfast examples gocronlock inspector otellock tests/integration
 # Those with a published package, whose tests have targets of their own.
-BESIDE  := gocronlock inspector inspector/internal/browser otellock
+BESIDE  := gocronlock inspector otellock
 COMMAND := cmd/holdfast
 # All packages of all modules.
 PACKAGES := $(MODULES:%=./%/...)
@@ -27,7 +27,7 @@ help: ## show this list
 # Those that are tested without the race detector. It would make the tests of the pages, of the Lua scripts against their
 # models and of other frameworks take three times as long, and so it would the linking of small examples. Their goroutines
 # are those of core and middleware, whose own tests have it.
-PLAIN := ./internal/docs ./core/internal/lockscript ./core/internal/oncescript ./internal/frameworks/... ./examples/...
+PLAIN := ./tests/docs ./core/internal/lockscript ./core/internal/oncescript ./tests/integration/... ./examples/...
 
 # One run over all modules, two packages at a time: most tests wait, but with three each has too little of a processor at
 # times. "make lint" vets. Programs without data for debuggers (-w) take a third less time to link.
@@ -41,9 +41,9 @@ test: needed downloads ## run all tests of the library, most with the race detec
 			$(GO) test -json -shuffle=on -vet=off -p 2 $$2' tests "$$raced" "$$plain"; \
 	GOWORK=off $(GO) -C tools run ./verdict "$$events"
 
-# The tests of internal/docs compile the published modules with their tests, and the code that pages show of these modules.
+# The tests of tests/docs compile the published modules with their tests, and the code that pages show of these modules.
 # Those tests download nothing themselves, and skip what is missing.
-SHOWN := lab/bench gocronlock inspector internal/frameworks otellock
+SHOWN := lab/bench gocronlock inspector otellock tests/integration
 .PHONY: downloads
 downloads:
 	@$(GO) list -deps -test $(PUBLISHED:%=./%/...) >/dev/null || true
@@ -61,7 +61,7 @@ test-command: needed ## run the tests of the command, with real processes and te
 test-portable: ## vet all packages, and run the tests that need no Redis server
 	$(GO) vet ./... ./cmd/holdfast/... ./examples/... ./gocronlock/... ./inspector/... ./otellock/...
 	$(GO) test -run '^Fuzz' ./core ./middleware ./asynqlock
-	$(GO) test ./internal/docs ./internal/throttle ./examples/...
+	$(GO) test ./tests/docs ./internal/throttle ./examples/...
 
 # For each platform, the published modules and the command. The library has to compile with 32 bits too, and so have its tests.
 PLATFORMS := linux/amd64 linux/arm64 darwin/arm64 windows/amd64 freebsd/amd64
@@ -88,7 +88,7 @@ needed:
 	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
 		redis-server gcc libc6-dev >&2
 
-# internal/fencing skips the SQL for a server that is not installed. It starts servers of its own.
+# tests/integration/fencing skips the SQL for a server that is not installed. It starts servers of its own.
 .PHONY: databases
 databases: ## install PostgreSQL and MariaDB with apt-get, for the tests of the SQL in docs/fencing.md
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 && [ -x /usr/sbin/mariadbd ] && exit 0; \

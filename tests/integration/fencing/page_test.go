@@ -9,7 +9,7 @@ import (
 )
 
 // root is the directory of the repository.
-const root = "../.."
+const root = "../../.."
 
 // sqlBlocks returns the statements of each block of SQL in a section of docs/fencing.md.
 func sqlBlocks(t *testing.T, title string) [][]string {

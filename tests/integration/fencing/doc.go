@@ -1,6 +1,5 @@
 // Package fencing tests the SQL of docs/fencing.md and docs/guarantees.md. Its tests take the statements from the pages
-// and run them on SQLite, PostgreSQL and MariaDB. It has no code of its own, and is a module so that the drivers do not
-// reach the users of holdfast.
+// and run them on SQLite, PostgreSQL and MariaDB. It has no code of its own.
 //
 // SQLite is embedded. The tests start PostgreSQL and MariaDB themselves, on unix sockets in temporary directories, and
 // skip those that are not installed. With HOLDFAST_DATABASES=required a missing server fails the test. On Debian,

@@ -70,7 +70,7 @@ var ranBlocks = []string{
 	"docs/command.md: holdfast",     // TestPageCommands of cmd/holdfast
 }
 
-// sqlPages are the pages whose blocks of SQL internal/fencing runs.
+// sqlPages are the pages whose blocks of SQL tests/integration/fencing runs.
 var sqlPages = []string{"docs/fencing.md", "docs/guarantees.md"}
 
 // TestBlocks: .ci/run or a test runs each block of the pages, or a list above says why not.

@@ -9,7 +9,7 @@
 // also run: .ci/run runs it, directly or in the recipe of a target, or a test of this package runs the block on a real
 // Redis and compares its output. What neither does is on a list in commands_test.go, with the reason.
 //
-// Each block needs a language. internal/fencing runs SQL. A block in any other language is on a list too.
+// Each block needs a language. tests/integration/fencing runs SQL. A block in any other language is on a list too.
 //
 // # Go
 //

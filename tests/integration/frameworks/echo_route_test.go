@@ -59,7 +59,7 @@ func isDocumented(t *testing.T, name, file string) {
 		}
 		return body
 	}
-	if page, run := function("../../docs/http.md"), function(file); page != run {
+	if page, run := function("../../../docs/http.md"), function(file); page != run {
 		t.Errorf("docs/http.md has\n%s\nwant\n%s", page, run)
 	}
 }
