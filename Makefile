@@ -27,7 +27,7 @@ help: ## show this list
 # Those that are tested without the race detector. It would make the tests of the pages, of the Lua scripts against their
 # models and of other frameworks take three times as long, and so it would the linking of small examples. Their goroutines
 # are those of core and middleware, whose own tests have it.
-PLAIN := ./tests/docs ./core/internal/lockscript ./core/internal/oncescript ./tests/integration/... ./examples/...
+PLAIN := ./tests/architecture ./tests/docs ./core/internal/lockscript ./core/internal/oncescript ./tests/integration/frameworks ./examples/...
 
 # One run over all modules, two packages at a time: most tests wait, but with three each has too little of a processor at
 # times. "make lint" vets. Programs without data for debuggers (-w) take a third less time to link.
@@ -41,9 +41,9 @@ test: needed downloads ## run all tests of the library, most with the race detec
 			$(GO) test -json -shuffle=on -vet=off -p 2 $$2' tests "$$raced" "$$plain"; \
 	GOWORK=off $(GO) -C tools run ./verdict "$$events"
 
-# The tests of tests/docs compile the published modules with their tests, and the code that pages show of these modules.
-# Those tests download nothing themselves, and skip what is missing.
-SHOWN := lab/bench gocronlock inspector otellock tests/integration
+# tests/architecture lists the packages of these modules, and tests/docs compiles the code that pages show of them. Both
+# download nothing themselves, and skip what is missing.
+SHOWN := lab/bench cmd/holdfast examples gocronlock inspector otellock tests/integration
 .PHONY: downloads
 downloads:
 	@$(GO) list -deps -test $(PUBLISHED:%=./%/...) >/dev/null || true

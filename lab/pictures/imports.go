@@ -39,8 +39,7 @@ type drawnArrow struct {
 	x        float64
 }
 
-// drawnArrows leave out an import that other arrows imply. TestArchitectureIsDrawn compares them with the table of
-// docs/architecture.md.
+// drawnArrows are the imports in the table of docs/architecture.md, without those that other arrows imply.
 var drawnArrows = []drawnArrow{
 	{"core", "redlock", 63},
 	{"core", "catalog", 162},
