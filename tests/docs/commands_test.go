@@ -12,243 +12,130 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit/markdown"
 )
 
-// notRun are the commands in blocks of the pages that neither .ci/run nor a test runs, with the reason. The tests check
-// their targets, packages, tests and flags all the same.
-var notRun = map[string]string{
-	"go get github.com/holdfast-go/holdfast": ofReader,
-	"go mod init example.com/try":            ofReader,
-	"go mod tidy":                            ofReader,
-	"go run .":                               ofReader,
-	"git clone https://github.com/holdfast-go/holdfast":                         "needs the published repository",
-	"HOLDFAST_REDIS_SERVER=$(tools/servers.sh valkey-8.1) go test -race ./core": "needs the servers that make -C lab versions downloads",
-	"make -C lab versions":                     "downloads four servers and takes minutes for each",
-	"go test -race ./core":                     "make test runs it",
-	"go test ./tests/client -run TestSetupIsInspected": "make test runs it",
-	"grep -rn is too old for locks core docs":  "TestLogLines finds the text in both",
-	"git tag -a v0.1.0 -m v0.1.0":              "for a release",
-	"git push origin v0.1.0":                   "for a release",
-	"GORELEASER_CURRENT_TAG=v0.1.0 goreleaser release --clean --skip=validate": "for a release",
-	"cp -r bin/release/. .": "for a release",
-	"git commit -am Require v0.1.0 in the modules beside the root":         "for a release",
-	"git tag -a gocronlock/v0.1.0 -m v0.1.0":                               "for a release",
-	"git push origin gocronlock/v0.1.0":                                    "for a release",
-	"git revert HEAD":                                                      "for a release",
-	"goreleaser release --snapshot --clean --skip=docker":                  "needs GoReleaser, which no other step needs",
-	"go run ./examples/flashsale -picture FILE":                            "runs two sales; TestPictureShowsBothSales draws without them",
-	"make -C lab fault-long DURATION=1h":                                   "takes an hour; make -C lab fault runs the same rounds, shorter",
-	"make -C lab simulate":                                                 "takes minutes; make -C lab fault runs fewer seeds",
-	"make -C lab mutants":                                                  "takes long; make -C lab fault runs three of them",
-	"go run ./faults/recheck faults/results/round-003-memory-seed-3.jsonl": "needs the history of a failed round",
-	"go test ./tests/lease -run TestLateReturns|TestLateLosses -v -late 60":       "measures for a minute on a quiet machine",
-	"go run ./examples/flashsale -serve":                                   "runs until Ctrl-C",
-	"REDIS_URL=redis://localhost:6379 go run ./examples/flashsale":         "needs a Redis at that address; TestSaleOnServer starts one at another",
-}
+// goFlags are the flags of "go test" that the pages may use.
+var goFlags = []string{"bench", "benchmem", "benchtime", "count", "fuzz", "fuzztime", "race", "run", "short", "shuffle", "timeout", "v"}
 
-// ofReader is the reason why no test checks a command that runs in the module of the reader.
-const ofReader = "needs the published module"
-
-// illustrations are the blocks that are neither code to run nor commands, by page and first line, with the reason.
-var illustrations = map[string]string{
-	"CONTRIBUTING.md: | `holdfast: Redis cannot write its append-only file: a restart loses locks and records` | warn | Look at the disk of the server. |": "a row for the exercise",
-	"CONTRIBUTING.md: Warn of an append-only file that cannot be written":                                                                                  "a commit message for the exercise",
-	"docs/command.md: 30 2 * * *   holdfast exec -n -E 0 backup:db -- backup.sh":                                                                           "a crontab; TestPageCommands of cmd/holdfast runs its lines",
-	"docs/command.md: [Service]":                                   "a unit of systemd; TestUnit of cmd/holdfast has it verified",
-	`docs/migration.md: @Scheduled(cron = "0 0 3 * * *")`:          "Java of ShedLock, to show what is replaced",
-	`docs/redisson.md: RLock lock = redisson.getLock("order:42");`: "Java of Redisson; make -C lab interop runs a program with the same calls",
-}
-
-// ranBlocks are the blocks that tests of this package run, by page and first word.
-var ranBlocks = []string{
-	"docs/operations.md: redis-cli", // TestInspectionCommands
-	"docs/operations.md: printf",    // TestDigestCommands
-	"docs/operations.md: for",       // TestAllDigests
-	"docs/operations.md: DEL",       // TestFreedByHand
-	"docs/operations.md: WARN",      // TestRunbookOfAHang of cmd/holdfast compares it with a log
-	"docs/operations.md: lock",      // TestRunbookOfAHang compares it with "holdfast show"
-	"docs/redis.md: ACL",            // TestACLCommand
-	"docs/redis.md: redis-cli",      // TestACLCommand
-	"docs/command.md: holdfast",     // TestPageCommands of cmd/holdfast
-}
-
-// sqlPages are the pages whose blocks of SQL tests/integration/fencing runs.
-var sqlPages = []string{"docs/fencing.md", "docs/guarantees.md"}
-
-// TestBlocks: .ci/run or a test runs each block of the pages, or a list above says why not.
-func TestBlocks(t *testing.T) {
+// TestCommands: what the pages call with make or go, or in .ci and tools, exists: targets and variables of a Makefile, packages,
+// tests, flags and scripts.
+func TestCommands(t *testing.T) {
 	t.Parallel()
-	run := readMakefile(t).inCI(t)
-	unused := make(map[string]bool)
-	for name := range notRun {
-		unused[name] = true
-	}
-	for name := range illustrations {
-		unused[name] = true
-	}
-	for _, name := range ranBlocks {
-		unused[name] = true
-	}
+	found := 0
 	for _, p := range pages(t) {
-		blocks, _ := p.Split()
-		for _, b := range blocks {
-			for _, mistake := range unaccounted(p, b, run, unused) {
-				t.Errorf("%s:%d: %s", p.Path, b.Line, mistake)
+		for _, line := range commandLines(p) {
+			dir := "."
+			for _, command := range regexp.MustCompile(`&&|\|\||;| \| `).Split(line, -1) {
+				words := strings.Fields(regexp.MustCompile(`(^|\s)#.*|'`).ReplaceAllString(command, ""))
+				for len(words) > 0 && regexp.MustCompile(`^[A-Z_]+=`).MatchString(words[0]) {
+					words = words[1:]
+				}
+				if len(words) == 2 && words[0] == "cd" {
+					dir = words[1]
+					continue
+				}
+				found++
+				if mistake := mistakeIn(dir, words); mistake != "" {
+					t.Errorf("%s: %s: %s", p.Path, line, mistake)
+				}
 			}
 		}
 	}
-	for name := range unused {
-		t.Errorf("a list of this test has %q, but no page has it", name)
+	if found < 90 {
+		t.Errorf("found only %d commands", found)
 	}
 }
 
-// unaccounted returns what nobody runs in a block. It deletes from unused the entries of the lists that it needs.
-func unaccounted(p markdown.Page, b markdown.Block, run, unused map[string]bool) (mistakes []string) {
-	first, _, _ := strings.Cut(strings.TrimSpace(b.Code), "\n")
-	word, _, _ := strings.Cut(first, " ")
-	if ran := p.Path + ": " + word; slices.Contains(ranBlocks, ran) {
-		delete(unused, ran)
-		return nil
-	}
-	if _, ok := illustrations[p.Path+": "+first]; ok {
-		delete(unused, p.Path+": "+first)
-		return nil
-	}
-	switch {
-	case b.Language == "go": // TestSnippets
-		return nil
-	case b.Language == "sql" && slices.Contains(sqlPages, p.Path):
-		return nil
-	case b.Language != "sh":
-		return []string{fmt.Sprintf("no test runs a block of %q here; run it or list it", b.Language)}
-	}
-	for _, c := range parseShell(b.Code) {
-		name := c.String()
-		delete(unused, name)
-		if _, listed := notRun[name]; !listed && !run[name] {
-			mistakes = append(mistakes, "neither .ci/run nor a test runs this; run it or list it: "+name)
-		}
-	}
-	return mistakes
-}
+// inProse matches a command in backquotes.
+var inProse = regexp.MustCompile("`((?:[A-Z_]+=\\S+ )*(?:cd|make|go (?:run|test|doc)|\\.ci/|tools/)[^`]*)`")
 
-// TestCommandsExist: targets, variables, programs, packages, tests and flags exist wherever a page names a command, in
-// blocks and in the text.
-func TestCommandsExist(t *testing.T) {
-	t.Parallel()
-	makefile := readMakefile(t)
-	checked := 0
-	for _, p := range pages(t) {
-		for _, c := range commandsOf(p) {
-			checked++
-			for _, mistake := range commandMistakes(makefile, c) {
-				t.Errorf("%s: `%s`: %s", p.Path, c, mistake)
-			}
-		}
-	}
-	if checked < 90 {
-		t.Errorf("found only %d commands", checked)
-	}
-}
-
-// known are the first words of the commands that the tests check in the text of the pages.
-var known = regexp.MustCompile("`((?:[A-Z][A-Z_]*=\\S+ )*(?:cd|make|go (?:run|test|doc|get|tool)|\\.ci/|tools/)[^`]*|[A-Z][A-Z_]*=[^` ]+)`")
-
-// commandsOf returns the commands of a page: those of its shell blocks, and those in backquotes.
-func commandsOf(p markdown.Page) (all []command) {
+// commandLines returns the lines of the blocks of a page for a shell, and the commands in its text.
+func commandLines(p markdown.Page) (all []string) {
 	blocks, prose := p.Split()
 	for _, b := range blocks {
 		if b.Language == "sh" {
-			all = append(all, parseShell(b.Code)...)
+			all = append(all, strings.Split(b.Code, "\n")...)
 		}
 	}
-	for _, found := range known.FindAllStringSubmatch(strings.Join(prose, "\n"), -1) {
-		all = append(all, parseShell(strings.ReplaceAll(found[1], "\n", " "))...)
+	for _, command := range inProse.FindAllStringSubmatch(strings.Join(prose, "\n"), -1) {
+		all = append(all, strings.ReplaceAll(command[1], "\n", " "))
 	}
 	return all
 }
 
-// commandMistakes returns what does not exist of a command.
-func commandMistakes(m makefile, c command) (mistakes []string) {
-	note := func(mistake string) {
-		if mistake != "" {
-			mistakes = append(mistakes, mistake)
-		}
-	}
-	for _, assigned := range c.env {
-		name, _, _ := strings.Cut(assigned, "=")
-		if read, err := environment(name); err != nil || !read && !m.variables[name] {
-			note("no program reads the variable " + name)
-		}
-	}
+// mistakeIn returns what a command names that does not exist, "" if all of it does.
+func mistakeIn(dir string, words []string) string {
 	switch {
-	case len(c.args) == 0, notRun[c.String()] == ofReader:
-	case c.args[0] == "make":
-		note(m.mistake(c))
-	case c.args[0] == "go":
-		note(goMistake(c))
-	case strings.Contains(c.args[0], "/"):
-		info, err := os.Stat(filepath.Join(root, c.args[0]))
-		if err != nil || info.Mode()&0o111 == 0 {
-			note("no such program")
+	case len(words) == 0:
+	case words[0] == "make" && len(words) > 2 && words[1] == "-C":
+		return makeMistake(filepath.Join(dir, words[2]), words[3:])
+	case words[0] == "make":
+		return makeMistake(dir, words[1:])
+	case words[0] == "go":
+		return goMistake(dir, words[1:])
+	case regexp.MustCompile(`^(\.ci|tools)/`).MatchString(words[0]):
+		if info, err := os.Stat(filepath.Join(root, dir, words[0])); err != nil || info.Mode()&0o111 == 0 {
+			return "no such program"
 		}
 	}
-	return mistakes
+	return ""
 }
 
-// TestBrokenCommandsAreFound shows that the checks can fail.
-func TestBrokenCommandsAreFound(t *testing.T) {
-	t.Parallel()
-	makefile := readMakefile(t)
-	for line, broken := range map[string]bool{
-		"make test":                                          false,
-		"make tests":                                         true,
-		"make -C lab fault SEED=7":                           false,
-		"make -C lab fault SEEED=7":                          true,
-		"SEED=7":                                             false,
-		"NO_SUCH_VARIABLE=7 make test":                       true,
-		"go run ./examples/flashsale -unguarded":             false,
-		"go run ./examples/flashsale -unguard":               true,
-		"go run ./examples/flashsales":                       true,
-		"go run ./core":                                      true,
-		"go test ./tests/sentinel -run TestOutages -outages 10":        false,
-		"go test ./core -run TestNoSuchThing":                true,
-		"go test ./core -run 'TestOutages|TestNoSuch'":       true,
-		"go test ./tests/sentinel -run TestOutages -outage 10":         true,
-		"go test -run xxx -bench Guard ./core":               true,
-		"go test ./nowhere":                                  true,
-		"cd lab/bench && GOWORK=off go run . -only pairs":    false,
-		"cd lab/bench && go run . -only pairs":               true,
-		"cd lab/bench && GOWORK=off go run . -no-such pairs": true,
-		".ci/run": false,
-		".ci/ran": true,
-	} {
-		var mistakes []string
-		for _, c := range parseShell(line) {
-			mistakes = append(mistakes, commandMistakes(makefile, c)...)
+func makeMistake(dir string, words []string) string {
+	text, err := os.ReadFile(filepath.Join(root, dir, "Makefile"))
+	if err != nil {
+		return err.Error()
+	}
+	for _, word := range words {
+		name, _, variable := strings.Cut(word, "=")
+		pattern := `(?m)^` + name + `:`
+		if variable {
+			pattern = `(?m)^` + name + ` *[?:]?=`
 		}
-		if (len(mistakes) > 0) != broken {
-			t.Errorf("%s: found %q", line, mistakes)
+		if !strings.HasPrefix(word, "-") && !regexp.MustCompile(pattern).Match(text) {
+			return "the Makefile has no " + name
 		}
 	}
+	return ""
 }
 
-// TestNewBlocksAreFound: a block that is on no list is a mistake, whatever its language.
-func TestNewBlocksAreFound(t *testing.T) {
-	t.Parallel()
-	run := readMakefile(t).inCI(t)
-	for text, want := range map[string]int{
-		"```sh\nmake test\n```":          0,
-		"```go\nx := 1\n```":             0,
-		"```sh\nmake -C lab bench\n```":  1,
-		"```sh\nredis-cli FLUSHALL\n```": 1,
-		"```sh\ncurl a\nmake test\n```":  1,
-		"```\nmake test\n```":            1,
-		"```text\nACL LIST\n```":         1,
-		"```sql\nSELECT 1\n```":          1,
-	} {
-		p := markdown.Parse("docs/page.md", text)
-		blocks, _ := p.Split()
-		if found := unaccounted(p, blocks[0], run, make(map[string]bool)); len(found) != want {
-			t.Errorf("%s: found %q, expected %d", text, found, want)
+// goMistake checks the calls that name a package of this repository: its folder, its tests and its flags.
+func goMistake(dir string, words []string) string {
+	at := slices.IndexFunc(words, func(word string) bool { return word == "." && dir != "." || strings.HasPrefix(word, "./") })
+	if at < 0 {
+		return ""
+	}
+	sources, err := filepath.Glob(filepath.Join(root, dir, strings.TrimSuffix(words[at], "..."), "*.go"))
+	if err != nil || len(sources) == 0 {
+		return "no package " + words[at]
+	}
+	var source strings.Builder
+	for _, path := range sources {
+		text, _ := os.ReadFile(path)
+		source.Write(text)
+	}
+	has := func(pattern string) bool { return regexp.MustCompile(pattern).MatchString(source.String()) }
+	if words[0] == "run" && !has(`(?m)^package main$`) {
+		return words[at] + " is no program"
+	}
+	for i, word := range words {
+		flag, isFlag := strings.CutPrefix(word, "-")
+		if !isFlag {
+			continue
+		}
+		flag, _, _ = strings.Cut(flag, "=")
+		ofGo := words[0] == "test" && slices.Contains(goFlags, flag) || words[0] == "run" && i < at
+		if !ofGo && !has(`flags?\.\w+\([^"\n]*"`+flag+`"`) {
+			return fmt.Sprintf("%s has no flag -%s", words[at], flag)
+		}
+		kind := map[string]string{"run": "Test", "bench": "Benchmark"}[flag]
+		if kind == "" || i+1 == len(words) || flag == "run" && slices.Contains(words, "-bench") {
+			continue
+		}
+		for name := range strings.SplitSeq(words[i+1], "|") {
+			name, _, _ = strings.Cut(name, "/")
+			if !has(`(?m)^func `+kind) || !has(`(?m)^func \w*`+strings.TrimSuffix(name, "$")) {
+				return fmt.Sprintf("%s has no %s", words[at], name)
+			}
 		}
 	}
+	return ""
 }

@@ -2,12 +2,9 @@ package docs_test
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
-	"os/exec"
+	"errors"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,50 +13,12 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/tests/testkit"
-	"github.com/holdfast-go/holdfast/tests/testkit/markdown"
 )
 
-// blockOf returns the block of a page whose first line begins with that word.
-func blockOf(t *testing.T, path, word string) markdown.Block {
-	t.Helper()
-	page, err := markdown.Read(root, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks, _ := page.Split()
-	for _, b := range blocks {
-		if strings.HasPrefix(b.Code, word+" ") {
-			return b
-		}
-	}
-	t.Fatalf("%s has no block that begins with %s", path, word)
-	return markdown.Block{}
-}
-
-// shell runs a line of a block with sh, after a prelude, and returns its output without the newline at its end.
-func shell(t *testing.T, prelude, line string) string {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "sh", "-ec", prelude+"\n"+line).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", line, err, out)
-	}
-	return strings.TrimRight(string(out), "\n")
-}
-
-// need skips the test if one of the programs is not installed.
-func need(t *testing.T, programs ...string) {
-	t.Helper()
-	for _, name := range programs {
-		if _, err := exec.LookPath(name); err != nil {
-			t.Skip(err)
-		}
-	}
-}
-
 // newLocks returns a client that lives until the test ends.
-func newLocks(t *testing.T, rdb redis.UniversalClient, opts ...core.Option) *core.Client {
+func newLocks(t *testing.T, rdb redis.UniversalClient) *core.Client {
 	t.Helper()
-	locks, err := core.New(rdb, opts...)
+	locks, err := core.New(rdb, core.WithLogger(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,210 +26,176 @@ func newLocks(t *testing.T, rdb redis.UniversalClient, opts ...core.Option) *cor
 	return locks
 }
 
-// TestInspectionCommands runs the commands of docs/operations.md that show a lock, while a client holds the lock.
-func TestInspectionCommands(t *testing.T) {
-	t.Parallel()
-	need(t, "sh", "redis-cli")
-	server := testkit.Start(t)
-	lease, err := newLocks(t, server.Client()).Mutex("order:42").Lock(t.Context(), core.WithTTL(time.Minute))
+// mustLock takes a lock.
+func mustLock(t *testing.T, l core.Locker, opts ...core.LockOption) *core.Lease {
+	t.Helper()
+	lease, err := l.Lock(t.Context(), opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	prelude := fmt.Sprintf("alias redis-cli='redis-cli -s %s'", server.Addr())
-	ran := 0
-	for line := range strings.Lines(blockOf(t, "docs/operations.md", "redis-cli").Code) {
-		out := shell(t, prelude, line)
-		switch c := parseShell(line)[0]; c.args[1] {
-		case "HGETALL":
-			compareFields(t, c.note, out, lease)
-		case "PTTL":
-			if ms, err := strconv.Atoi(out); err != nil || ms <= 0 || ms > 60_000 {
-				t.Errorf("%s: %q, expected milliseconds up to a minute", c, out)
+	return lease
+}
+
+// waitLater waits for a lock until the test ends.
+func waitLater(t *testing.T, l core.Locker) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = l.Lock(ctx)
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+}
+
+// keyRow matches a row of the table of keys in docs/redis.md: a key and its type.
+var keyRow = regexp.MustCompile("(?m)^\\| `(<lock>|holdfast:[^`]+)`[^|]* \\| (string|hash|sorted set) \\|")
+
+// everyKey returns type and name of each key. It is one script, so that no key expires between two answers.
+var everyKey = redis.NewScript(`
+local reply = {}
+for _, key in ipairs(redis.call('KEYS', '*')) do
+	local expires = redis.call('PTTL', key) >= 0 and ' expires' or ''
+	table.insert(reply, redis.call('TYPE', key).ok .. ' ' .. key .. expires)
+end
+return reply`)
+
+// TestKeys leaves every key that locks and records have in Redis. Each has a row in the table of docs/redis.md with its type, and
+// an expiry; each row has a key; and the package comment of core lists the same keys.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	comment := readFile(t, "core/doc.go")
+	rows, found := make(map[string]*regexp.Regexp), make(map[string]bool)
+	for _, row := range keyRow.FindAllStringSubmatch(readFile(t, "docs/redis.md"), -1) {
+		pattern := regexp.QuoteMeta(strings.Replace(row[1], "<lock>", "lock:<name>", 1))
+		pattern = strings.NewReplacer(`:\{lock`, `(:\{|=)lock`, `\}`, `\}?`).Replace(pattern) // names with braces have none around them
+		pattern = regexp.MustCompile(`<[a-z]+>`).ReplaceAllString(pattern, `[a-z0-9:{}-]+`)
+		rows[row[1]] = regexp.MustCompile("^" + strings.Replace(row[2], "sorted set", "zset", 1) + " " + pattern + "$")
+		if name, _, _ := strings.Cut(row[1], ":{"); name != "<lock>" && name != "holdfast:client" && !strings.Contains(comment, "//\t"+name+"…") {
+			t.Errorf("core/doc.go does not list %s", name)
+		}
+	}
+	if len(rows) < 10 {
+		t.Fatalf("found %d rows", len(rows))
+	}
+	rdb := testkit.Start(t).Client()
+	leaveEveryKey(t, rdb)
+	keys, err := everyKey.Run(t.Context(), rdb, nil).StringSlice()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range keys {
+		key, expires := strings.CutSuffix(key, " expires")
+		if !expires {
+			t.Errorf("%s has no expiry", key)
+		}
+		known := false
+		for name, row := range rows {
+			if row.MatchString(key) {
+				known, found[name] = true, true
 			}
-		default:
-			t.Errorf("no test knows what %s must print", c)
 		}
-		ran++
+		if !known {
+			t.Errorf("docs/redis.md has no row for the %s", key)
+		}
 	}
-	if ran != 2 {
-		t.Errorf("ran %d commands, expected 2", ran)
+	for name := range rows {
+		if !found[name] {
+			t.Errorf("the test leaves no %s", name)
+		}
 	}
 }
 
-// compareFields compares the hash of a lock with the fields that the comment of the page lists, and with the lease.
-func compareFields(t *testing.T, note, out string, lease *core.Lease) {
+// leaveEveryKey leaves locks held, waited for and forced out, and records.
+func leaveEveryKey(t *testing.T, rdb *redis.Client) {
 	t.Helper()
-	fields := make(map[string]string)
-	lines := strings.Split(out, "\n")
-	for i := 0; i+1 < len(lines); i += 2 {
-		fields[lines[i]] = lines[i+1]
+	locks, other := newLocks(t, rdb), newLocks(t, rdb.WithTimeout(time.Minute))
+	mustLock(t, locks.Mutex("mutex"))
+	waitLater(t, other.Mutex("mutex"))
+	mustLock(t, locks.Read("shared"))
+	mustLock(t, locks.Read("shared"))
+	mustLock(t, locks.Semaphore("permits", 2))
+	mustLock(t, locks.Semaphore("permits", 2))
+	mustLock(t, locks.Write("queue"))
+	waitLater(t, other.Fair("queue"))
+	waitLater(t, other.Read("queue"))
+	mustLock(t, locks.Mutex("forced"))
+	if _, err := locks.ForceUnlock(t.Context(), "forced"); err != nil {
+		t.Fatal(err)
 	}
-	for _, name := range strings.Split(regexp.MustCompile(` \([^)]*\)`).ReplaceAllString(note, ""), ", ") {
-		if name == "owner" {
-			name = lease.Owner()
+	if lease, err := core.Multi(locks.Mutex("multi"), other.Mutex("multi")).TryLock(t.Context()); err == nil || lease != nil {
+		t.Fatal("locked the same key twice")
+	}
+	once := locks.Once("{group}:once", core.WithGroup())
+	for range 2 {
+		if _, err := once.Do(t.Context(), func(context.Context) ([]byte, error) { return nil, nil }); err != nil {
+			t.Fatal(err)
 		}
-		if fields[name] == "" {
-			t.Errorf("the lock has no field %q, which the page lists: %q", name, out)
-		}
 	}
-	if fields["token"] != strconv.FormatInt(lease.Token(), 10) {
-		t.Errorf("token %q, expected %d", fields["token"], lease.Token())
-	}
-	granted, err := strconv.ParseInt(fields["token"], 10, 64)
-	if since := time.Since(time.UnixMicro(granted)); err != nil || since < 0 || since > time.Hour {
-		t.Errorf("token %q is not a time in microseconds: %v", fields["token"], err)
+	leaveForgotten(t, locks.Once("forgotten"))
+	testkit.Eventually(t, 20*time.Second, "all to wait", func() bool {
+		ctx := context.Background()
+		return rdb.Exists(ctx, "holdfast:waiting_clients:{lock:mutex}", "holdfast:exclusive_queue:{lock:queue}",
+			"holdfast:shared_queue:{lock:queue}").Val() == 3
+	})
+	// Last, because it is remembered for some seconds only.
+	if err := mustLock(t, locks.Mutex("short"), core.WithTTL(5*time.Second)).Unlock(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }
 
-// shortTTL is that of a lease whose loss a test waits for, a third of it. A busy machine grants within that time.
-const shortTTL = 6 * time.Second
+// leaveForgotten leaves the mark of a record that was forgotten, and a record of an attempt.
+func leaveForgotten(t *testing.T, once *core.Once) {
+	t.Helper()
+	nothing := func(context.Context) ([]byte, error) { return nil, nil }
+	_, err := once.Do(t.Context(), nothing)
+	_, again := once.Do(t.Context(), nothing)
+	seen, unread := once.Peek(t.Context())
+	if err := errors.Join(err, again, unread, once.Forget(t.Context(), seen)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := once.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
 
-// TestDigestCommands runs the commands of docs/operations.md that compute a digest, and compares their output with the
-// log of a lost lease.
-func TestDigestCommands(t *testing.T) {
+// TestACL runs both commands of docs/redis.md that make a user. Each gives the rights that the page lists, with which the tests
+// of core run, and the user can lock.
+func TestACL(t *testing.T) {
 	t.Parallel()
-	need(t, "sh", "sha256sum", "cut")
-	server := testkit.Start(t)
-	logged := make(digests, 100)
-	locks := newLocks(t, server.Client(), core.WithLogger(slog.New(logged)))
-	var printed []string
-	for line := range strings.Lines(blockOf(t, "docs/operations.md", "printf").Code) {
-		printed = append(printed, shell(t, "", line))
-	}
-	if len(printed) != 2 {
-		t.Fatalf("ran %d commands, expected 2", len(printed))
-	}
-	lease, err := locks.Mutex("order:42").Lock(t.Context(), core.WithTTL(shortTTL))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := locks.ForceUnlock(t.Context(), "order:42"); err != nil {
-		t.Fatal(err)
-	}
-	<-lease.Context().Done()
-	logged.expect(t, printed[0])
-	logged.expectLost(t, locks, "payment:42", printed[1])
-	const braces = "holdfast:once=lock:{payment}:42"
-	if page, err := markdown.Read(root, "docs/operations.md"); err != nil ||
-		!strings.Contains(strings.Join(page.Lines, "\n"), "`"+braces+"`") {
-		t.Fatalf("docs/operations.md does not have %s: %v", braces, err)
-	}
-	logged.expectLost(t, locks, "{payment}:42", shell(t, "", "printf %s '"+braces+"' | sha256sum | cut -c1-8"))
-}
-
-// digests receives the digest of each lock whose lease is logged as lost.
-type digests chan string
-
-func (digests) Enabled(context.Context, slog.Level) bool { return true }
-func (d digests) WithAttrs([]slog.Attr) slog.Handler     { return d }
-func (d digests) WithGroup(string) slog.Handler          { return d }
-
-func (d digests) Handle(_ context.Context, r slog.Record) error {
-	if r.Message == "holdfast: lease lost" {
-		r.Attrs(func(a slog.Attr) bool {
-			if a.Key == "lock" {
-				d <- a.Value.String()
-			}
-			return true
-		})
-	}
-	return nil
-}
-
-// expect waits for the next lost lease, and compares its digest.
-func (d digests) expect(t *testing.T, printed string) {
-	t.Helper()
-	select {
-	case logged := <-d:
-		if logged != printed {
-			t.Errorf("the log has the digest %q, the command of the page prints %q", logged, printed)
-		}
-	case <-time.After(time.Minute):
-		t.Error("no lost lease was logged")
-	}
-}
-
-// expectLost lets an attempt of Once lose its lease, and compares the digest.
-func (d digests) expectLost(t *testing.T, locks *core.Client, key, printed string) {
-	t.Helper()
-	once := locks.Once(key, core.WithTTL(shortTTL))
-	attempt, err := once.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen, err := once.Peek(t.Context())
-	if err == nil {
-		err = once.ForgetRunning(t.Context(), seen)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	<-attempt.Context().Done()
-	d.expect(t, printed)
-}
-
-// TestACLCommand runs the commands of docs/redis.md that make a user, the one for redis-cli and the one for a shell. The
-// user has the rights that the page lists before them, which the tests of core use, and can lock.
-func TestACLCommand(t *testing.T) {
-	t.Parallel()
-	need(t, "sh", "redis-cli")
 	server := testkit.Start(t)
 	admin := server.Client()
-	run := func(words []string) {
-		args := make([]any, len(words))
-		for i, word := range words {
-			args[i] = word
+	rights := func(user, command string) string {
+		args := []any{}
+		for word := range strings.FieldsSeq(strings.NewReplacer("`", " ", " and\n", " ", "'", "", "\\\n", "").Replace(command)) {
+			args = append(args, word)
 		}
 		if err := admin.Do(t.Context(), args...).Err(); err != nil {
-			t.Fatalf("%q: %v", words, err)
+			t.Fatalf("%q: %v", args, err)
 		}
+		for _, line := range admin.Do(t.Context(), "ACL", "LIST").Val().([]any) {
+			if rules, ok := strings.CutPrefix(line.(string), "user "+user+" "); ok {
+				words := slices.DeleteFunc(strings.Fields(rules), func(rule string) bool { return rule[0] == '#' }) // the password
+				slices.Sort(words)
+				return strings.Join(words, " ")
+			}
+		}
+		return ""
 	}
-	words := strings.Fields(blockOf(t, "docs/redis.md", "ACL").Code)
-	run(words)
-	page, err := markdown.Read(root, "docs/redis.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listed := regexp.MustCompile("(?s)A Redis user needs (.*?)\\.\n").FindStringSubmatch(strings.Join(page.Lines, "\n"))
-	if listed == nil {
+	list := regexp.MustCompile("(?s)A Redis user needs (.*?)\\.\n").FindStringSubmatch(readFile(t, "docs/redis.md"))
+	if list == nil {
 		t.Fatal("docs/redis.md does not list the rights")
 	}
-	rights := strings.Fields(strings.NewReplacer("`", " ", " and\n", " ").Replace(listed[1]))
-	run(append(strings.Fields("ACL SETUSER listed on >listed"), rights...))
-	if one, other := rightsOf(t, admin, "locks"), rightsOf(t, admin, "listed"); one != other {
-		t.Errorf("the command gives %s\nthe list gives %s", one, other)
-	}
-	run(strings.Fields("ACL DELUSER locks"))
-	shell(t, fmt.Sprintf("alias redis-cli='redis-cli -s %s'", server.Addr()), blockOf(t, "docs/redis.md", "redis-cli").Code)
-	if one, other := rightsOf(t, admin, "locks"), rightsOf(t, admin, "listed"); one != other {
-		t.Errorf("the command for a shell gives %s\nthe list gives %s", one, other)
-	}
-	user := server.Client(func(o *redis.Options) {
-		o.Username, o.Password = words[2], strings.TrimPrefix(words[4], ">")
-	})
-	lease, err := newLocks(t, user).Mutex("order:42").Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := lease.Unlock(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
-// rightsOf returns the rights of a user as the server tells them, sorted.
-func rightsOf(t *testing.T, admin *redis.Client, name string) string {
-	t.Helper()
-	users, err := admin.Do(t.Context(), "ACL", "LIST").StringSlice()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, u := range users {
-		if rest, ok := strings.CutPrefix(u, "user "+name+" "); ok {
-			rules := slices.DeleteFunc(strings.Fields(rest), func(rule string) bool { return rule[0] == '#' }) // the password
-			slices.Sort(rules)
-			return strings.Join(rules, " ")
+	listed := rights("listed", "ACL SETUSER listed on >a-long-password "+list[1])
+	for _, command := range []string{
+		blockOf(t, "docs/redis.md", "ACL"), strings.TrimPrefix(blockOf(t, "docs/redis.md", "redis-cli"), "redis-cli "),
+	} {
+		if got := rights("locks", command); got != listed {
+			t.Errorf("the command gives %s\nthe list is    %s", got, listed)
 		}
+		user := server.Client(func(o *redis.Options) { o.Username, o.Password = "locks", "a-long-password" })
+		if err := mustLock(t, newLocks(t, user).Mutex("order:42")).Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+		admin.Do(t.Context(), "ACL", "DELUSER", "locks")
 	}
-	t.Fatalf("no user %s in %q", name, users)
-	return ""
 }

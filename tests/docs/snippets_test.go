@@ -14,14 +14,37 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/tests/testkit/markdown"
 )
+
+// imports are the packages that a fragment may use without importing them, by the name that it uses.
+var imports = map[string]string{
+	"context": "context", "json": "encoding/json", "errors": "errors", "fmt": "fmt", "log": "log", "slog": "log/slog",
+	"http": "net/http", "os": "os", "time": "time", "tls": "crypto/tls", "sql": "database/sql",
+	"testing": "testing", "synctest": "testing/synctest", "httptest": "net/http/httptest", "rand": "crypto/rand",
+	"atomic": "sync/atomic",
+	"gin":    "github.com/gin-gonic/gin", "asynq": "github.com/hibiken/asynq", "redis": "github.com/redis/go-redis/v9",
+	"cron":      "github.com/robfig/cron/v3",
+	"asynqlock": "github.com/holdfast-go/holdfast/asynqlock",
+	"core":      "github.com/holdfast-go/holdfast/core",
+	"cronlock":  "github.com/holdfast-go/holdfast/cronlock",
+	"ginlock":   "github.com/holdfast-go/holdfast/middleware/gin",
+	"httplock":  "github.com/holdfast-go/holdfast/middleware/nethttp",
+	"lockdebug": "github.com/holdfast-go/holdfast/lockdebug",
+	"locktest":  "github.com/holdfast-go/holdfast/locktest",
+}
+
+// A snippet is a block of Go on a page.
+type snippet struct {
+	page string
+	markdown.Block
+}
 
 // TestSnippets compiles the Go code of the pages, as the package's documentation says.
 func TestSnippets(t *testing.T) {
@@ -30,7 +53,11 @@ func TestSnippets(t *testing.T) {
 	for _, p := range pages(t) {
 		blocks, _ := p.Split()
 		for _, b := range blocks {
-			if module, ok := moduleOf(b); ok {
+			if b.Language == "go" && b.Marker != "fragment" {
+				module, ok := strings.CutPrefix(b.Marker, "module: ")
+				if !ok {
+					module = "."
+				}
 				byModule[module] = append(byModule[module], snippet{p.Path, b})
 			}
 		}
@@ -41,109 +68,68 @@ func TestSnippets(t *testing.T) {
 	for module, snippets := range byModule {
 		t.Run(module, func(t *testing.T) {
 			t.Parallel()
-			for _, mistake := range newCompiler(t, module, snippets).check(snippets) {
-				t.Error(mistake)
-			}
+			compile(t, module, snippets)
 		})
 	}
 }
 
-// TestBrokenSnippetsAreFound shows that the check can fail.
-func TestBrokenSnippetsAreFound(t *testing.T) {
-	t.Parallel()
-	good := []string{
-		"lease, err := locks.Mutex(\"a\").Lock(ctx)",
-		"import \"errors\"\n\nif errors.Is(nil, core.ErrNotHeld) {\n\treturn nil\n}\nfunc name() int {\n\treturn 1\n}",
-		"package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println() }",
+// compile checks the types of snippets against the packages of a module.
+func compile(t *testing.T, module string, snippets []snippet) {
+	fset := token.NewFileSet()
+	parse := func(name, text string) (*ast.File, error) {
+		return parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
 	}
-	bad := []string{
-		"lease, err := locks.Mutex(\"a\").Lock()",
-		"return locks.Mutx(\"a\")",
-		"return 1",
-		"if {",
-		"package main\n\nimport \"fmt\"\n\nfunc main() { }",
-		"package main\n\nfunc main() { a := 1 }",
-		"import \"no.such/package\"",
-	}
-	var all []snippet
-	for _, code := range append(good, bad...) {
-		all = append(all, snippet{"page.md", markdown.Block{Language: "go", Line: 1, Code: code}})
-	}
-	c := newCompiler(t, ".", all)
-	for _, s := range all[:len(good)] {
-		if mistakes := c.check([]snippet{s}); len(mistakes) > 0 {
-			t.Errorf("%s\nfound %q", s.Code, mistakes)
-		}
-	}
-	for _, s := range all[len(good):] {
-		if mistakes := c.check([]snippet{s}); len(mistakes) == 0 {
-			t.Errorf("%s\nfound nothing", s.Code)
-		}
-	}
-}
-
-// A snippet is a block of Go on a page.
-type snippet struct {
-	page string
-	markdown.Block
-}
-
-// moduleOf returns the directory of the module in which a block is compiled, false if it is not.
-func moduleOf(b markdown.Block) (string, bool) {
-	if b.Language != "go" || b.Marker == "fragment" {
-		return "", false
-	}
-	if module, ok := strings.CutPrefix(b.Marker, "module: "); ok {
-		return module, true
-	}
-	return ".", true
-}
-
-// A compiler checks snippets against the packages of one module.
-type compiler struct {
-	module   string
-	names    map[string]*ast.File // what testdata declares, by its base name
-	fset     *token.FileSet
-	importer types.Importer // keeps what it has read
-}
-
-func newCompiler(t *testing.T, module string, snippets []snippet) *compiler {
-	t.Helper()
-	c := &compiler{module: module, names: make(map[string]*ast.File), fset: token.NewFileSet()}
 	wanted := make(map[string]bool)
-	paths, err := filepath.Glob("testdata/*.go")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("found %q, error %v", paths, err)
+	want := func(file *ast.File) {
+		for _, spec := range file.Imports {
+			wanted[strings.Trim(spec.Path.Value, `"`)] = true
+		}
 	}
-	for _, path := range paths {
-		file, err := parser.ParseFile(c.fset, path, nil, parser.SkipObjectResolution)
+	declared := make(map[string]*ast.File) // what testdata declares, by page
+	if module == "." {
+		paths, _ := filepath.Glob("testdata/*.go")
+		for _, path := range paths {
+			file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			declared[strings.TrimSuffix(filepath.Base(path), ".go")] = file
+			want(file)
+		}
+	}
+	files := make([][]*ast.File, len(snippets)) // none if a snippet cannot be parsed
+	fragment := make([]bool, len(snippets))
+	for i, s := range snippets {
+		var text string
+		text, fragment[i] = s.file(module == ".")
+		file, err := parse("", text)
 		if err != nil {
-			t.Fatal(err)
+			t.Error(err)
+			continue
 		}
-		c.names[strings.TrimSuffix(filepath.Base(path), ".go")] = file
-		if module == "." {
-			importsOf(file, wanted)
-		}
-	}
-	for _, s := range snippets {
-		text, _ := s.file(module == ".")
-		if file, err := parser.ParseFile(c.fset, "", text, parser.ImportsOnly); err == nil {
-			importsOf(file, wanted)
+		want(file)
+		files[i] = []*ast.File{file}
+		if page, _, _ := strings.Cut(filepath.Base(s.page), "."); fragment[i] && declared[page] != nil {
+			files[i] = append(files[i], declared[page])
+		} else if fragment[i] && module == "." {
+			files[i] = append(files[i], declared["names"])
 		}
 	}
 	exports := exports(t, module, wanted)
-	c.importer = importer.ForCompiler(c.fset, "gc", func(path string) (io.ReadCloser, error) {
-		if exports[path] == "" {
-			return nil, fmt.Errorf("package %s cannot be built", path)
+	importer := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
+		if strings.HasPrefix(path, "github.com/holdfast-go/holdfast/internal") || exports[path] == "" {
+			return nil, fmt.Errorf("package %s cannot be used", path)
 		}
 		return os.Open(exports[path])
 	})
-	return c
-}
-
-func importsOf(file *ast.File, into map[string]bool) {
-	for _, i := range file.Imports {
-		into[strings.Trim(i.Path.Value, `"`)] = true
+	for i, s := range snippets {
+		config := types.Config{Importer: importer, Error: func(err error) {
+			// A fragment need not use its variables and imports.
+			if !fragment[i] || !regexp.MustCompile(`declared and not used|and not used$`).MatchString(err.Error()) {
+				t.Errorf("%v (in the block at %s:%d)", err, s.page, s.Line)
+			}
+		}}
+		_, _ = config.Check("snippet", fset, files[i], nil) // calls Error
 	}
 }
 
@@ -151,11 +137,7 @@ func importsOf(file *ast.File, into map[string]bool) {
 // test if another module's packages are not on this machine.
 func exports(t *testing.T, module string, paths map[string]bool) map[string]string {
 	t.Helper()
-	args := []string{"list", "-e", "-export", "-deps", "-json=ImportPath,Export,Error"}
-	if underRace && module == "." {
-		args = append(args, "-race") // what the tests of this module are built of is in the cache already
-	}
-	args = append(args, slices.Sorted(maps.Keys(paths))...)
+	args := append([]string{"list", "-e", "-export", "-deps", "-json=ImportPath,Export,Error"}, slices.Sorted(maps.Keys(paths))...)
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir = filepath.Join(root, module)
 	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOTOOLCHAIN=local")
@@ -163,67 +145,53 @@ func exports(t *testing.T, module string, paths map[string]bool) map[string]stri
 		cmd.Env = append(cmd.Env, "GOWORK=off")
 	}
 	out, err := cmd.Output()
-	if err != nil {
-		var exit *exec.ExitError
-		errors.As(err, &exit)
-		if module != "." {
-			t.Skipf("module %s cannot be built without downloads: %v: %s", module, err, exit.Stderr)
-		}
-		t.Fatalf("%v: %v: %s", args, err, exit.Stderr)
-	}
 	found := make(map[string]string)
-	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+	for decoder := json.NewDecoder(bytes.NewReader(out)); err == nil; {
 		var p struct {
 			ImportPath, Export string
 			Error              *struct{ Err string }
 		}
-		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
-			return found
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		if p.Error != nil && module != "." {
-			t.Skipf("module %s cannot be built without downloads: %s", module, p.Error.Err)
+		if err = decoder.Decode(&p); err == nil && p.Error != nil && module != "." {
+			err = errors.New(p.Error.Err)
 		}
 		found[p.ImportPath] = p.Export
 	}
+	switch {
+	case errors.Is(err, io.EOF):
+		return found
+	case module != ".":
+		t.Skipf("module %s cannot be built without downloads: %v", module, err)
+	}
+	t.Fatal(err)
+	return nil
 }
 
-// check returns a line for each mistake in the snippets.
-func (c *compiler) check(snippets []snippet) (mistakes []string) {
-	for _, s := range snippets {
-		for _, err := range c.compile(s) {
-			mistakes = append(mistakes, err.Error())
-		}
-	}
-	return mistakes
-}
+// declares matches the first line of what a fragment declares beside its statements.
+var declares = regexp.MustCompile(`^(?:func (?:\([^)]*\) )?\w|type \w|import )`)
 
-func (c *compiler) compile(s snippet) (mistakes []error) {
-	text, fragment := s.file(c.module == ".")
-	file, err := parser.ParseFile(c.fset, "", text, parser.SkipObjectResolution)
-	if err != nil {
-		return []error{err}
+// file returns the Go file that stands for the snippet, and whether it is a fragment. given tells whether a fragment gets the
+// usual imports.
+func (s snippet) file(given bool) (text string, fragment bool) {
+	if _, err := parser.ParseFile(token.NewFileSet(), "", s.Code, parser.PackageClauseOnly); err == nil {
+		return fmt.Sprintf("//line %s:%d\n%s", s.page, s.Line, s.Code), false
 	}
-	files := []*ast.File{file}
-	if fragment && c.module == "." {
-		names := c.names[strings.TrimSuffix(path.Base(original(s.page)), ".md")]
-		if names == nil {
-			names = c.names["names"]
+	var top, body strings.Builder
+	to := &body
+	for i, line := range strings.Split(strings.TrimRight(s.Code, "\n"), "\n") {
+		if declares.MatchString(line) {
+			to = &top
 		}
-		files = append(files, names)
+		fmt.Fprintf(to, "//line %s:%d\n%s\n", s.page, s.Line+i, line)
+		opens := declares.MatchString(line) && strings.ContainsAny(line[len(line)-1:], "{(")
+		if to == &top && !opens && (declares.MatchString(line) || line == "}" || line == ")") {
+			to = &body
+		}
 	}
-	config := types.Config{Importer: c.importer, Error: func(err error) {
-		if !fragment || !unused(err) {
-			mistakes = append(mistakes, err)
+	text = "package snippet\n"
+	for name, path := range imports {
+		if given && !strings.Contains(top.String(), `"`+path+`"`) {
+			text += fmt.Sprintf("import %s %q\n", name, path)
 		}
-	}}
-	_, _ = config.Check("snippet", c.fset, files, nil) // tells Error
-	return mistakes
-}
-
-// unused reports whether an error is one that a fragment may have: that it does not use something.
-func unused(err error) bool {
-	text := err.Error()
-	return strings.Contains(text, "declared and not used") || strings.HasSuffix(text, "and not used")
+	}
+	return text + top.String() + "func _() error {\n" + body.String() + "return nil\n}\n", true
 }

@@ -1,9 +1,6 @@
 package fastpath
 
 import (
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -48,38 +45,5 @@ func TestDifferencesAreFound(t *testing.T) {
 				t.Errorf("%d of 200 states differ:\n%s", c.found, c.simplest)
 			}
 		})
-	}
-}
-
-// TestEveryFastPathIsCompared: a package that has a fast path has a test that calls Compare. Compare looks at all fast
-// paths of its package.
-func TestEveryFastPathIsCompared(t *testing.T) {
-	t.Parallel()
-	root := os.DirFS(filepath.Join("..", "..", "..", "core")) // only core runs scripts
-	found := 0
-	err := fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_fast.lua") {
-			return err
-		}
-		found++
-		folder := strings.TrimSuffix(filepath.ToSlash(filepath.Dir(path)), "/lua")
-		tests, err := fs.Glob(root, folder+"/*_test.go")
-		if err != nil {
-			return err
-		}
-		for _, test := range tests {
-			text, err := fs.ReadFile(root, test)
-			if err != nil {
-				return err
-			}
-			if strings.Contains(string(text), "fastpath.Compare(t, luaFiles, ") {
-				return nil
-			}
-		}
-		t.Errorf("no test in %s compares %s with its slow path", folder, path)
-		return nil
-	})
-	if err != nil || found == 0 {
-		t.Errorf("%d fast paths found, %v", found, err)
 	}
 }
