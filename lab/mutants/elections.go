@@ -4,22 +4,22 @@ var elections = []Mutant{
 	{
 		"two leaders of one term", "a candidate enters the lead of its own context again", "core/election.go",
 		[][2]string{{"	case h == nil:\n		return ctx, nil", "	case true:\n		return ctx, nil"}},
-		inCore("TestElectionWithOwnContext"),
+		inTests("election", "TestElectionWithOwnContext"),
 	},
 	{
 		"term that does not rise", "a counter that begins anew after FLUSHALL, found by an election", "core/internal/lockscript/lua/token.lua",
 		[][2]string{{"token = math.max(now, beyond", "token = math.max(1, beyond"}},
-		inCore("TestElectionTermsAfterFlush"),
+		inTests("election", "TestElectionTermsAfterFlush"),
 	},
 	{
 		"observer that goes back", "a replica tells of an earlier leader", "core/internal/waiters/news.go",
 		[][2]string{{"l.Token < n.newest.Token, l.Token", "l.Token"}},
-		inCore("TestObserveNeverGoesBack"),
+		inTests("election", "TestObserveNeverGoesBack"),
 	},
 	{
 		"work that outlives its leader", "`Run` gives up the lead while calls of `TryDo` are at work", "core/election_do.go",
 		[][2]string{{"	l.calls.Wait()\n", ""}},
-		inCore("TestElectionTryDoOutlivesRun"),
+		inTests("election", "TestElectionTryDoOutlivesRun"),
 	},
 	{
 		"lead that is valid after its loss", "`IsLeader` is nil, and `TryDo` begins work, until the last context of the lead has ended", "core/leadership.go",

@@ -20,7 +20,10 @@ type Killer struct {
 	Args    []string
 }
 
-// inCore is a test of core.
+// inTests is a test of a topic of core.
+func inTests(topic, run string) Killer { return Killer{Package: "tests/" + topic, Run: run} }
+
+// inCore is a test of core beside its source.
 func inCore(run string) Killer { return Killer{Package: "core", Run: run} }
 
 // inTransport is a test of the part of core that sends commands.
@@ -43,7 +46,7 @@ var locks = []Mutant{
 	{
 		"TTL counted from the reply", "a slow reply makes the holder believe for longer than the server does", "core/internal/acquire/ask.go",
 		[][2]string{{"a.sentAt = max(a.sentAt, granted.SentAt)", "a.sentAt = max(a.Env.Now(), granted.SentAt)"}},
-		inCore("TestValidityCountsFromSending"),
+		inTests("lease", "TestValidityCountsFromSending"),
 	},
 	{
 		"release without owner check", "etcd-io/etcd#22082: a late release frees the lock of the next holder", "core/internal/lockscript/lua/release.lua",
@@ -51,7 +54,7 @@ var locks = []Mutant{
 			{"if not held[2] then", "if redis.call('EXISTS', lock) == 0 then"},
 			{"if tonumber(held[1]) > 1 then", "if tonumber(held[1] or 1) > 1 then"},
 		},
-		inCore("TestPeerStaleUnlockFreesASuccessor"),
+		inTests("mutex", "TestPeerStaleUnlockFreesASuccessor"),
 	},
 	{
 		"renewal after unlock", "redisson/redisson: a watchdog that continues", "core/internal/keepalive/renewer.go",
@@ -72,22 +75,22 @@ var locks = []Mutant{
 			{"string.match(held[8] and held[6] or '', '^(.-)(%d+)$')", "string.match(held[6] or '', '^(%a* ?)(%d+)$')"},
 			{"if not held[5] and (not held[1] or held[6] == 'reading') then", "if not held[5] and not held[2] then"},
 		},
-		inCore("TestRenewalOfASuccessorsLock"),
+		inTests("inspect", "TestRenewalOfASuccessorsLock"),
 	},
 	{
 		"pub/sub without poll", "redisson/redisson#5761: the waiter waits for ever for a lost message", "core/internal/waiters/list.go",
 		[][2]string{{"subscribedPollInterval = 2 * time.Second", "subscribedPollInterval = time.Hour"}},
-		inCore("TestFreedWithoutAMessage"),
+		inTests("waiting", "TestFreedWithoutAMessage"),
 	},
 	{
 		"re-entry counted by INCR", "a command that is sent twice enters twice, and one release does not free", "core/internal/lockscript/lua/mutex_common.lua",
 		[][2]string{{"  if not r.repeated then", "  if true then"}},
-		inCore("TestRepeatedAcquireRenews|TestEntryAndTTL|TestConformance/^Mutex$/(Acquire|Reentry)ReplyLost"),
+		inTests("mutex", "TestRepeatedAcquireRenews"),
 	},
 	{
 		"queue ordered by a clock", "a clock that is set back lets the last in first", "core/internal/lockscript/lua/queue_acquire.lua",
 		[][2]string{{"number = math.max(micros, lastExclusive + 1, lastShared + 1)", "number = micros"}},
-		inCore("TestClockSetBackKeepsTheOrder"),
+		inTests("outage", "TestClockSetBackKeepsTheOrder"),
 	},
 	{
 		"hold key shared by readers", "one reader's renewal keeps the holds of crashed readers", "core/internal/lockscript/lua/renew.lua",
@@ -96,7 +99,7 @@ var locks = []Mutant{
 			"  for _, member in ipairs(redis.call('ZRANGE', shareExpiries, 0, -1)) do\n" +
 				"    redis.call('ZADD', shareExpiries, newExpiry(before), member)\n  end",
 		}},
-		inCore("TestKilledReader|TestSharesKeepTheirOwnTime|TestHoldsHaveTheirOwnTime"),
+		inTests("readwrite", "TestKilledReader|TestSharesKeepTheirOwnTime|TestHoldsHaveTheirOwnTime"),
 	},
 	{
 		"WAIT on another connection", "it covers that connection's writes, and there are none", "core/internal/transport/ack.go",
@@ -105,7 +108,7 @@ var locks = []Mutant{
 			"other := redis.NewClient(rdb.Options())\n\t\t_ = other.Ping(context.Background()).Err()\n\t\t" +
 				"pipeline(conn, batch, command)\n\t\t_ = other.Process(context.Background(), wait)\n\t\t_ = other.Close()",
 		}},
-		inCore("TestUnacknowledgedGrantsAreTakenBack"),
+		inTests("sentinel", "TestUnacknowledgedGrantsAreTakenBack"),
 	},
 	{
 		"token raised again without a write", "WAIT has nothing to wait for, and a promoted replica grants a smaller token", "core/internal/lockscript/lua/raise.lua",
@@ -115,22 +118,22 @@ var locks = []Mutant{
 	{
 		"tombstone missing", "an acquire that arrives after its release blocks the lock without a holder", "core/internal/lockscript/lua/release.lua",
 		[][2]string{{"  return remember(0, missingMemory)", "  return 0"}},
-		inCore("TestAcquireAfterItsRelease"),
+		inTests("release", "TestAcquireAfterItsRelease"),
 	},
 	{
 		"token forgotten", "a counter that begins anew after FLUSHALL", "core/internal/lockscript/lua/token.lua",
 		[][2]string{{"token = math.max(now, beyond", "token = math.max(1, beyond"}},
-		inCore("TestConformance/^Mutex$/TokensGrow"),
+		inTests("strategies", "TestConformance/^Mutex$/TokensGrow"),
 	},
 	{
 		"last token always fresh", "a failover that loses the last tokens draws them again", "core/internal/lockscript/lua/token.lua",
 		[][2]string{{"local tokenFresh = 7199990", "local tokenFresh = 0"}},
-		inCore("TestTokensAfterALossyFailover"),
+		inTests("mutex", "TestTokensAfterALossyFailover"),
 	},
 	{
 		"compact share renewed with two keys", "a reader loses its lease while its slot moves", "core/internal/lockscript/one_redis.go",
 		[][2]string{{"	if h.Shares && !h.Compact {", "	if h.Shares {"}},
-		inCore("TestLeasesSurviveAMigration/plain"),
+		inTests("cluster", "TestLeasesSurviveAMigration/plain"),
 	},
 	{
 		"no timer for the loss", "the holder notices when the server answers, or never", "core/internal/keepalive/validity.go",
@@ -138,7 +141,7 @@ var locks = []Mutant{
 			{"return now >= min(v.validUntil, v.endAt) }", "return now >= v.endAt }"},
 			{"return min(v.validUntil, v.renewAt, v.endAt, v.warnAt) }", "return min(v.renewAt, v.endAt, v.warnAt) }"},
 		},
-		inCore("TestConformance/^Mutex$/(FixedTTLExpires|FrozenServersLoseTheLease)$"),
+		inTests("strategies", "TestConformance/^Mutex$/(FixedTTLExpires|FrozenServersLoseTheLease)$"),
 	},
 	{
 		"release heeds a context that has ended", "bsm/redislock: it is never sent", "core/internal/acquire/release.go",
@@ -146,7 +149,7 @@ var locks = []Mutant{
 			{"p.Release(h.ReleaseCtx.Reset(ctx, transport.FirstAnswerTimeout), h, what)", "p.Release(ctx, h, what)"},
 			{"err error) {\n\tdetached, cancel := Detach(ctx)\n", "err error) {\n\tdetached, cancel := context.WithCancel(ctx)\n"},
 		},
-		inCore("TestConformance/^Mutex$/UnlockWithDeadContextWorks"),
+		inTests("strategies", "TestConformance/^Mutex$/UnlockWithDeadContextWorks"),
 	},
 	{
 		"renew that a full server refuses", "locks are lost while Redis is healthy", "core/internal/lockscript/lua/renew.lua",
@@ -154,12 +157,12 @@ var locks = []Mutant{
 			"  redis.call('PEXPIRE', key, math.min(left, longest))",
 			"  redis.call('SET', key .. ':renewed', 1, 'PX', 1)\n  redis.call('PEXPIRE', key, math.min(left, longest))",
 		}},
-		inCore("TestFullServer"),
+		inTests("outage", "TestFullServer"),
 	},
 	{
 		"half a grant stays", "a script that stops halfway leaves a lock without an expiry", "core/internal/lockscript/lua/compact_grant.lua",
 		[][2]string{{"    if type(redis.pcall('DEL', lock)) == 'table' then\n      redis.call('SET', lock, '', 'PX', 1)\n    end\n", ""}},
-		inCore("TestHalfAnAcquire|TestHalfAScript"),
+		inTests("rights", "TestHalfAnAcquire|TestHalfAScript"),
 	},
 	{
 		"keys without a tag", "in a Cluster they lie in several slots", "core/internal/lockscript/keys.go",
@@ -169,19 +172,19 @@ var locks = []Mutant{
 	{
 		"once recorded by the last run to end", "a run that was overtaken overwrites the record", "core/internal/oncescript/lua/finish.lua",
 		[][2]string{{"  elseif other and other ~= 'retry' then", "  elseif false then"}},
-		inCore("TestLateComplete"),
+		inTests("once", "TestLateComplete"),
 	},
 	{
 		"success erased by a run that released", "a later attempt that took no effect keeps an earlier success from its record",
 		"core/internal/oncescript/lua/finish.lua",
 		[][2]string{{"  if other == 'running' then\n", "  if not other and tonumber(r.token or 0) > tonumber(ARGV[3]) then\n    return remember(0, kept)\n  elseif other == 'running' then\n"}},
-		inCore("TestLateComplete|TestOnceModel"),
+		inTests("once", "TestLateComplete|TestOnceModel"),
 	},
 	{
 		"run again before its own end is sent", "a client begins a key whose end it has not been able to send",
 		"core/internal/oncescript/unconfirmed.go",
 		[][2]string{{"	if u.count.Load() == 0 {\n", "	if u != nil {\n"}},
-		inCore("TestEndBehindABegin"),
+		inTests("once", "TestEndBehindABegin"),
 	},
 	{
 		"overtaken end given up", "an end that finds another attempt running is remembered as stale",
@@ -193,30 +196,30 @@ var locks = []Mutant{
 		"late declaration", "a copy of an earlier `Declare` overwrites a later one that was confirmed",
 		"core/internal/oncescript/lua/declare.lua",
 		[][2]string{{"if isNumber(r.declaration, maxToken) and tonumber(r.declaration) > tonumber(ARGV[3]) then", "if false then"}},
-		inCore("TestDeclarationArrivesLate"),
+		inTests("once", "TestDeclarationArrivesLate"),
 	},
 	{
 		"end without an answer, recorded anew", "a repeated `Complete` brings a record back that was forgotten",
 		"core/internal/oncescript/lua/marks.lua",
 		[][2]string{{"  call('ZADD', marks, integer(ms + memory), r.token)\n", ""}},
-		inCore("TestEndWithoutAnswer"),
+		inTests("once", "TestEndWithoutAnswer"),
 	},
 	{
 		"own end taken for another one", "a repeated `Complete` does not recognise the record that it has left",
 		"core/internal/oncescript/lua/finish.lua",
 		[][2]string{{"if ownEnd(r) or call(", "if call("}},
-		inCore("TestEndWithoutAnswer"),
+		inTests("once", "TestEndWithoutAnswer"),
 	},
 	{
 		"request in doubt, forgotten at the end", "the end of an attempt whose begin may still arrive is not remembered",
 		"core/internal/oncescript/end.go",
 		[][2]string{{"	case h.Unanswered > 0:\n", "	case false:\n"}},
-		inCore("TestEndOfABeginInDoubt"),
+		inTests("once", "TestEndOfABeginInDoubt"),
 	},
 	{
 		"quota without failures", "a run that fails leaves the quota, and its record stays", "core/internal/oncescript/lua/release.lua",
 		[][2]string{{"  call('DEL', record)\n", ""}},
-		inCore("TestQuotaAgainstEverNewKeys"),
+		inTests("once", "TestQuotaAgainstEverNewKeys"),
 	},
 	{
 		"ValidUntil read after the process was stopped", "found by the work on this suite", "core/lease.go",
@@ -229,59 +232,59 @@ var locks = []Mutant{
 	{
 		"late request granted", "the end of a hold is forgotten while a request of it may arrive", "core/internal/lockscript/release.go",
 		[][2]string{{"	case what == NeverHeld || h.Unanswered > 0:", "	case what == NeverHeld:"}},
-		inCore("TestRequestArrivesAfterItsHold/Mutex|TestBeginArrivesAfterItsAttempt"),
+		inTests("release", "TestRequestArrivesAfterItsHold/Mutex|TestBeginArrivesAfterItsAttempt"),
 	},
 	{
 		"waiter's late request granted", "the end of a hold that was granted in the queue is forgotten while a request of it may arrive",
 		"core/internal/lockscript/release.go",
 		[][2]string{{"h.Unanswered == 1 && !h.Stored:", "h.Unanswered == 1:"}},
-		inCore("TestRequestArrivesAfterItsWaiter"),
+		inTests("release", "TestRequestArrivesAfterItsWaiter"),
 	},
 	{
 		"forced out, and called released", "a repeated unlock that finds nothing takes it for its own doing", "core/internal/lockscript/lua/force.lua",
 		[][2]string{{"  if mark[1] then", "  if false then"}},
-		inCore("TestReleaseWithoutAnswer/^forced"),
+		inTests("release", "TestReleaseWithoutAnswer/^forced"),
 	},
 	{
 		"released, and called lost", "an unlock whose answer was lost is reported as a lost lock", "core/internal/lockscript/release.go",
 		[][2]string{{"	if h.ReleasesUnanswered == 0 ||", "	if h.ReleasesUnanswered >= 0 ||"}},
-		inCore("TestReleaseWithoutAnswer/^taken_between"),
+		inTests("release", "TestReleaseWithoutAnswer/^taken_between"),
 	},
 	{
 		"expired or released, unknown which", "the lease ends during the retries of an unlock", "core/internal/lockscript/release.go",
 		[][2]string{{"h.ValidUntil.Sub(i.Now()) < releaseMemory", "h.ValidUntil.Sub(i.Now()) < 0"}},
-		inCore("TestUnlockOutlivesTheLease"),
+		inTests("lease", "TestUnlockOutlivesTheLease"),
 	},
 	{
 		"token key of another slot", "a Cluster behind one address refuses each lock", "core/internal/lockscript/token_key.go",
 		[][2]string{{"	return t.Arg(lock) != used", "	return false"}},
-		inCore("TestClusterBehindOneAddress"),
+		inTests("cluster", "TestClusterBehindOneAddress"),
 	},
 	{
 		"late request not barred", "a lease that runs out is not released, so nothing refuses its late request", "core/internal/lockscript/one_redis.go",
 		[][2]string{{"func (r OneRedis) Bar(h *Hold) { r.barAll(h.Keys.Lock, h.Released) }", "func (r OneRedis) Bar(*Hold) {}"}},
-		inCore("TestRequestArrivesAfterALeaseThatRanOut/Mutex|TestBeginArrivesAfterALostAttempt"),
+		inTests("release", "TestRequestArrivesAfterALeaseThatRanOut/Mutex|TestBeginArrivesAfterALostAttempt"),
 	},
 	{
 		"a goroutine for each release", "an outage leaves as many as calls have failed", "core/internal/transport/pending.go",
 		[][2]string{{"	if !p.sending {\n", "	if true {\n"}},
-		inCore("TestFrozenServerCostsOneGoroutine"),
+		inTests("release", "TestFrozenServerCostsOneGoroutine"),
 	},
 	{
 		"request that went unanswered counts as never sent", "it arrives after the caller has returned, and blocks the lock without a holder",
 		"core/internal/transport/executor.go",
 		[][2]string{{"	c.Repeated, c.keys.written = first, false\n", "	c.keys.written = false\n"}},
-		inCore("TestRepeatedRequestIsTakenBack"),
+		inTests("outage", "TestRepeatedRequestIsTakenBack"),
 	},
 	{
 		"lone command heeds no context", "on its caller's goroutine it waits for as long as the connection does", "core/internal/transport/direct.go",
 		[][2]string{{"directTimeout = 100 * time.Millisecond", "directTimeout = time.Hour"}},
-		inCore("TestFrozenServerWithoutTimeout"),
+		inTests("outage", "TestFrozenServerWithoutTimeout"),
 	},
 	{
 		"detached command without timeout", "a release waits for ever for the answer to its first try", "core/internal/transport/executor.go",
 		[][2]string{{"timeout = detachedCtx.timeout\n", "timeout = detachedCtx.timeout + time.Hour\n"}},
-		inCore("TestFrozenServerWithoutTimeout"),
+		inTests("outage", "TestFrozenServerWithoutTimeout"),
 	},
 	{
 		"wait without end", "a call without a deadline waits for as long as go-redis dials", "core/internal/transport/executor.go",
@@ -291,12 +294,12 @@ var locks = []Mutant{
 	{
 		"no connect deadline", "an unlock waits for as long as go-redis dials", "core/internal/transport/connect_deadline.go",
 		[][2]string{{"	c.ctx = &c.connectCtx\n", ""}},
-		inCore("TestNoConnectionToBeHad"),
+		inTests("outage", "TestNoConnectionToBeHad"),
 	},
 	{
 		"hooks lost on the direct path", "the copies that go-redis makes have none", "core/internal/transport/redirect.go",
 		[][2]string{{"	conn := rdb.Conn()\n", "	conn := rdb.WithTimeout(timeout).Conn()\n"}},
-		inCore("TestHooksSeeLoneCommands"),
+		inTests("outage", "TestHooksSeeLoneCommands"),
 	},
 	{
 		"leader that continues", "the context of a leader does not end with its lead", "core/election.go",
@@ -304,7 +307,7 @@ var locks = []Mutant{
 			"l.leading, l.stop, _ = lease.end.Within(lease.within(leading), expirer{lease}) // bound until the lead ends",
 			"l.leading, l.stop = context.WithCancelCause(lease.within(leading))",
 		}},
-		inCore("TestRunAfterALoss|TestRunEndsItsContextFirst"),
+		inTests("election", "TestRunAfterALoss|TestRunEndsItsContextFirst"),
 	},
 	{
 		"late proclamation", "a repetition overwrites the newer value", "core/internal/lockscript/lua/proclaim.lua",
@@ -314,22 +317,22 @@ var locks = []Mutant{
 	{
 		"lead freed under its function", "a panic frees the lead while goroutines of the leader may be at work", "core/leadership.go",
 		[][2]string{{"			l.lease.Abandon()\n", "			_ = l.lease.finish(ctx)\n"}},
-		inCore("TestRunAbandons"),
+		inTests("election", "TestRunAbandons"),
 	},
 	{
 		"lost lead freed at once", "the next leader is elected while the work of the last one stops", "core/lease.go",
 		[][2]string{{"leftToExpire(cause) || l.leavesLosses", "leftToExpire(cause) || false && l.leavesLosses"}},
-		inCore("TestResignAfterALoss"),
+		inTests("election", "TestResignAfterALoss"),
 	},
 	{
 		"record that was given up, begun", "a begin that arrives after its release", "core/internal/oncescript/lua/begin_fast.lua",
 		[][2]string{{"redis.call('EXISTS', KEYS[1], KEYS[3])", "redis.call('EXISTS', KEYS[1])"}},
-		inCore("TestBeginArrivesAfterItsAttempt"),
+		inTests("release", "TestBeginArrivesAfterItsAttempt"),
 	},
 	{
 		"bound context forgotten", "the context of a run does not end with its lease", "core/internal/keepalive/end.go",
 		[][2]string{{"		bound.end(cause)\n", "		_ = cause\n"}},
-		inCore("TestAttemptBind"),
+		inTests("once", "TestAttemptBind"),
 	},
 	{
 		"token forgotten, in a round", "the same as above, found by its effects", "core/internal/lockscript/lua/token.lua",

@@ -6,12 +6,12 @@ var redlocks = []Mutant{
 		"uptime taken as exact", "a server of a Redlock votes up to a second before its restart delay is over",
 		"core/internal/lockscript/lua/acquire.lua",
 		[][2]string{{"(%d+)') or 0) - 1", "(%d+)') or 0)"}},
-		inCore("TestRedlockRestartDelayIsNoShorter"),
+		inTests("redlock", "TestRedlockRestartDelayIsNoShorter"),
 	},
 	{
 		"restart delay below the TTL", "a server of a Redlock grants what another owner still holds", "core/options.go",
 		[][2]string{{"if delay == 0 || longest <= delay {", "if delay == 0 || longest > delay || longest <= delay {"}},
-		inCore("TestRedlockRestartDelayCoversEveryLease"),
+		inTests("redlock", "TestRedlockRestartDelayCoversEveryLease"),
 	},
 	{
 		"release of a frozen server given up", "the lock is taken without a holder once the servers run again",
@@ -22,16 +22,16 @@ var redlocks = []Mutant{
 	{
 		"half of the masters are enough", "two of five grant to one, and the others to another one", "core/internal/redlock/quorum.go",
 		[][2]string{{"majority: len(instances)/2 + 1,", "majority: len(instances) / 2,"}},
-		inCore("TestRedlockWithoutAMajority"),
+		inTests("redlock", "TestRedlockWithoutAMajority"),
 	},
 	{
 		"tokens of a minority", "what one majority grants the next one does not know", "core/internal/redlock/vote_round.go",
 		[][2]string{{"for committed := 0; committed < b.quorum.majority; {", "for committed := 0; committed < 1; {"}},
-		inCore("TestRedlockTokenIsWrittenToAMajority"),
+		inTests("redlock", "TestRedlockTokenIsWrittenToAMajority"),
 	},
 	{
 		"majority taken for a split vote", "a caller that finds a holder without all of the servers never stops asking", "core/internal/redlock/vote_round.go",
 		[][2]string{{"b.othersWon = b.othersWon || v.TokenCommitted", "_ = v.TokenCommitted"}},
-		inCore("TestRedlockLeavesAMinority"),
+		inTests("redlock", "TestRedlockLeavesAMinority"),
 	},
 }

@@ -31,6 +31,6 @@ var simulated = []Mutant{
 	{
 		"defeated vote that wakes waiters", "waiters wake each other as fast as servers answer", "core/internal/redlock/vote_round.go",
 		[][2]string{{"claim.Silent = b.othersWon", "claim.Silent = false"}},
-		inCore("TestRedlockDefeatWakesNoWaiter"),
+		inTests("redlock", "TestRedlockDefeatWakesNoWaiter"),
 	},
 }
