@@ -177,12 +177,6 @@ func (all packages) imports(path string) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// moving are internal packages that no package for users imports, until they move to lab.
-var moving = []string{
-	"asynqlock/internal/asynqworker", "cronlock/internal/cronworker", "cronlock/internal/cronworker/replica",
-	"internal/gitcommit", "internal/interop", "internal/permits", "internal/pictures",
-}
-
 // TestInternalPackages: a package of the library, the command or an example imports each internal package.
 func TestInternalPackages(t *testing.T) {
 	t.Parallel()
@@ -193,7 +187,7 @@ func TestInternalPackages(t *testing.T) {
 			maps.Copy(used, all.closure(path, prefix))
 		}
 		for path := range all {
-			if name, ours := strings.CutPrefix(path, prefix); ours && isInternal(path) && !slices.Contains(moving, name) {
+			if strings.HasPrefix(path, prefix) && isInternal(path) {
 				internal[path] = true
 			}
 		}

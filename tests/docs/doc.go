@@ -10,6 +10,6 @@
 //     locks and so on): testdata/http.go for docs/http.md, testdata/names.go for pages without such a file. The usual packages
 //     need no import. Variables and imports may be unused.
 //
-// A line "<!-- module: bench -->" before a block compiles it in that module of this repository, for what needs its
+// A line "<!-- module: lab/bench -->" before a block compiles it in that module of this repository, for what needs its
 // dependencies. The block is skipped if they are not on this machine, because tests download nothing.
 package docs

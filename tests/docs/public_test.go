@@ -14,9 +14,7 @@ import (
 )
 
 // notPublic are the folders without packages that users import.
-var notPublic = []string{
-	".git", "bench", "cmd", "docs", "examples", "faults", "internal", "lab", "testdata", "tests", "tools",
-}
+var notPublic = []string{".git", "cmd", "docs", "examples", "internal", "lab", "testdata", "tests", "tools"}
 
 // eachPublic calls f for each folder with a package that users import.
 func eachPublic(t *testing.T, f func(p *build.Package)) {
