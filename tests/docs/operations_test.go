@@ -31,7 +31,7 @@ func shell(t *testing.T, server *testkit.Server, word string) string {
 // TestInspection: redis-cli shows a lock, its owner and its TTL.
 func TestInspection(t *testing.T) {
 	t.Parallel()
-	server := testkit.Start(t)
+	server := start(t)
 	lease := mustLock(t, newLocks(t, server.Client()).Mutex("order:42"))
 	want := fmt.Sprintf(`(?s)%s\n1\n.*token\n%d\n.*\d{4,5}\n$`, lease.Owner(), lease.Token())
 	if out := shell(t, server, "redis-cli"); !regexp.MustCompile(want).MatchString(out) {
@@ -47,7 +47,7 @@ func TestFields(t *testing.T) {
 	if len(rows) != 8 {
 		t.Fatalf("found %d rows, want 8", len(rows))
 	}
-	server := testkit.Start(t)
+	server := start(t)
 	locks := newLocks(t, server.Client())
 	strategies := map[string]core.Strategy{"Mutex": locks.Mutex, "Fair": locks.Fair, "Write": locks.Write, "Read": locks.Read}
 	number := regexp.MustCompile(`\d{11,}`)
@@ -72,7 +72,7 @@ func TestFields(t *testing.T) {
 // TestDigests: the commands print the digests of the log, of one name and of all that is in Redis.
 func TestDigests(t *testing.T) {
 	t.Parallel()
-	server := testkit.Start(t)
+	server := start(t)
 	locks := newLocks(t, server.Client())
 	want := locks.Digest("order:42") + "\n" + locks.Once("payment:42").Digest() + "\n"
 	if out := shell(t, server, "printf"); out != want {
@@ -98,7 +98,7 @@ func TestDigests(t *testing.T) {
 // TestFreedByHand: the commands free a lock without Go, and wake who waits for it.
 func TestFreedByHand(t *testing.T) {
 	t.Parallel()
-	server := testkit.Start(t)
+	server := start(t)
 	rdb := server.Client()
 	locks, waiter := newLocks(t, rdb), newLocks(t, server.Client())
 	mustLock(t, locks.Mutex("order:42"))
