@@ -105,8 +105,8 @@ var (
 	ErrValueTooLarge = errors.New("holdfast: value too large")
 
 	// ErrWrongType says that there is data of another program at the key of the lock or record, or at a key beside it: its
-	// queue, or the last token. That is a key of another type, or a hash that is no lock of holdfast or Redisson, or no record.
-	// Nothing was overwritten. Use different names for locks and data.
+	// queue, or the last token. That is a key of another type, a hash that is no lock of holdfast or Redisson, or no record, or a
+	// number that no script writes, such as a score of inf. Nothing was overwritten. Use different names for locks and data.
 	ErrWrongType = errors.New("holdfast: key holds another type")
 )
 

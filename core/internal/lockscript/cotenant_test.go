@@ -2,7 +2,10 @@ package lockscript_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -82,7 +85,7 @@ func (c *coTenant) prepare(ctx context.Context, strategy lockscript.Strategy, en
 var written = []string{
 	"", "x", "0", "-1", "1", "5", "mutex", "fair", "reading", "writing", "60000", "fair 60000", "reading 60000", "semaphore:3:2 60000",
 	"semaphore:300000:300000 60000", "semaphore:999999999:999999999 60000", "300000", "5 300000", "3 2", "1 300000", "0 c:1", "1 5 5", "x x x",
-	"9007194959773697", "9223372036854775807", "1e308", "inf", "99999999999999999999", "c:1", "2", "0 c:1 300000", "99999999999999 60000 semaphore:9:9000000 c:2",
+	"9007194959773697", "9223372036854775807", "1e308", "inf", "-inf", "nan", "1.5", "-7.5", "1e300", "99999999999999999999", "c:1", "2", "0 c:1 300000", "99999999999999 60000 semaphore:9:9000000 c:2",
 }
 
 // overwrite writes a value of some type to one of the keys of the lock, or to one field or member of it.
@@ -98,7 +101,7 @@ func (c *coTenant) overwrite(ctx context.Context, key, kind, place, value int) {
 		"token_committed", "has_waiting_clients",
 	}
 	where := places[place%len(places)]
-	switch kind % 7 {
+	switch kind % 9 {
 	case 0: // one field, or member, of what is there
 		if c.rdb.Type(ctx, at).Val() == "zset" {
 			score, err := strconv.ParseFloat(text, 64)
@@ -125,6 +128,21 @@ func (c *coTenant) overwrite(ctx context.Context, key, kind, place, value int) {
 		c.rdb.HSet(ctx, at, "o", "1", "mode", text, "token", "5")
 	case 6:
 		c.rdb.HDel(ctx, at, where)
+	case 7: // the score of a member that a script wrote, the first or the last
+		sets := []string{c.keys.ShareExpiries(), c.keys.ExclusiveQueue(), c.keys.SharedQueue(), c.keys.Slots()}
+		at, rank := sets[key%len(sets)], int64(-(place & 1))
+		score, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(score) {
+			score = math.Inf(1 - 2*(value&1))
+		}
+		for _, member := range c.rdb.ZRange(ctx, at, rank, rank).Val() {
+			c.rdb.ZAdd(ctx, at, redis.Z{Score: score, Member: member})
+		}
+	case 8: // one member more, of any score
+		sets := []string{c.keys.ShareExpiries(), c.keys.ExclusiveQueue(), c.keys.SharedQueue(), c.keys.Slots()}
+		if score, err := strconv.ParseFloat(text, 64); err == nil {
+			c.rdb.ZAdd(ctx, sets[key%len(sets)], redis.Z{Score: score, Member: where})
+		}
 	}
 }
 
@@ -216,6 +234,38 @@ func (c *coTenant) elements(ctx context.Context) (n int64) {
 	return n
 }
 
+// contents returns what is stored at each key.
+func (c *coTenant) contents(ctx context.Context, t *testing.T) map[string]string {
+	t.Helper()
+	stored := make(map[string]string)
+	keys, err := c.rdb.Keys(ctx, "*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range keys {
+		stored[key] = c.rdb.Dump(ctx, key).Val()
+	}
+	return stored
+}
+
+// changed returns the keys that differ.
+func changed(before, after map[string]string) (keys []string) {
+	all := maps.Clone(before)
+	maps.Copy(all, after)
+	for key := range all {
+		if before[key] != after[key] {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// isRaw returns true for an error of Redis that is neither a refusal nor a reply that was checked: a script failed halfway.
+func isRaw(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply) && !transport.WrongType(err)
+}
+
 // Bounds of one operation, however many scripts it takes.
 const (
 	mostCommands = 5_000
@@ -223,9 +273,21 @@ const (
 )
 
 // FuzzCoTenant lets a co-tenant write to the keys of a lock twice, and one client work with the lock after each. The operation may
-// fail, but not as an outage. It grants no token that is none, it does a bounded amount of work, and it leaves no key without expiry
+// fail, but not as an outage, nor by a command that a script gave a number of the co-tenant. If it is refused as data of another
+// program, it has written nothing. It grants no token that is none, it does a bounded amount of work, and it leaves no key without expiry
 // that the co-tenant has not made.
 func FuzzCoTenant(f *testing.F) {
+	for which := range byte(5) {
+		for operation := range byte(17) {
+			for set := range byte(4) {
+				for value, text := range written {
+					if score, err := strconv.ParseFloat(text, 64); err == nil && (math.IsInf(score, 0) || score == 1.5) {
+						f.Add(which, byte(5), operation, set, byte(7+which%2), byte(value), byte(value), byte(0))
+					}
+				}
+			}
+		}
+	}
 	for value := range written {
 		for place := range 25 {
 			f.Add(byte(value+place), byte(place), byte(value), byte(0), byte(0), byte(place), byte(value), byte(value+place))
@@ -251,7 +313,7 @@ func FuzzCoTenant(f *testing.F) {
 		}
 		for round := range 2 {
 			c.overwrite(ctx, int(key)+round, int(kind), int(place)+round, int(value)+round*int(next))
-			before := c.elements(ctx)
+			before, stored := c.elements(ctx), c.contents(ctx, t)
 			c.work(ctx, t)
 			calls := c.calls(strategies[(int(which)+round)%len(strategies)])
 			token, err := calls[(int(operation)+round)%len(calls)](ctx)
@@ -266,6 +328,12 @@ func FuzzCoTenant(f *testing.F) {
 				t.Errorf("round %d: an outage: %v", round, err)
 			case err == nil && (token < 1 || token > lockscript.TokenLimit):
 				t.Errorf("round %d: granted with token %d", round, token)
+			case err != nil && transport.WrongType(err):
+				for _, at := range changed(stored, c.contents(ctx, t)) {
+					t.Errorf("round %d: %s was written before the refusal: %v", round, at, err)
+				}
+			case isRaw(err):
+				t.Errorf("round %d, operation %d: a command or the script failed: %v", round, (int(operation)+round)%len(calls), err)
 			}
 		}
 	})

@@ -19,6 +19,16 @@
 -- the script stops halfway, the locks that it granted have their TTL, and the sender releases them.
 
 local requests = {}
+for n = 1, #KEYS / 3 do -- before check changes one of the locks
+  local lock = KEYS[3 * n - 2]
+  local state = redis.call('HMGET', lock, 'mode', 'ttl', 'token', 'min_hold_until', ARGV[4 * n - 2])
+  if redis.call('EXISTS', lock) == 1 then
+    refuseData(lock, state[1], state[2])
+    if not state[1] or state[1] == 'mutex' then
+      refuseNumbers(lock, state[5], state[3], state[4])
+    end
+  end
+end
 for n = 1, #KEYS / 3 do
   local a = 4 * n - 2
   local r = newRequest(3 * n - 2, ARGV[a], ARGV[1], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3])

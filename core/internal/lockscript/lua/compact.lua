@@ -26,8 +26,9 @@ local function expand(lock, shareExpiries, slots)
       owner, entries = fields[i], fields[i + 1]
     end
   end
+  refuseUnless(isNumber(entries, maxToken), lock)
   local kind, ttl = string.match(mode, '^(.-) ?(%d+)$')
-  local left = redis.call('PTTL', lock)
+  local left = math.min(redis.call('PTTL', lock), maxTTL)
   if left < 0 then
     left = tonumber(ttl) -- an operator has removed the expiry
   end

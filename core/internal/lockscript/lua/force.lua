@@ -70,6 +70,10 @@ end
 
 local state = call('HMGET', lock, 'mode', 'ttl')
 local held = call('HLEN', lock) > 0
+call('HLEN', KEYS[8])
+if refuseQueues() and not held then
+  refuseShares() -- those of a lock that is held are deleted, whatever they are
+end
 if held then
   isData = not isLock(lock, state[1], state[2])
   checkKind()
@@ -89,7 +93,7 @@ if held then
       end
     end
   end
-  local kept = math.max(call('PTTL', KEYS[8]), (left > 0 and left or tonumber(ARGV[3])) + 1000)
+  local kept = math.min(math.max(call('PTTL', KEYS[8]), (left > 0 and left or tonumber(ARGV[3])) + 1000), maxTTL)
   call('PEXPIRE', KEYS[8], kept)
   call('UNLINK', lock)
   if mark[1] then

@@ -80,6 +80,10 @@ local function endShares()
   end
 end
 
+call('HLEN', KEYS[8])
+if refuseQueues() or call('HEXISTS', lock, 'has_shares') == 1 then
+  refuseShares()
+end
 refresh()
 checkKind()
 if foreign then
@@ -101,7 +105,8 @@ elseif mode then
 end
 if marks[1] then
   call('HSET', KEYS[8], unpack(marks))
-  call('PEXPIRE', KEYS[8], math.max(call('PTTL', KEYS[8]), (left > 0 and left or tonumber(ARGV[3])) + 1000))
+  local kept = math.max(call('PTTL', KEYS[8]), (left > 0 and left or tonumber(ARGV[3])) + 1000)
+  call('PEXPIRE', KEYS[8], math.min(kept, maxTTL))
 end
 if ended > 0 or wantedToken == '0' then -- no later hold has the token, so a repetition that ends nothing needs no memory
   redis.pcall('SET', KEYS[7], ended .. ' ' .. next, 'PX', ARGV[3])

@@ -27,6 +27,7 @@ end
 if mode ~= 'fair' or not owner or owner == '' then
   return {}
 end
+refuseUnless(isNumber(token, maxToken) and isNumber(state[3], maxToken) and isNumber(state[5], maxToken), lock)
 local clock = call('TIME')
 left = tonumber(state[5]) - (clock[1] * 1000 + math.floor(clock[2] / 1000))
 if left <= 0 then

@@ -45,17 +45,23 @@ local function isLock(lock, mode, ttl)
   local fields = redis.call('HGETALL', lock)
   for i = 1, #fields, 2 do
     local client = string.match(fields[i], mode and '^([0-9a-f%-]+):%-?%d+' or '^([0-9a-f%-]+):%-?%d+$')
-    if client and #client == 36 and (tonumber(fields[i + 1]) or 0) > 0 then
+    if client and #client == 36 and isNumber(fields[i + 1], maxToken) then
       return true
     end
   end
   return false
 end
 
+-- refuseUnless ends the script with the error that Redis has for a key of another type if what the script has read there is
+-- not what a script writes. The key must not be a string.
+local function refuseUnless(written, key)
+  if not written then
+    redis.call('GET', key)
+  end
+end
+
 -- refuseData ends the script with the error that Redis has for a key of another type, before it has written anything, if an
 -- existing hash is no lock.
 local function refuseData(lock, mode, ttl)
-  if not isLock(lock, mode, ttl) then
-    redis.call('GET', lock)
-  end
+  refuseUnless(isLock(lock, mode, ttl), lock)
 end

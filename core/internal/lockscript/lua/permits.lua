@@ -81,7 +81,7 @@ local function takePermits(lock, owner, limit, permits)
   while taken < permits do
     slot = freeSlot(slot)
     local next = redis.call('ZRANGEBYSCORE', slots, '(' .. slot, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
-    local run = math.min(permits - taken, next and next - slot or permits) -- free slots side by side, for one ZADD
+    local run = math.min(permits - taken, next and math.ceil(next - slot) or permits) -- free slots side by side, for one ZADD
     local added = {}
     for i = 1, run do
       added[2 * i - 1], added[2 * i] = slot + i - 1, (taken + i) .. ':' .. owner

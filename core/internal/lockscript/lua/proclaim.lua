@@ -25,6 +25,9 @@
 local lock, id, token, number = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3])
 local held = redis.call('HMGET', lock, 'mode', 'token', id, 'hold:' .. id, 'grant_id', 'exclusive_until', 'leader_value')
 local compact = isCompact(held[1])
+if held[1] == 'fair' and held[2] == token then
+  refuseUnless(isNumber(held[6], maxToken), lock)
+end
 
 -- isLeader returns true if the hold holds the lock by the server's clock. In the compact state it expires with the key.
 local function isLeader()

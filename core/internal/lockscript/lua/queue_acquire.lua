@@ -40,7 +40,7 @@ local queue = sharing and sharedQueue or exclusiveQueue
 
 -- reply returns the reply to a request that has got the lock.
 local function reply(ownToken)
-  local slot = hasSlots and wantedMode ~= 'reading' and tonumber(call('ZSCORE', slots, '1:' .. owner) or nil)
+  local slot = hasSlots and permitsOf(wantedMode) and tonumber(call('ZSCORE', slots, '1:' .. owner) or nil)
   return {1, tonumber(ownToken), slot and slot > 0 and slot or nil}
 end
 
@@ -75,7 +75,7 @@ end
 -- convert changes the mode of a lock that a Mutex or Redisson has granted to this owner, so that the owner can re-enter
 -- it with this strategy.
 local function convert()
-  local left = call('PTTL', lock)
+  local left = math.min(call('PTTL', lock), maxTTL)
   local time = call('TIME') -- after PTTL, so the exclusive grant does not expire before the lock does now
   local state = call('HMGET', lock, 'token', 'granted')
   token, granted = state[1] or newToken(), state[2] or integer(micros)
@@ -190,6 +190,9 @@ end
 if call('EXISTS', released) == 1 then
   return {-1}
 end
+refuseQueues(true)
+refuseShares()
+refuseFields(id, owner)
 refresh()
 checkKind()
 isQueued = call('HEXISTS', waiters, id) == 1

@@ -197,6 +197,42 @@ local function endExclusive()
   mode, exclusiveOwner, expiryChanged = 'reading', nil, true
 end
 
+-- refuseScores refuses a sorted set with a score that no script writes, as refuseUnless does. It looks at two ranges, however
+-- many members there are.
+local function refuseScores(key, least, most)
+  local size = call('ZCOUNT', key, '-inf', '+inf')
+  refuseUnless(size == 0 or call('ZCOUNT', key, least, most) == size, key)
+end
+
+-- refuseShares refuses data of another program at the keys of shares.
+local function refuseShares()
+  refuseScores(shareExpiries, 0, maxToken)
+  refuseScores(slots, -2, maxLimit)
+end
+
+-- refuseQueues refuses data of another program at the keys that the script needs to grant the lock to waiters, before it has
+-- written anything. It returns true if the script may grant: to waiters, or to its caller. Otherwise it needs only the queues.
+local function refuseQueues(mayGrant)
+  refuseScores(exclusiveQueue, 0, maxToken)
+  refuseScores(sharedQueue, 0, maxToken)
+  if call('HLEN', waiters) > 0 or mayGrant then
+    call('GET', lastToken)
+    return true
+  end
+end
+
+-- refuseFields refuses a lock in which the fields of an owner and its hold have other numbers than a script writes.
+local function refuseFields(id, owner)
+  local function isCount(text)
+    return text == '0' or isNumber(text, maxToken)
+  end
+  local field = call('HMGET', lock, owner, 'min_hold_until', 'token', 'granted', 'share:' .. id, 'read:' .. owner)
+  local entries, itsToken, since = string.match(field[6] or '1 1 1', '^(%d+) (%d+) (%d+)$')
+  refuseUnless(isNumber(field[1] or '1', maxToken) and isCount(field[2] or '0') and isNumber(field[3] or '1', maxToken)
+    and isCount(field[4] or '0') and isCount(string.match(field[5] or '0 ', '^(%d+) ')) and (not field[5] or field[6])
+    and isNumber(entries, maxToken) and isNumber(itsToken, maxToken) and isCount(since), lock)
+end
+
 -- checkKind ends the script with the error that Redis has for a key of another type if the lock's hash is no lock.
 local function checkKind()
   if isData then

@@ -12,23 +12,26 @@
 --
 -- Running it twice changes nothing.
 --
--- Order of writes: PEXPIRE first, which a full server accepts. After it the server accepts HSET of the same script.
+-- Order of writes: what has expired is removed first, see refresh. Then PEXPIRE, which a full server accepts. After it the server
+-- accepts HSET of the same script.
 
+refuseQueues(true)
+refuseShares()
+refresh()
+checkKind()
 call('PEXPIRE', waiters, placeTTL)
 call('PEXPIRE', exclusiveQueue, placeTTL)
 call('PEXPIRE', sharedQueue, placeTTL)
 local places = {}
 for i = 3, #ARGV do
   local waiter = call('HGET', waiters, ARGV[i])
-  if waiter then
-    local wantedMode, owner = string.match(waiter, '^%d+ %d+ (%S+) (.+)$')
+  local wantedMode, owner = string.match(waiter or '', '^%d+ %d+ (%S+) (.+)$')
+  if owner then -- else it has no place, or another program wrote it: its client sends its request again
     -- An owner that is called like the hold has no other request.
     places[i] = {shared = isSharing(wantedMode), owner = owner ~= ARGV[i] and owner}
     call('HSET', waiters, ARGV[i], integer(now + placeTTL) .. string.match(waiter, ' .+'))
   end
 end
-refresh()
-checkKind()
 grantWaiters()
 setExpiry()
 

@@ -95,6 +95,10 @@ local function endShare(minHold)
   end
 end
 
+if refuseQueues() or call('HEXISTS', lock, 'has_shares') == 1 then
+  refuseShares()
+end
+refuseFields(id, owner)
 refresh()
 local status = 0
 local kind, held
@@ -108,7 +112,8 @@ elseif kind == 'share:' then
   endShare(string.match(held, '^%d+'))
   status = 1
 else
-  local before = tonumber(call('GET', released) or '') -- also nil if bar.lua has written it
+  local before = redis.pcall('GET', released)
+  before = tonumber(type(before) == 'string' and before or '') -- also nil if bar.lua has written it
   if before then
     setExpiry()
     return math.min(before, 1) -- release.lua also writes 2

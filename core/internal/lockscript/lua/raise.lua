@@ -22,6 +22,7 @@ local function raiseLastToken()
   end
 end
 
+redis.call('GET', KEYS[2]) -- refuses another type before the first write
 local mode = redis.call('HGET', lock, 'mode')
 if isCompact(mode) then
   refuseData(lock, mode)
@@ -29,18 +30,21 @@ if isCompact(mode) then
 end
 local held = redis.call('HMGET', lock, 'hold:' .. id, 'token', 'grant_id', 'share:' .. id)
 if held[1] and held[1] == (held[3] or held[1]) then
+  refuseUnless(isNumber(held[2], maxToken), lock)
   raiseLastToken()
   redis.call('HSET', lock, 'token', tonumber(held[2]) < token and ARGV[2] or held[2])
   return 1
 end
 
 local expiry = held[4] and tonumber(redis.call('ZSCORE', KEYS[3], id) or 0) or 0
+refuseUnless(expiry >= 0 and expiry <= maxToken, KEYS[3])
 local clock = redis.call('TIME')
 if expiry <= clock[1] * 1000 + math.floor(clock[2] / 1000) then
   return 0 -- also if the share has expired and no script has removed it yet
 end
-local owner = 'read:' .. string.match(held[4], '^%d+ (.+)$')
-local count, current, rest = string.match(redis.call('HGET', lock, owner), '^(%d+) (%d+)( .+)$')
+local owner = 'read:' .. (string.match(held[4], '^%d+ (.+)$') or '')
+local count, current, rest = string.match(redis.call('HGET', lock, owner) or '', '^(%d+) (%d+)( .+)$')
+refuseUnless(isNumber(current, maxToken), lock)
 raiseLastToken()
 redis.call('HSET', lock, owner, count .. ' ' .. (tonumber(current) < token and ARGV[2] or current) .. rest)
 return 1

@@ -64,6 +64,7 @@ if not held[2] then
   return remember(0, missingMemory)
 end
 
+refuseUnless(isNumber(held[1], maxToken) and (not held[3] or held[3] == '0' or isNumber(held[3], maxToken) and isNumber(held[4], maxTTL)), lock)
 if tonumber(held[1]) > 1 then
   redis.call('HDEL', lock, hold)
   redis.call('HINCRBY', lock, owner, -1)

@@ -28,10 +28,26 @@
 
 local lock, shareExpiries, id, ttl = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
 
+-- isNumber returns true if a field has digits only, and a number that a script can have written. Why not the function of
+-- lock_kind.lua: that file costs more of the server's time than all commands of this script.
+local function isNumber(text, limit)
+  return text and string.find(text, '^%d+$') ~= nil and tonumber(text) <= limit
+end
+
+-- refuseUnless is the function of lock_kind.lua.
+local function refuseUnless(written, key)
+  if not written then
+    redis.call('GET', key)
+  end
+end
+
+local maxTTL, maxToken = 1000000000000, 9007194959773696 -- see lock_kind.lua
+
 local held = redis.call('HMGET', lock, 'hold:' .. id, 'ttl', 'exclusive_until', 'grant_id', 'share:' .. id, 'mode',
   'has_shares', id)
 local kind, compactTTL = string.match(held[8] and held[6] or '', '^(.-)(%d+)$')
 if compactTTL then -- see compact_grant.lua
+  refuseUnless(isNumber(compactTTL, maxTTL), lock)
   local left = math.max(redis.call('PTTL', lock), ttl)
   redis.call('PEXPIRE', lock, math.min(left, math.max(compactTTL, ttl)))
   if ttl > tonumber(compactTTL) then
@@ -44,6 +60,7 @@ if not held[5] and (not held[1] or held[6] == 'reading') then
   return -redis.call('EXISTS', lock) -- an expired exclusive hold may be left in the hash while its owner's shares last
 end
 
+refuseUnless(isNumber(held[2], maxTTL) and isNumber(held[3] or '0', maxToken), lock)
 local longest = math.max(tonumber(held[2]), ttl)
 
 -- extendKey extends the expiry of a key, which is that of its longest hold.
@@ -84,6 +101,7 @@ if held[5] then
     return 3
   end
   local before = tonumber(redis.call('ZSCORE', shareExpiries, id) or 0)
+  refuseUnless(before >= 0 and before <= maxToken, shareExpiries)
   local lostSlots = held[7] == '2' and redis.call('EXISTS', KEYS[3]) == 0 -- see refresh in queue_common.lua
   if before <= now or lostSlots then
     return 0
