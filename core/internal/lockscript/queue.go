@@ -37,7 +37,7 @@ type Queue struct {
 // Bounds of semaphores. Scripts have the same in lua/permits.lua.
 const (
 	// MaxLimit is the largest number of permits that a semaphore may have, so that its state fits into a sorted set that Redis handles
-	// in no time. An owner keeps its slot if a later request has a smaller limit, so any slot below MaxLimit may be replied.
+	// in no time. An owner keeps its slot if a later request has a smaller limit, see Queue.slots.
 	MaxLimit = 1_000_000
 	// MaxPermits is the largest number of permits of one hold, because one script writes them all.
 	MaxPermits = 1_000
@@ -75,7 +75,7 @@ func (q Queue) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error
 	if err != nil {
 		return Result{}, err
 	}
-	result, number, err := readQueueReply(reply)
+	result, number, err := readQueueReply(reply, q.slots(h))
 	if err != nil {
 		return Result{}, err
 	}
@@ -85,8 +85,20 @@ func (q Queue) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error
 	return result, nil
 }
 
-// readQueueReply returns what a reply of queue_acquire.lua says, and the number of the caller in the queue, 0 if it has none.
-func readQueueReply(reply any) (result Result, number int64, err error) {
+// slots returns how many slots the request may be granted one of, 0 if the lock has none. An owner that may have had permits before
+// keeps its slot, and a request with a larger limit may have got it.
+func (q Queue) slots(h *Hold) int {
+	switch {
+	case q.Limit == 0 || h.Owner == h.ID:
+		return q.Limit
+	default:
+		return MaxLimit
+	}
+}
+
+// readQueueReply returns what a reply of queue_acquire.lua to a request for one of so many slots says, and the number of the caller
+// in the queue, 0 if it has none.
+func readQueueReply(reply any, slots int) (result Result, number int64, err error) {
 	if _, compact := reply.(int64); compact {
 		token, err := Status(reply, 1, TokenLimit)
 		return Result{Granted: err == nil, Token: token}, 0, err
@@ -96,7 +108,7 @@ func readQueueReply(reply any) (result Result, number int64, err error) {
 	case granted:
 		result.Granted, result.Token = true, d.Token()
 		if d.Len() > 0 {
-			result.Slot = int(d.Int(1, MaxLimit-1))
+			result.Slot = int(d.Int(1, int64(slots)-1))
 		}
 	case refused:
 		result.HolderTTL, result.Ahead = d.TTL(), int(d.Int(0, math.MaxInt32))

@@ -20,7 +20,7 @@ var decoders = map[string]func(reply any) (any, error){
 		return result, err
 	},
 	"queue_acquire": func(reply any) (any, error) {
-		result, _, err := readQueueReply(reply)
+		result, _, err := readQueueReply(reply, MaxLimit)
 		return result, err
 	},
 	"queue_heartbeat": func(reply any) (any, error) {

@@ -16,6 +16,13 @@ var decoders = map[string]func(reply any) (any, error){
 		return NewStrategy(&lockscript.Instance{PublishRefused: func() {}}).readEnd(reply)
 	},
 	"renew": func(reply any) (any, error) { return done(reply, nil) },
+	"list": func(reply any) (any, error) {
+		read, keys, err := readList(reply, "lock:")
+		if len(keys) > read {
+			panic("more keys than were read")
+		}
+		return keys, err
+	},
 }
 
 // reply makes a reply of integers, strings and lists.
@@ -41,6 +48,10 @@ var wrongReplies = map[string][]any{
 	"peek":   {nil, reply(), reply(0), reply(1, "", 0, 0, reply()), reply(0, "other", 0, 0, reply()), reply(0, "", 0, 0, reply(1, 2)), reply(0, "", 0, 0)},
 	"finish": {nil, "1", int64(-1), int64(3), reply(), reply(1), reply(1, 1), reply(3, 0), reply(0, 5, 0)},
 	"renew":  {nil, "1", int64(-1), int64(2), reply(1)},
+	"list": {
+		nil, int64(0), int64(1), "x", reply(), reply(-1), reply(MaxListed + 1), reply("1"), reply(0, "x"), reply(1, "x", "y"), reply(1, 1),
+		reply(1, nil), reply(1, reply("x")),
+	},
 }
 
 // rightReplies are replies that the scripts do make.
@@ -52,6 +63,7 @@ var rightReplies = map[string][]any{
 	"peek":   {reply(0, "", 0, -2, reply()), reply(0, "retry", 0, 5, reply("token", "5"))},
 	"finish": {int64(0), int64(1), int64(2), reply(1, 0), reply(2, 0), reply(0, 0)},
 	"renew":  {int64(0), int64(1)},
+	"list":   {reply(0), reply(1), reply(1, "x"), reply(3, "holdfast:once=lock:x", "y"), reply(MaxListed)},
 }
 
 // TestRepliesAreChecked: a reply that no script makes is refused, and one that a script makes is read.

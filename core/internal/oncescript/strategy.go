@@ -114,8 +114,17 @@ func (s Strategy) List(ctx context.Context, group, prefix string, seen int) (rea
 	if err != nil {
 		return 0, nil, err
 	}
+	return readList(reply, prefix)
+}
+
+// readList returns what a reply of lua/list.lua says: how many members the script has read, and those of their keys that have the
+// prefix.
+func readList(reply any, prefix string) (read int, keys []string, err error) {
 	d := lockscript.Decode(reply)
 	read = int(d.Int(0, MaxListed))
+	if _, list := reply.([]any); !list || d.Len() > read {
+		d.Fail()
+	}
 	for d.Len() > 0 {
 		record := d.Text()
 		// Keys of a group have braces, so the key of a record is "=" and the key, see lockscript.NewKeys.
@@ -123,5 +132,8 @@ func (s Strategy) List(ctx context.Context, group, prefix string, seen int) (rea
 			keys = append(keys, key)
 		}
 	}
-	return read, keys, d.End()
+	if err := d.End(); err != nil {
+		return 0, nil, err
+	}
+	return read, keys, nil
 }
