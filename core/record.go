@@ -92,7 +92,7 @@ func (o *Once) seen(r Record) (oncescript.Seen, error) {
 	if r.Key != "" && r.Key != o.key {
 		return oncescript.Seen{}, invalidOption("once %q: the record that was seen is that of %q", o.key, r.Key)
 	}
-	s := oncescript.Seen{State: string(r.State), Token: r.Token}
+	s := oncescript.Seen{State: string(r.State), Token: r.Token, Ended: r.Ended}
 	switch r.State {
 	case StateAbandoned:
 		s.State = oncescript.ExpiryAllowsRetry

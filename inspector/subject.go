@@ -53,12 +53,12 @@ func (h *Handler) subjectOf(ctx context.Context, a action, form url.Values) (s s
 	return s, err
 }
 
-// seen stands for what a form shows and what its action applies to: the state and the attempt of a record, or the holders of a
-// lock. The form carries it, so that the action is refused if that has changed.
+// seen stands for what a form shows and what its action applies to: the state, the attempt and the end of a record, or the holders
+// of a lock. The form carries it, so that the action is refused if that has changed.
 func (s subject) seen() string {
 	switch s.kind {
 	case objectRecord:
-		return fmt.Sprintf("%s %d", s.record.State, s.record.Token)
+		return fmt.Sprintf("%s %d %d", s.record.State, s.record.Token, s.record.Ended.UnixMicro())
 	case objectLock:
 		sum := sha256.New()
 		for _, h := range s.holders {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -232,7 +233,7 @@ func (c *coTenant) resolve(ctx context.Context) error {
 // seen returns what an operator sees of the record.
 func (c *coTenant) seen(ctx context.Context) (oncescript.Seen, error) {
 	r, err := c.strategy.Peek(ctx, c.keys)
-	return oncescript.Seen{State: r.State, Token: r.Token}, err
+	return oncescript.Seen{State: r.State, Token: r.Token, Ended: r.Ended}, err
 }
 
 // forget deletes the record on behalf of an operator.
@@ -291,6 +292,16 @@ const mostCommands = 2000
 // be refused as data of another program before it has written anything, and an impossible reply may. It grants no token that is none,
 // does a bounded amount of work, and leaves no key without expiry that the co-tenant has not made.
 func FuzzCoTenant(f *testing.F) {
+	for operation := range byte(15) { // the score of each member of the marks and of the group
+		for key := byte(5); key < 7; key++ {
+			for value, text := range written {
+				if score, err := strconv.ParseFloat(text, 64); err == nil && (math.IsInf(score, 0) || score == 1.5 || score == 1e308) {
+					f.Add(operation&3, operation, key, byte(0), byte(0), byte(value), byte(0))
+					f.Add(operation&3|4, operation, key, byte(4), byte(0), byte(value), byte(0))
+				}
+			}
+		}
+	}
 	for operation := range byte(15) {
 		for key := range byte(7) {
 			for kind := (operation + key) % 3; kind < 10; kind += 3 {

@@ -141,6 +141,15 @@ func (s Strategy) Discard(ctx context.Context, h *lockscript.Hold, what lockscri
 type Seen struct {
 	State string // as in [Record]
 	Token int64
+	Ended time.Time // zero if the record had no end: then the end does not count
+}
+
+// end returns the end as an argument of scripts.
+func (s Seen) end() int64 {
+	if us := s.Ended.UnixMicro(); us > 0 && us <= lockscript.TokenLimit {
+		return us
+	}
+	return 0
 }
 
 // Resolve records that the run has taken effect, on behalf of an operator. It returns a refusal if the record has changed since
@@ -155,7 +164,7 @@ func (s Strategy) Resolve(ctx context.Context, h *lockscript.Hold, g Group, seen
 	value, omitted := t.recorded(value)
 	reply, err := s.Exec.DoWithAck(ctx, h.Ack, resolveScript, g.withGroup(h.Keys.Lock, h.Released, h.Keys.EndMarks()),
 		h.ID, lockscript.Milliseconds(t.Retention), lockscript.AbandonMemoryArg, s.PublishVerbArg, h.Keys.Channel,
-		value, omitted, t.Fingerprint, grouped, seen.State, seen.Token, Counted(t.Content(len(value))))
+		value, omitted, t.Fingerprint, grouped, seen.State, seen.Token, seen.end(), Counted(t.Content(len(value))))
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +199,7 @@ func (s Strategy) Forget(
 		force = 1
 	}
 	reply, err := s.Exec.DoWithAck(ctx, a, forgetScript, g.withGroup(k.Lock, forgot, k.EndMarks()),
-		lockscript.AbandonMemoryArg, s.PublishVerbArg, k.Channel, seen.State, seen.Token, force)
+		lockscript.AbandonMemoryArg, s.PublishVerbArg, k.Channel, seen.State, seen.Token, force, seen.end())
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@
 -- ARGV[8] fingerprint of what was asked for, '' for none: for a record that has none
 -- ARGV[9] 1 to make the record a member of its group, 0 to update its membership only if it has one
 -- ARGV[10] state that the operator saw, as stateNow returns it, '' for none     ARGV[11] token that the operator saw
+-- ARGV[12] us, the end that the operator saw, 0 for none
 --
 -- Returns 1               recorded, now or by an earlier run
 --         {1, 0}          the same, but the message could not be published: waiters find out by polling
@@ -20,14 +21,14 @@
 -- Running it twice changes nothing. A refused request may be sent again. What was recorded is not recorded twice,
 -- whatever has become of the record since.
 
-local r = read('state', 'id', 'token', 'began', 'ttl', 'deadline', 'outcome_on_expiry', 'fingerprint')
+local r = read('state', 'id', 'token', 'began', 'ttl', 'deadline', 'outcome_on_expiry', 'fingerprint', 'ended')
 local before = earlierResult(KEYS[2], ARGV[3])
 if before then
   return before
 end
 if r.id ~= ARGV[1] then -- equal if an earlier run stopped halfway
   local state, left = stateNow(r)
-  if not isSeen(r, state, ARGV[10], ARGV[11]) then
+  if not isSeen(r, state, ARGV[10], ARGV[11], ARGV[12]) then
     return report(-5)
   elseif state == 'running' then
     return {0, correctDeadline(r, left)}
