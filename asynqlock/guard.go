@@ -118,12 +118,12 @@ func (v *visit) bounced(report *Deferred) {
 	}
 	if v.task.last() {
 		v.warn("holdfast: asynqlock: a task on its last attempt may not wait any longer, and asynq archives it: give tasks "+
-			"a retry", "archived", "task", v.task.ID)
+			"a retry", "archived", "task", shown(v.task.ID))
 	}
 	if bounce.tooLong {
 		report.Err = fmt.Errorf("%w: for %v: %w", ErrBusyTooLong, report.Busy.Round(time.Second), report.Err)
 		g.logger.Warn("holdfast: asynqlock: a task is being deferred for long because others with its key run",
-			"key_hash", v.hash, "queue", v.task.Queue, "type", v.task.Type, "task", v.task.ID, "since", report.Busy)
+			"key_hash", v.hash, "queue", shown(v.task.Queue), "type", shown(v.task.Type), "task", shown(v.task.ID), "since", report.Busy)
 	}
 }
 
@@ -137,7 +137,7 @@ func (v *visit) ran() {
 // burned warns that a deferral has cost the task a retry.
 func (v *visit) burned() {
 	v.guard.logger.Warn("holdfast: asynqlock: a deferred task has burned a retry: pass asynq's Config to Configure, unless a "+
-		"middleware in front of the guard has failed", "queue", v.task.Queue, "type", v.task.Type)
+		"middleware in front of the guard has failed", "queue", shown(v.task.Queue), "type", shown(v.task.Type))
 }
 
 // hindered makes the error of a task that did not get its lock or record for another reason than that they are taken. A
@@ -172,7 +172,7 @@ const (
 // held logs each task after which no task of its key runs until an operator has looked.
 func (v *visit) held() {
 	v.guard.unknown.First(v.hash)
-	v.guard.logger.Warn(logUnknown, "key", v.hash, "queue", v.task.Queue, "type", v.task.Type, "task", v.task.ID)
+	v.guard.logger.Warn(logUnknown, "key", v.hash, "queue", shown(v.task.Queue), "type", shown(v.task.Type), "task", shown(v.task.ID))
 }
 
 // failed is told when Redis did not do what was asked for.
@@ -193,7 +193,7 @@ func (v *visit) warn(text, kind string, more ...any) {
 	if within > 0 {
 		more = append(more, "seen", seen, "within", within)
 	}
-	v.guard.logger.Warn(text, append([]any{"key_hash", v.hash, "queue", v.task.Queue, "type", v.task.Type}, more...)...)
+	v.guard.logger.Warn(text, append([]any{"key_hash", v.hash, "queue", shown(v.task.Queue), "type", shown(v.task.Type)}, more...)...)
 }
 
 // zombie is told on a goroutine of its own, where a panic of the hook would end the process.
@@ -204,7 +204,7 @@ func (v *visit) zombie(z Zombie) {
 		}
 	}()
 	v.guard.logger.Warn("holdfast: asynqlock: a handler continues although its task has ended; its lease expires",
-		"key_hash", v.hash, "queue", v.task.Queue, "type", v.task.Type, "since", z.Since)
+		"key_hash", v.hash, "queue", shown(v.task.Queue), "type", shown(v.task.Type), "since", z.Since)
 	if hook := v.guard.hooks.Zombie; hook != nil {
 		hook(v.ctx, z)
 	}

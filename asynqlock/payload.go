@@ -55,8 +55,8 @@ func (o *once) mismatch(t Task, err error) error {
 	if o.records.payload == payloadCompared {
 		remedy = "ComparePayload() refuses that"
 	}
-	return fmt.Errorf("holdfast: asynqlock: task %q of type %q in queue %q: another payload than that of the first task "+
-		"with its key: %s: %w", t.ID, t.Type, t.Queue, remedy, err)
+	return fmt.Errorf("holdfast: asynqlock: task %s of type %s in queue %s: another payload than that of the first task "+
+		"with its key: %s: %w", quoted(t.ID), quoted(t.Type), quoted(t.Queue), remedy, err)
 }
 
 // payloadOption makes an option of a policy.

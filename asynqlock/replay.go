@@ -47,8 +47,8 @@ func (o *once) logReplay(v *visit, record core.Record) {
 		return
 	}
 	attrs := []slog.Attr{
-		slog.String("type", v.task.Type), slog.String("queue", v.task.Queue), slog.String("id", v.task.ID),
-		slog.String("key_hash", v.hash), slog.String("completed_by", record.Note), slog.Time("began", record.Began),
+		slog.String("type", shown(v.task.Type)), slog.String("queue", shown(v.task.Queue)), slog.String("id", shown(v.task.ID)),
+		slog.String("key_hash", v.hash), slog.String("completed_by", shown(record.Note)), slog.Time("began", record.Began),
 	}
 	if within > 0 {
 		attrs = append(attrs, slog.Int("seen", seen), slog.Duration("within", within))

@@ -51,6 +51,6 @@ func (v *visit) write(t *asynq.Task, result []byte) {
 	}
 	if _, err := w.Write(result); err != nil && v.ctx.Err() == nil {
 		v.guard.logger.Warn("holdfast: asynqlock: result not written",
-			"key", v.hash, "queue", v.task.Queue, "type", v.task.Type, "error", err)
+			"key", v.hash, "queue", shown(v.task.Queue), "type", shown(v.task.Type), "error", err)
 	}
 }

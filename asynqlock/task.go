@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // Task describes a task to hooks.
@@ -19,6 +21,14 @@ type Task struct {
 
 // last reports whether asynq archives the task if this run does not succeed, whatever the reason.
 func (t Task) last() bool { return t.ID != "" && t.Retried >= t.MaxRetry }
+
+// maxShownText bounds what the log and errors show of a text of a task or a record. Producers choose these texts.
+const maxShownText = 100
+
+// shown returns such a text for the log, and quoted for an error.
+func shown(text string) string { return foreign.Line(text, maxShownText) }
+
+func quoted(text string) string { return foreign.Quote(text, maxShownText) }
 
 type taskKey struct{}
 

@@ -35,7 +35,7 @@ func (j *job) missedTick() (tick time.Time, ok bool) {
 	defer cancel()
 	last, err := j.last(ctx)
 	if err != nil {
-		j.config.logger.Warn("holdfast: cronlock: cannot catch up", "job", j.name, "error", err)
+		j.config.logger.Warn("holdfast: cronlock: cannot catch up", "job", j.shown(), "error", err)
 		return tick, false
 	}
 	if last.IsZero() {
@@ -50,7 +50,7 @@ func (j *job) missedTick() (tick time.Time, ok bool) {
 	if n == 0 {
 		return tick, false
 	}
-	j.config.logger.Info("holdfast: cronlock: catching up", "job", j.name, "missed", n, "tick", tick)
+	j.config.logger.Info("holdfast: cronlock: catching up", "job", j.shown(), "missed", n, "tick", tick)
 	return tick, true
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // AddFunc adds a job to a schedule that runs on several replicas: each tick starts on at most one of them. The name
@@ -37,7 +38,7 @@ func AddFunc(
 	}
 	schedule, err := parse(c, spec, config.parser)
 	if err != nil {
-		return 0, fmt.Errorf("holdfast: cronlock: job %q: %w", name, err)
+		return 0, fmt.Errorf("holdfast: cronlock: job %q: %w", name, foreign.Error(err, maxShownText))
 	}
 	return add(c, locks, schedule, spec, name, fn, config)
 }
@@ -204,14 +205,14 @@ func RunNow(ctx context.Context, c *cron.Cron, name string) error {
 func (j *job) warnOfLocalTime(s cron.Schedule, scheduler *time.Location) {
 	if zone, _ := time.Now().Zone(); zone != "UTC" && local(s, scheduler) {
 		j.config.logger.Warn("holdfast: cronlock: the schedule is in the local time zone, which has to be the same on all "+
-			"replicas: use CRON_TZ=, or cron.WithLocation", "job", j.name, "zone", zone)
+			"replicas: use CRON_TZ=, or cron.WithLocation", "job", j.shown(), "zone", zone)
 	}
 }
 
 // warnOfNoTick tells that the schedule names a date that does not exist, such as February 30, or is over.
 func (j *job) warnOfNoTick(s cron.Schedule, now time.Time) {
 	if s.Next(now).IsZero() {
-		j.config.logger.Warn("holdfast: cronlock: the schedule has no tick to come, so it starts no run", "job", j.name)
+		j.config.logger.Warn("holdfast: cronlock: the schedule has no tick to come, so it starts no run", "job", j.shown())
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
@@ -38,7 +39,7 @@ func (j *job) execute(
 	e.run.Deadline, _ = patience.Deadline()
 	if e.run.Attempt > attempts {
 		_ = attempt.Hold(patience, "given up after too many attempts")
-		j.config.logger.Warn("holdfast: cronlock: a tick is given up: no attempt was finished", "job", j.name, "tick", tick,
+		j.config.logger.Warn("holdfast: cronlock: a tick is given up: no attempt was finished", "job", j.shown(), "tick", tick,
 			"attempts", attempts)
 		j.skip(tick, Taken, fmt.Errorf("holdfast: cronlock: given up after %d attempts", attempts))
 		return nil
@@ -185,7 +186,7 @@ func (e *execution) record(ctx context.Context, run Run) {
 
 func (j *job) warnUnrecorded(tick time.Time, err error) {
 	if err != nil {
-		j.config.logger.Warn("holdfast: cronlock: run not recorded", "job", j.name, "tick", tick, "error", err)
+		j.config.logger.Warn("holdfast: cronlock: run not recorded", "job", j.shown(), "tick", tick, "error", err)
 	}
 }
 
@@ -208,7 +209,7 @@ func (j *job) call(ctx context.Context, run Run, finish func(Run)) (err error) {
 	err = j.fn(ctx)
 	returned = true
 	if err != nil {
-		j.config.logger.Warn("holdfast: cronlock: job failed", "job", j.name, "tick", run.Tick, "error", err)
+		j.config.logger.Warn("holdfast: cronlock: job failed", "job", j.shown(), "tick", run.Tick, "error", foreign.Error(err, maxShownText))
 	}
 	return err
 }

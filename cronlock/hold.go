@@ -34,7 +34,7 @@ func (j *job) limit(ctx context.Context, overrun func()) (limited context.Contex
 // warnOfOverrun reports a run that goes on although its lease is not renewed any more.
 func (j *job) warnOfOverrun(run Run) {
 	j.config.logger.Warn("holdfast: cronlock: a run continues long after its WithMaxHold, and the next one may start "+
-		"beside it on another replica", "job", j.name, "tick", run.Tick)
+		"beside it on another replica", "job", j.shown(), "tick", run.Tick)
 	if j.config.hooks.Overrun != nil {
 		j.aside(func() { j.config.hooks.Overrun(run) })
 	}

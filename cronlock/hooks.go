@@ -66,7 +66,7 @@ func (j *job) skip(tick time.Time, reason Reason, err error) {
 		level = slog.LevelInfo // as somebody wanted it
 	}
 	j.config.logger.Log(context.Background(), level, "holdfast: cronlock: tick skipped",
-		"job", j.name, "tick", tick, "reason", reason, "error", err)
+		"job", j.shown(), "tick", tick, "reason", reason, "error", err)
 	j.reportSkip(tick, reason, err)
 }
 
@@ -79,7 +79,7 @@ func (j *job) reportSkip(tick time.Time, reason Reason, err error) {
 // warnOfUnguarded reports a run that begins without its lock or its record, because Redis could not be asked and the job
 // fails open. Its level is above that of a skipped tick: other replicas may run the same tick.
 func (j *job) warnOfUnguarded(tick time.Time, err error) {
-	j.config.logger.Error("holdfast: cronlock: Redis could not be asked, the job runs unguarded", "job", j.name, "tick", tick,
+	j.config.logger.Error("holdfast: cronlock: Redis could not be asked, the job runs unguarded", "job", j.shown(), "tick", tick,
 		"error", err)
 }
 
@@ -88,7 +88,7 @@ func (j *job) warnOfUnguarded(tick time.Time, err error) {
 func (j *job) aside(hook func()) {
 	defer func() {
 		if r := recover(); r != nil {
-			j.config.logger.Error("holdfast: cronlock: a hook panics", "job", j.name, "panic", r)
+			j.config.logger.Error("holdfast: cronlock: a hook panics", "job", j.shown(), "panic", r)
 		}
 	}()
 	hook()
@@ -103,7 +103,7 @@ func (j *job) passOver(due pending) {
 	if n == 0 {
 		return
 	}
-	j.config.logger.Warn("holdfast: cronlock: ticks passed over", "job", j.name, "ticks", n, "more", due.more,
+	j.config.logger.Warn("holdfast: cronlock: ticks passed over", "job", j.shown(), "ticks", n, "more", due.more,
 		"first", due.passed[0], "last", due.passed[n-1])
 	for _, tick := range due.passed {
 		j.reportSkip(tick, Late, errPassedOver)

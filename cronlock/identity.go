@@ -17,6 +17,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // identity tells apart jobs of one name that are not the same.
@@ -123,7 +124,8 @@ func (j *job) compareIdentity(replica, service, digest string) {
 		if same {
 			text = "holdfast: cronlock: another replica has another schedule for this job, which is right only in a rollout"
 		}
-		j.config.logger.Warn(text, "job", j.name, "service", mine.service, "other", service, "replica", replica)
+		j.config.logger.Warn(text, "job", j.shown(), "service", foreign.Line(mine.service, maxName),
+			"other", foreign.Line(service, maxName), "replica", foreign.Line(replica, maxName))
 	}
 	if j.config.hooks.Mismatched != nil {
 		j.aside(func() {

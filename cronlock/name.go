@@ -5,10 +5,19 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
-// maxName bounds the names of jobs, in bytes.
-const maxName = 200
+const (
+	// maxName bounds the names of jobs, in bytes.
+	maxName = 200
+	// maxShownText bounds texts of others in errors and in the log.
+	maxShownText = 200
+)
+
+// shown returns the name of the job for the log.
+func (j *job) shown() string { return foreign.Line(j.name, maxName) }
 
 // checkName refuses what cannot be told apart in Redis. The names of jobs are the same on all replicas and through all
 // versions, so they are never made of functions' names.

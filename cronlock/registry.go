@@ -91,7 +91,7 @@ func (j *job) registerAside(register func(context.Context) error) {
 		defer cancel()
 		if err := register(ctx); err != nil {
 			j.registered.Store(0) // again at the next tick
-			j.config.logger.Debug("holdfast: cronlock: job not registered", "job", j.name, "error", err)
+			j.config.logger.Debug("holdfast: cronlock: job not registered", "job", j.shown(), "error", err)
 		}
 	}()
 }

@@ -14,7 +14,7 @@ func (j *job) skewed(asked, answered, server time.Time) {
 	const silence = 10 * time.Minute // enough to find it in a log; the hook counts
 	if elapsed(&j.skewLogged, answered, silence) {
 		j.config.logger.Warn("holdfast: cronlock: the clock of this replica differs from Redis's; if all replicas say so, look at "+
-			"Redis", "job", j.name, "offset", offset, "max", j.config.maxSkew)
+			"Redis", "job", j.shown(), "offset", offset, "max", j.config.maxSkew)
 	}
 	if j.config.hooks.Skewed != nil {
 		j.config.hooks.Skewed(offset)

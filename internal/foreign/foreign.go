@@ -41,6 +41,24 @@ func Quote(text string, most int) string {
 	return strconv.Quote(shown) + rest
 }
 
+// Error returns an error with the text of err as Line returns it. The result wraps err, and is err if that has such a text already.
+func Error(err error, most int) error {
+	text := err.Error()
+	if line := Line(text, most); line != text {
+		return &lineError{line, err}
+	}
+	return err
+}
+
+type lineError struct {
+	line string
+	err  error
+}
+
+func (e *lineError) Error() string { return e.line }
+
+func (e *lineError) Unwrap() error { return e.err }
+
 // cut returns the first most bytes of a text, or fewer so that no character is cut, and what stands for the rest.
 func cut(text string, most int) (shown, rest string) {
 	if len(text) <= most {

@@ -2,6 +2,7 @@ package foreign_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"unicode"
@@ -75,5 +76,21 @@ func check(t *testing.T, text, result string) {
 	t.Helper()
 	if at := strings.IndexFunc(result, func(r rune) bool { return !unicode.IsPrint(r) }); at >= 0 || !utf8.ValidString(result) {
 		t.Errorf("%.20q: %.100q is not visible", text, result)
+	}
+}
+
+// TestError: an error of another text is one line, and still the same error for errors.Is.
+func TestError(t *testing.T) {
+	t.Parallel()
+	for _, text := range texts {
+		err := errors.New(text)
+		shown := foreign.Error(err, most)
+		check(t, text, shown.Error())
+		if shown.Error() != foreign.Line(text, most) || !errors.Is(shown, err) {
+			t.Errorf("%.20q: %q", text, shown)
+		}
+	}
+	if plain := errors.New("plain"); foreign.Error(plain, most) != plain {
+		t.Error("a text that can be shown got another error")
 	}
 }

@@ -1,0 +1,137 @@
+package asynqlock_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/asynqlock"
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// foreignTexts are what a producer of tasks may send, and what another program may write to Redis.
+var foreignTexts = map[string]string{
+	"escape": "\x1b[2J", "C1": "\u009b31m", "bidi": "\u202egnp.exe", "line": "a\nlevel=INFO msg=forged", "NUL": "\x00", "broken": "\xff\xfe",
+	"megabyte": strings.Repeat("\x1b\u202e", 1<<18),
+}
+
+// Bounds of one text, and of a line of the log, which may have several.
+const (
+	mostText = 1500
+	mostLine = 3000
+)
+
+// wantVisible fails the test for a longer text, or one with what people cannot see.
+func wantVisible(t *testing.T, text string, most int) {
+	t.Helper()
+	if len(text) > most {
+		t.Errorf("%d bytes: %.200q", len(text), text)
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) || !utf8.ValidString(text) {
+		t.Errorf("not visible: %.200q", text)
+	}
+}
+
+// logHandlers are those of package slog.
+var logHandlers = map[string]func(io.Writer) slog.Handler{
+	"text": func(w io.Writer) slog.Handler {
+		return slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})
+	},
+	"JSON": func(w io.Writer) slog.Handler {
+		return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})
+	},
+}
+
+// foreignTasks are tasks with a text in each place that a producer chooses.
+func foreignTasks(text string) map[*asynq.TaskInfo]*asynq.Task {
+	tasks := make(map[*asynq.TaskInfo]*asynq.Task)
+	valid, err := json.Marshal(map[string]string{"order": text})
+	if err != nil {
+		panic(err)
+	}
+	for i, payload := range []string{string(valid), text, `{"` + text + `":1}`, `{"order":{"` + text + `":1}}`} {
+		info := &asynq.TaskInfo{ID: []string{"", "other"}[i%2] + text, Queue: text, MaxRetry: 25}
+		tasks[info] = asynq.NewTaskWithHeaders(text, []byte(payload), map[string]string{"K": text})
+	}
+	return tasks
+}
+
+// overwriteAll writes a text to all keys of guards: to the fields of records, and then, with wholly, in place of each key.
+func overwriteAll(ctx context.Context, t *testing.T, rdb *redis.Client, text string, wholly bool) {
+	t.Helper()
+	keys := rdb.Keys(ctx, "*").Val()
+	if len(keys) == 0 {
+		t.Error("there are no keys")
+	}
+	for _, key := range keys {
+		if rdb.Type(ctx, key).Val() == "hash" && !wholly {
+			rdb.HSet(ctx, key, "value", text, "note", text, "reason", text, "by", text, "label", text)
+		} else if wholly {
+			rdb.Set(ctx, key, text, time.Minute)
+		}
+	}
+}
+
+// TestForeignTextInLogs: whatever a task has, and whatever another program has written to the keys of guards, lines of the log and errors
+// are short, and show each character.
+func TestForeignTextInLogs(t *testing.T) {
+	t.Parallel()
+	for what, text := range foreignTexts {
+		for handler, newHandler := range logHandlers {
+			t.Run(what+", "+handler, func(t *testing.T) {
+				t.Parallel()
+				var logged bytes.Buffer
+				logger := slog.New(newHandler(&logged))
+				d := newDesk(t, core.WithLogger(logger))
+				log := asynqlock.WithLogger(logger)
+				failing := func(context.Context, *asynq.Task) error { return errors.New("failed") }
+				held := func(ctx context.Context, _ *asynq.Task) error { return asynqlock.Hold(ctx) }
+				for _, key := range []asynqlock.KeyFunc{
+					asynqlock.ByPayload("/order"), asynqlock.ByHeader("K"), asynqlock.ByType(), asynqlock.ByTaskID(),
+					func(context.Context, *asynq.Task) (string, error) { return text, nil },
+				} {
+					guards := []asynq.MiddlewareFunc{
+						asynqlock.Exclusive(d.locks.Mutex, key, log), asynqlock.Once(d.locks, key, log),
+						asynqlock.Once(d.locks, key, log, asynqlock.ComparePayload()),
+					}
+					handlers := []asynq.HandlerFunc{failing, nothing, held}
+					for _, foreign := range []func(){
+						func() {},
+						func() { overwriteAll(t.Context(), t, d.rdb, text, false) },
+						func() { overwriteAll(t.Context(), t, d.rdb, text, true) },
+					} {
+						foreign()
+						for _, guard := range guards {
+							for info, task := range foreignTasks(text) {
+								for _, handle := range handlers {
+									if err := guard(handle).ProcessTask(asynqlock.ContextWithTask(t.Context(), info), task); err != nil {
+										wantVisible(t, err.Error(), mostText)
+									}
+								}
+							}
+						}
+						handlers = []asynq.HandlerFunc{nothing} // by now there are records
+					}
+					d.rdb.FlushAll(t.Context())
+				}
+				for line := range strings.Lines(logged.String()) {
+					wantVisible(t, strings.TrimSuffix(line, "\n"), mostLine)
+				}
+				if logged.Len() == 0 {
+					t.Error("nothing was logged")
+				}
+			})
+		}
+	}
+}

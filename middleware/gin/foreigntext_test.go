@@ -1,0 +1,155 @@
+package ginlock_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/gin-gonic/gin"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+)
+
+// foreignTexts are what a client may send, and what another program may write to Redis.
+var foreignTexts = map[string]string{
+	"escape": "\x1b[2J", "C1": "\u009b31m", "bidi": "\u202egnp.exe", "line": "a\nlevel=INFO msg=forged", "NUL": "\x00", "broken": "\xff\xfe",
+	"megabyte": strings.Repeat("\x1b\u202e", 1<<18),
+}
+
+// Bounds of one text, and of a line of the log, which may have several.
+const (
+	mostText = 1024
+	mostLine = 2048
+)
+
+// wantVisible fails the test for a longer text, or one with what people cannot see.
+func wantVisible(t *testing.T, text string, most int) {
+	t.Helper()
+	if len(text) > most {
+		t.Errorf("%d bytes: %.200q", len(text), text)
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) || !utf8.ValidString(text) {
+		t.Errorf("not visible: %.200q", text)
+	}
+}
+
+// logHandlers are those of package slog.
+var logHandlers = map[string]func(io.Writer) slog.Handler{
+	"text": func(w io.Writer) slog.Handler {
+		return slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})
+	},
+	"JSON": func(w io.Writer) slog.Handler {
+		return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})
+	},
+}
+
+// overwriteAll writes a text to all keys of guards: to the fields of records, and then, with wholly, in place of each key.
+func overwriteAll(ctx context.Context, t *testing.T, rdb *redis.Client, text string, wholly bool) {
+	t.Helper()
+	keys := rdb.Keys(ctx, "*").Val()
+	if len(keys) == 0 {
+		t.Error("there are no keys")
+	}
+	for _, key := range keys {
+		if rdb.Type(ctx, key).Val() == "hash" && !wholly {
+			rdb.HSet(ctx, key, "value", text, "note", text, "reason", text, "by", text, "label", text)
+		} else if wholly {
+			rdb.Set(ctx, key, text, time.Minute)
+		}
+	}
+}
+
+// foreignRequests sends requests with a text in each place that a client chooses, through guards of all kinds, and checks what
+// comes back.
+func foreignRequests(t *testing.T, handler http.Handler, text string) {
+	t.Helper()
+	for kind, body := range map[string]string{
+		"application/json": `{"id":"` + text + `"}`, "application/x-www-form-urlencoded": text, text: `{"` + text + `":1}`,
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+		r.URL.RawQuery = url.Values{"cart": {text}}.Encode()
+		r.Host = text
+		r.Header = http.Header{"X-User": {text}, "Idempotency-Key": {text}, "Content-Type": {kind}, "Prefer": {text}}
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		for line := range strings.Lines(w.Body.String()) {
+			wantVisible(t, strings.TrimSuffix(line, "\n"), mostText)
+		}
+		for name, values := range w.Header() {
+			wantVisible(t, name+": "+strings.Join(values, ", "), mostText)
+		}
+	}
+}
+
+// TestForeignTextInLogs: whatever a client sends, and whatever another program has written to the keys of guards, lines of the log,
+// errors and responses are short, and show each character.
+func TestForeignTextInLogs(t *testing.T) {
+	t.Parallel()
+	for what, text := range foreignTexts {
+		for handler, newHandler := range logHandlers {
+			t.Run(what+", "+handler, func(t *testing.T) {
+				t.Parallel()
+				rdb := testkit.Start(t).Client()
+				var logged bytes.Buffer
+				logger := slog.New(newHandler(&logged))
+				locks, err := core.New(rdb, core.WithLogger(logger))
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = locks.Close() })
+				hooks := ginlock.WithHooks(ginlock.Hooks{
+					Refused: func(_ context.Context, c *ginlock.Conflict) { wantVisible(t, c.Error(), mostText) },
+					Failed:  func(_ context.Context, f ginlock.Failure) { wantVisible(t, f.Err.Error(), mostText) },
+				})
+				logs := ginlock.WithLogger(logger)
+				served := func(c *gin.Context) { c.String(http.StatusOK, "done") }
+				serveBy := func(guard gin.HandlerFunc) http.Handler {
+					return router(func(c *gin.Context) {
+						c.Next()
+						for _, err := range c.Errors {
+							wantVisible(t, err.Error(), mostText)
+						}
+					}, guard, served)
+				}
+				var all []http.Handler
+				for _, key := range []ginlock.KeyFunc{
+					ginlock.ByHeader("X-User"), ginlock.ByQuery("cart"), ginlock.ByJSON("/id"), ginlock.ByForm("id"), ginlock.ByHost(),
+					ginlock.ByCookie("c"), ginlock.ByParam("none"), ginlock.Constant("all"),
+				} {
+					all = append(all,
+						serveBy(ginlock.Exclusive(locks.Mutex, key, hooks, logs, ginlock.WithWait(0))), serveBy(ginlock.Once(locks, key, hooks, logs)),
+						serveBy(ginlock.Once(locks, key, hooks, logs, ginlock.WithReplay())),
+						serveBy(ginlock.Idempotent(locks, key, hooks, logs)), serveBy(ginlock.Idempotent(locks, key, hooks, logs, ginlock.StrictKey())))
+				}
+				for _, foreign := range []func(){
+					func() {},
+					func() { overwriteAll(t.Context(), t, rdb, text, false) },
+					func() { overwriteAll(t.Context(), t, rdb, text, true) },
+				} {
+					foreign()
+					for _, guarded := range all {
+						foreignRequests(t, guarded, text)
+					}
+				}
+				for line := range strings.Lines(logged.String()) {
+					wantVisible(t, strings.TrimSuffix(line, "\n"), mostLine)
+				}
+				if logged.Len() == 0 {
+					t.Error("nothing was logged")
+				}
+			})
+		}
+	}
+}
