@@ -46,7 +46,9 @@ func (c *unlockCommand) Run(env *environment) error {
 		return err
 	}
 	if env.flags.JSON {
-		return env.printJSON(map[string]any{"name": c.Name, "unlocked": forced})
+		if err := env.printJSON(map[string]any{"name": c.Name, "unlocked": forced}); err != nil {
+			return err
+		}
 	}
 	if !forced {
 		return &statusError{StatusAbsent, fmt.Sprintf("lock %q was not held so any more", c.Name)}
