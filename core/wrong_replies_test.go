@@ -2,11 +2,13 @@ package core_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // repliesOf returns a reply of Redis as it is on the wire.
@@ -17,16 +19,45 @@ func repliesOf(reply string) string { return strings.ReplaceAll(reply, " ", "\r\
 func TestForeignServerSlots(t *testing.T) {
 	t.Parallel()
 	for _, reply := range []string{"*3 :1 :5 :2", "*3 :1 :5 :999999", "*3 :1 :5 :1000000", "*3 :1 :5 :-1", "*3 :1 :5 :0", "*3 :1 :5 $1 1"} {
-		locks := newClient(t, foreignServer(t, repliesOf(reply)), core.WithTTL(long))
+		locks := newClient(t, foreignServer(t, repliesOf(reply)), core.WithTTL(time.Second))
 		for kind, strategy := range map[string]core.Strategy{"semaphore": locks.Limit(2), "fair": locks.Fair, "read": locks.Read, "write": locks.Write} {
 			if lease, err := strategy(kind).TryLock(context.Background()); err == nil || !strings.Contains(err.Error(), "unexpected reply") {
 				t.Errorf("%s: %s: slot %d, error %v", reply, kind, lease.Slot(), err)
 			}
 		}
 	}
-	locks := newClient(t, foreignServer(t, repliesOf("*3 :1 :5 :1")), core.WithTTL(long))
+	locks := newClient(t, foreignServer(t, repliesOf("*3 :1 :5 :1")), core.WithTTL(time.Second))
 	if lease, err := locks.Limit(2)("semaphore").TryLock(context.Background()); err != nil || lease.Slot() != 1 {
 		t.Errorf("slot %d, error %v", lease.Slot(), err)
+	}
+}
+
+// TestForgedSlot: a message of another program grants no slot that the semaphore does not have, and none of a lock that has none.
+func TestForgedSlot(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := testkit.Start(t).Client()
+	locks := newClient(t, rdb, core.WithTTL(long))
+	for kind, strategy := range map[string]core.Strategy{"fair": locks.Fair, "semaphore": locks.Limit(1)} {
+		held := mustLock(t, strategy(kind))
+		waiting := leaseLater(t, strategy(kind))
+		awaitQueue(t, locks, kind, 1)
+		waiters := rdb.HKeys(ctx, "holdfast:waiters:{lock:"+kind+"}").Val()
+		if len(waiters) != 1 {
+			t.Fatalf("%d waiters", len(waiters))
+		}
+		client, _, _ := strings.Cut(waiters[0], ":")
+		message := fmt.Sprint(waiters[0], " ", held.Token()+1, " 1")
+		if err := rdb.Publish(ctx, "redisson_lock__channel:{lock:"+kind+"}:"+client, message).Err(); err != nil {
+			t.Fatal(err)
+		}
+		// The waiter receives the message before that of the release, on the same connection.
+		unlock(t, held)
+		lease := awaitLease(t, waiting)
+		if lease.Slot() != 0 {
+			t.Errorf("%s: slot %d", kind, lease.Slot())
+		}
+		unlock(t, lease)
 	}
 }
 
@@ -37,7 +68,7 @@ func TestForeignServerRecords(t *testing.T) {
 	for _, reply := range []string{
 		":1", ":0", "*0", "*1 $1 1", "*1 :-1", "*1 :99999999", "*2 :0 $1 x", "*2 :1 :1", "*3 :1 $1 x $1 y", "*2 :1 $-1", "*2 :1 *0", "$1 x",
 	} {
-		locks := newClient(t, foreignServer(t, repliesOf(reply)), core.WithTTL(long))
+		locks := newClient(t, foreignServer(t, repliesOf(reply)), core.WithTTL(time.Second))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		records, err := locks.Records(ctx, "{group}key")
 		cancel()

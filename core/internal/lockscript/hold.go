@@ -40,6 +40,7 @@ type Hold struct {
 	QueueNumber int64 // in the queue in Redis; 0 before it was there
 	Permits     int   // of a semaphore that the hold takes; 0 for any other lock
 	Slot        int   // of the first of its permits, as of the last grant
+	Slots       int   // of which a grant of the last request may have one, see Queue.slots; 0 for any other lock
 	Shares      bool  // true if other owners may hold the lock too
 	Compact     bool  // true if the hold was granted in the compact state, see lua/compact_grant.lua
 	Silent      bool  // true if the release wakes no waiter: another client has the lock by a majority of a Redlock

@@ -64,7 +64,7 @@ func (q Queue) Name() string {
 // Acquire implements [Strategy]. If the hold is not granted and want.Place is true, it is in the queue afterwards, and h has its
 // number.
 func (q Queue) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error) {
-	h.Shares, h.Compact = q.Mode == "reading" || q.Limit > 0, false
+	h.Shares, h.Compact, h.Slots = q.Mode == "reading" || q.Limit > 0, false, q.slots(h)
 	tokenKey := q.TokenKeys.Arg(h.Keys.Lock)
 	args := q.queueArgs(h.Keys, h.ownerArg(), ttlArg(h.TTL), q.modeArg(h), want.Place)
 	reply, err := h.Do(ctx, q.Exec, queueAcquireScript, q.queueKeys(h.Keys, h.Released),
@@ -75,7 +75,7 @@ func (q Queue) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error
 	if err != nil {
 		return Result{}, err
 	}
-	result, number, err := readQueueReply(reply, q.slots(h))
+	result, number, err := readQueueReply(reply, h.Slots)
 	if err != nil {
 		return Result{}, err
 	}
