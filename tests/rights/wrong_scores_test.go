@@ -1,4 +1,4 @@
-package core_test
+package rights_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
 // setScores gives all members of the sorted sets beside a lock a score.
@@ -40,19 +41,19 @@ func TestImpossibleScores(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	rdb := testkit.Start(t).Client()
-	locks := newClient(t, rdb, core.WithTTL(long))
+	locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long))
 	for kind, strategy := range map[string]core.Strategy{"read": locks.Read, "semaphore": locks.Limit(3)} {
 		for _, score := range []float64{math.Inf(1), math.Inf(-1), 1e300, -1e300, 9007194959773697} {
 			name := fmt.Sprintf("scores-%s-%v", kind, score)
-			lease, again := mustLock(t, strategy(name)), mustLock(t, strategy(name))
+			lease, again := coretest.MustLock(t, strategy(name)), coretest.MustLock(t, strategy(name))
 			if setScores(ctx, rdb, name, score) < 2 {
 				t.Fatalf("%s has no sorted sets", name)
 			}
 			before := storedOf(ctx, rdb, name)
 			_, forcedHolder := locks.ForceUnlockHolder(ctx, name, core.Holder{Owner: "name"})
 			for operation, err := range map[string]error{
-				"TryLock": tryLock(strategy(name)), "TryLock of a writer": tryLock(locks.Write(name)),
-				"Extend": lease.Extend(ctx, long), "ForceUnlockHolder": forcedHolder, "Unlock": again.Unlock(ctx),
+				"TryLock": coretest.TryLock(strategy(name)), "TryLock of a writer": coretest.TryLock(locks.Write(name)),
+				"Extend": lease.Extend(ctx, coretest.Long), "ForceUnlockHolder": forcedHolder, "Unlock": again.Unlock(ctx),
 			} {
 				if !isWrongType(err) {
 					t.Errorf("%s: %s: %v", name, operation, err)
@@ -64,7 +65,7 @@ func TestImpossibleScores(t *testing.T) {
 			if forced, err := locks.ForceUnlock(ctx, name); err != nil || !forced {
 				t.Errorf("%s: forced %v, %v", name, forced, err)
 			}
-			wantErr(t, tryLock(strategy(name)), nil)
+			coretest.WantErr(t, coretest.TryLock(strategy(name)), nil)
 			if err := lease.Unlock(ctx); err != nil && !errors.Is(err, core.ErrNotHeld) {
 				t.Errorf("%s: Unlock: %v", name, err)
 			}
@@ -78,20 +79,20 @@ func TestImpossibleFields(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	rdb := testkit.Start(t).Client()
-	locks := newClient(t, rdb, core.WithTTL(long))
+	locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long))
 	for kind, strategy := range map[string]core.Strategy{
 		"mutex": locks.Mutex, "fair": locks.Fair, "write": locks.Write, "read": locks.Read, "semaphore": locks.Limit(3),
 	} {
 		for _, field := range []string{"owner", "token", "ttl", "min_hold_until", "exclusive_until", "read:owner", "share:owner", "permits:owner"} {
 			for _, value := range []string{"x", "", "inf", "-1", "1e300", "99999999999999999999"} {
 				name := fmt.Sprintf("fields-%s-%s-%s", kind, field, value)
-				lease := mustLock(t, strategy(name, core.WithOwner("owner")))
-				entered := mustLock(t, strategy(name, core.WithOwner("owner"))) // so the lock has all its fields
+				lease := coretest.MustLock(t, strategy(name, core.WithOwner("owner")))
+				entered := coretest.MustLock(t, strategy(name, core.WithOwner("owner"))) // so the lock has all its fields
 				if rdb.HSet(ctx, "lock:"+name, field, value).Val() != 0 {
 					rdb.HDel(ctx, "lock:"+name, field) // it has no such field
 				}
 				for operation, err := range map[string]error{
-					"TryLock": tryLock(strategy(name, core.WithOwner("owner"))), "Extend": lease.Extend(ctx, long), "Unlock": entered.Unlock(ctx),
+					"TryLock": coretest.TryLock(strategy(name, core.WithOwner("owner"))), "Extend": lease.Extend(ctx, coretest.Long), "Unlock": entered.Unlock(ctx),
 				} {
 					var raw redis.Error
 					if errors.As(err, &raw) && !isWrongType(err) {

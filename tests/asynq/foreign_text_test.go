@@ -1,4 +1,4 @@
-package asynqlock_test
+package asynq_test
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package ginlock_test
+package nethttp_test
 
 import (
 	"bytes"
@@ -14,11 +14,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/gin-gonic/gin"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -109,29 +108,22 @@ func TestForeignTextInLogs(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { _ = locks.Close() })
-				hooks := ginlock.WithHooks(ginlock.Hooks{
-					Refused: func(_ context.Context, c *ginlock.Conflict) { wantVisible(t, c.Error(), mostText) },
-					Failed:  func(_ context.Context, f ginlock.Failure) { wantVisible(t, f.Err.Error(), mostText) },
+				hooks := httplock.WithHooks(httplock.Hooks{
+					Refused: func(_ context.Context, c *httplock.Conflict) { wantVisible(t, c.Error(), mostText) },
+					Failed:  func(_ context.Context, f httplock.Failure) { wantVisible(t, f.Err.Error(), mostText) },
 				})
-				logs := ginlock.WithLogger(logger)
-				served := func(c *gin.Context) { c.String(http.StatusOK, "done") }
-				serveBy := func(guard gin.HandlerFunc) http.Handler {
-					return router(func(c *gin.Context) {
-						c.Next()
-						for _, err := range c.Errors {
-							wantVisible(t, err.Error(), mostText)
-						}
-					}, guard, served)
-				}
+				logs := httplock.WithLogger(logger)
+				served := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "done") })
+				serveBy := func(guard func(http.Handler) http.Handler) http.Handler { return guard(served) }
 				var all []http.Handler
-				for _, key := range []ginlock.KeyFunc{
-					ginlock.ByHeader("X-User"), ginlock.ByQuery("cart"), ginlock.ByJSON("/id"), ginlock.ByForm("id"), ginlock.ByHost(),
-					ginlock.ByCookie("c"), ginlock.ByParam("none"), ginlock.Constant("all"),
+				for _, key := range []httplock.KeyFunc{
+					httplock.ByHeader("X-User"), httplock.ByQuery("cart"), httplock.ByJSON("/id"), httplock.ByForm("id"), httplock.ByHost(),
+					httplock.ByCookie("c"), httplock.ByPathValue("none"), httplock.Constant("all"),
 				} {
 					all = append(all,
-						serveBy(ginlock.Exclusive(locks.Mutex, key, hooks, logs, ginlock.WithWait(0))), serveBy(ginlock.Once(locks, key, hooks, logs)),
-						serveBy(ginlock.Once(locks, key, hooks, logs, ginlock.WithReplay())),
-						serveBy(ginlock.Idempotent(locks, key, hooks, logs)), serveBy(ginlock.Idempotent(locks, key, hooks, logs, ginlock.StrictKey())))
+						serveBy(httplock.Exclusive(locks.Mutex, key, hooks, logs, httplock.WithWait(0))), serveBy(httplock.Once(locks, key, hooks, logs)),
+						serveBy(httplock.Once(locks, key, hooks, logs, httplock.WithReplay())),
+						serveBy(httplock.Idempotent(locks, key, hooks, logs)), serveBy(httplock.Idempotent(locks, key, hooks, logs, httplock.StrictKey())))
 				}
 				for _, foreign := range []func(){
 					func() {},

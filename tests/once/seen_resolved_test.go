@@ -1,4 +1,4 @@
-package core_test
+package once_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
 // resolveAgain resolves a key that has no record, so that no attempt and no token tells the record from another one, and returns it.
@@ -18,7 +19,7 @@ func resolveAgain(ctx context.Context, t *testing.T, once *core.Once, value stri
 	if err := once.Resolve(ctx, core.Record{}, []byte(value)); err != nil {
 		t.Fatal(err)
 	}
-	return mustPeek(t, once)
+	return coretest.MustPeek(t, once)
 }
 
 // TestSeenResolvedRecords: of two records of one key that were both resolved by hand, an operator's Forget or Resolve of the first
@@ -26,7 +27,7 @@ func resolveAgain(ctx context.Context, t *testing.T, once *core.Once, value stri
 func TestSeenResolvedRecords(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	locks := newClient(t, testkit.Start(t).Client(), core.WithTTL(long))
+	locks := coretest.NewClient(t, testkit.Start(t).Client(), core.WithTTL(coretest.Long))
 	for what, action := range map[string]func(*core.Once, core.Record) error{
 		"forget":         func(o *core.Once, seen core.Record) error { return o.Forget(ctx, seen) },
 		"forget running": func(o *core.Once, seen core.Record) error { return o.ForgetRunning(ctx, seen) },
@@ -42,7 +43,7 @@ func TestSeenResolvedRecords(t *testing.T) {
 		if err := action(once, first); !errors.As(err, &changed) || string(changed.Record.Value) != "second" || !errors.Is(err, core.ErrCompleted) {
 			t.Errorf("%s of the first record: %v", what, err)
 		}
-		if now := mustPeek(t, once); string(now.Value) != "second" {
+		if now := coretest.MustPeek(t, once); string(now.Value) != "second" {
 			t.Errorf("%s of the first record has left %+v", what, now)
 		}
 		seen := core.Record{State: second.State, Token: second.Token, Ended: second.Ended} // all that counts
@@ -58,14 +59,14 @@ func TestSeenWithoutEnd(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	rdb := testkit.Start(t).Client()
-	locks := newClient(t, rdb)
+	locks := coretest.NewClient(t, rdb)
 	for _, ended := range []string{"", "x", "-5", "0", "007", "+7", "1e3", "1.5", "inf", "9007194959773696", "9007194959773697", "99999999999999999999"} {
 		for _, withEnd := range []bool{true, false} {
 			name := fmt.Sprint("ended ", ended, withEnd)
-			if err := rdb.HSet(ctx, recordOf(name), "state", "completed", "token", "5", "ended", ended).Err(); err != nil && !errors.Is(err, redis.Nil) {
+			if err := rdb.HSet(ctx, coretest.RecordOf(name), "state", "completed", "token", "5", "ended", ended).Err(); err != nil && !errors.Is(err, redis.Nil) {
 				t.Fatal(err)
 			}
-			seen := mustPeek(t, locks.Once(name))
+			seen := coretest.MustPeek(t, locks.Once(name))
 			if !withEnd {
 				seen = core.Record{State: seen.State, Token: seen.Token}
 			}

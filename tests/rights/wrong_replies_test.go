@@ -1,4 +1,4 @@
-package core_test
+package rights_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
 // repliesOf returns a reply of Redis as it is on the wire.
@@ -19,14 +20,14 @@ func repliesOf(reply string) string { return strings.ReplaceAll(reply, " ", "\r\
 func TestForeignServerSlots(t *testing.T) {
 	t.Parallel()
 	for _, reply := range []string{"*3 :1 :5 :2", "*3 :1 :5 :999999", "*3 :1 :5 :1000000", "*3 :1 :5 :-1", "*3 :1 :5 :0", "*3 :1 :5 $1 1"} {
-		locks := newClient(t, foreignServer(t, repliesOf(reply)), core.WithTTL(time.Second))
+		locks := coretest.NewClient(t, foreignServer(t, repliesOf(reply)), core.WithTTL(time.Second))
 		for kind, strategy := range map[string]core.Strategy{"semaphore": locks.Limit(2), "fair": locks.Fair, "read": locks.Read, "write": locks.Write} {
 			if lease, err := strategy(kind).TryLock(context.Background()); err == nil || !strings.Contains(err.Error(), "unexpected reply") {
 				t.Errorf("%s: %s: slot %d, error %v", reply, kind, lease.Slot(), err)
 			}
 		}
 	}
-	locks := newClient(t, foreignServer(t, repliesOf("*3 :1 :5 :1")), core.WithTTL(time.Second))
+	locks := coretest.NewClient(t, foreignServer(t, repliesOf("*3 :1 :5 :1")), core.WithTTL(time.Second))
 	if lease, err := locks.Limit(2)("semaphore").TryLock(context.Background()); err != nil || lease.Slot() != 1 {
 		t.Errorf("slot %d, error %v", lease.Slot(), err)
 	}
@@ -37,11 +38,11 @@ func TestForgedSlot(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	rdb := testkit.Start(t).Client()
-	locks := newClient(t, rdb, core.WithTTL(long))
+	locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long))
 	for kind, strategy := range map[string]core.Strategy{"fair": locks.Fair, "semaphore": locks.Limit(1)} {
-		held := mustLock(t, strategy(kind))
-		waiting := leaseLater(t, strategy(kind))
-		awaitQueue(t, locks, kind, 1)
+		held := coretest.MustLock(t, strategy(kind))
+		waiting := coretest.LeaseLater(t, strategy(kind))
+		coretest.AwaitQueue(t, locks, kind, 1)
 		waiters := rdb.HKeys(ctx, "holdfast:waiters:{lock:"+kind+"}").Val()
 		if len(waiters) != 1 {
 			t.Fatalf("%d waiters", len(waiters))
@@ -52,12 +53,12 @@ func TestForgedSlot(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The waiter receives the message before that of the release, on the same connection.
-		unlock(t, held)
-		lease := awaitLease(t, waiting)
+		coretest.Unlock(t, held)
+		lease := coretest.AwaitLease(t, waiting)
 		if lease.Slot() != 0 {
 			t.Errorf("%s: slot %d", kind, lease.Slot())
 		}
-		unlock(t, lease)
+		coretest.Unlock(t, lease)
 	}
 }
 
@@ -68,7 +69,7 @@ func TestForeignServerRecords(t *testing.T) {
 	for _, reply := range []string{
 		":1", ":0", "*0", "*1 $1 1", "*1 :-1", "*1 :99999999", "*2 :0 $1 x", "*2 :1 :1", "*3 :1 $1 x $1 y", "*2 :1 $-1", "*2 :1 *0", "$1 x",
 	} {
-		locks := newClient(t, foreignServer(t, repliesOf(reply)), core.WithTTL(time.Second))
+		locks := coretest.NewClient(t, foreignServer(t, repliesOf(reply)), core.WithTTL(time.Second))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		records, err := locks.Records(ctx, "{group}key")
 		cancel()

@@ -1,4 +1,4 @@
-package httplock_test
+package gin_test
 
 import (
 	"bytes"
@@ -14,10 +14,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/gin-gonic/gin"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -108,22 +109,29 @@ func TestForeignTextInLogs(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { _ = locks.Close() })
-				hooks := httplock.WithHooks(httplock.Hooks{
-					Refused: func(_ context.Context, c *httplock.Conflict) { wantVisible(t, c.Error(), mostText) },
-					Failed:  func(_ context.Context, f httplock.Failure) { wantVisible(t, f.Err.Error(), mostText) },
+				hooks := ginlock.WithHooks(ginlock.Hooks{
+					Refused: func(_ context.Context, c *ginlock.Conflict) { wantVisible(t, c.Error(), mostText) },
+					Failed:  func(_ context.Context, f ginlock.Failure) { wantVisible(t, f.Err.Error(), mostText) },
 				})
-				logs := httplock.WithLogger(logger)
-				served := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "done") })
-				serveBy := func(guard func(http.Handler) http.Handler) http.Handler { return guard(served) }
+				logs := ginlock.WithLogger(logger)
+				served := func(c *gin.Context) { c.String(http.StatusOK, "done") }
+				serveBy := func(guard gin.HandlerFunc) http.Handler {
+					return router(func(c *gin.Context) {
+						c.Next()
+						for _, err := range c.Errors {
+							wantVisible(t, err.Error(), mostText)
+						}
+					}, guard, served)
+				}
 				var all []http.Handler
-				for _, key := range []httplock.KeyFunc{
-					httplock.ByHeader("X-User"), httplock.ByQuery("cart"), httplock.ByJSON("/id"), httplock.ByForm("id"), httplock.ByHost(),
-					httplock.ByCookie("c"), httplock.ByPathValue("none"), httplock.Constant("all"),
+				for _, key := range []ginlock.KeyFunc{
+					ginlock.ByHeader("X-User"), ginlock.ByQuery("cart"), ginlock.ByJSON("/id"), ginlock.ByForm("id"), ginlock.ByHost(),
+					ginlock.ByCookie("c"), ginlock.ByParam("none"), ginlock.Constant("all"),
 				} {
 					all = append(all,
-						serveBy(httplock.Exclusive(locks.Mutex, key, hooks, logs, httplock.WithWait(0))), serveBy(httplock.Once(locks, key, hooks, logs)),
-						serveBy(httplock.Once(locks, key, hooks, logs, httplock.WithReplay())),
-						serveBy(httplock.Idempotent(locks, key, hooks, logs)), serveBy(httplock.Idempotent(locks, key, hooks, logs, httplock.StrictKey())))
+						serveBy(ginlock.Exclusive(locks.Mutex, key, hooks, logs, ginlock.WithWait(0))), serveBy(ginlock.Once(locks, key, hooks, logs)),
+						serveBy(ginlock.Once(locks, key, hooks, logs, ginlock.WithReplay())),
+						serveBy(ginlock.Idempotent(locks, key, hooks, logs)), serveBy(ginlock.Idempotent(locks, key, hooks, logs, ginlock.StrictKey())))
 				}
 				for _, foreign := range []func(){
 					func() {},
