@@ -1,80 +1,52 @@
-# Two commands are enough: "go run -v ./examples/flashsale" and "make test". The rest is for developers.
+# Two commands are enough: "go run -v ./examples/flashsale" and "make test". The rest is for developers. Experiments and
+# long proofs have a Makefile of their own: make -C lab help.
 
-SHELL   := bash
-GO      ?= go
-# Modules of this repository beside the root; each keeps its dependencies to itself.
-MODULES := . cmd/holdfast examples gocronlock inspector otellock tests/integration
-# Those with a published package, whose tests have targets of their own.
-BESIDE  := gocronlock inspector otellock
-COMMAND := cmd/holdfast
-# All packages of all modules.
-PACKAGES := $(MODULES:%=./%/...)
-# Those with an API, which api/ lists.
+SHELL := bash
+GO    ?= go
+TOOL  := GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod
+# The modules with an API, which api/ lists.
 PUBLISHED := . gocronlock inspector otellock
-# The packages whose tests take longest come first, so that none of them runs alone at the end.
-LONGEST := ./tests/strategies ./tests/rights ./tests/cluster ./examples/flashsale ./middleware/gin ./middleware/nethttp
-TOOL    := GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod
-# go test, which says at its end once more what failed; the argument is GOWORK.
-gotest   = $(TOOL) gotestsum --format pkgname --format-hide-empty-pkg --hide-summary skipped --raw-command -- \
-	env GOWORK=$(1) $(GO) test -json
+# All modules that are tested with the library. Those of lab are tested by their own Makefile.
+MODULES := $(PUBLISHED) cmd/holdfast examples tests/integration
 
 .DEFAULT_GOAL := help
+.PHONY: $(shell sed -nE 's/^([a-z-]+):.*/\1/p' $(firstword $(MAKEFILE_LIST)))
 
-.PHONY: help
 help: ## show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
+	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 15
 
-# Those that are tested without the race detector. It would make the tests of the pages, of the Lua scripts against their
-# models and of other frameworks take three times as long, and so it would the linking of small examples. Their goroutines
-# are those of core and middleware, whose own tests have it.
-PLAIN := ./tests/architecture ./tests/docs ./core/internal/lockscript ./core/internal/oncescript ./tests/integration/frameworks ./examples/...
+# What is tested without the race detector: pages, Lua scripts against their models, other frameworks, examples. Their
+# goroutines are those of packages whose own tests have it.
+PLAIN := ./tests/architecture ./tests/docs ./core/internal/lockscript ./core/internal/oncescript \
+	./tests/integration/... ./examples/...
+# Those that take longest come first, so that none of them runs alone at the end.
+LONGEST := ./tests/strategies ./tests/rights ./tests/cluster ./examples/flashsale ./tests/gin ./tests/nethttp
+# go test, which lists at its end once more what failed; the argument is GOWORK.
+gotest = $(TOOL) gotestsum --format pkgname --format-hide-empty-pkg --hide-summary skipped --raw-command -- \
+	env GOWORK=$(1) $(GO) test -json -shuffle=on -vet=off
 
-# One run over all modules, two packages at a time: most tests wait, but with three each has too little of a processor at
-# times. "make lint" vets. Programs without data for debuggers (-w) take a third less time to link.
-.PHONY: test
-test: needed downloads ## run all tests of the library, most with the race detector, on real Redis servers
-	@events=$$(mktemp); trap 'rm -f "$$events"' EXIT; export GOWORK=$(GOWORK); \
+# "make lint" vets. Programs without data for debuggers (-w) take a third less time to link.
+test: needed downloads ## run all tests of the library on real Redis servers, most with the race detector
+	@events=$$(mktemp); export GOWORK=$(GOWORK); \
+	while sleep 10; do echo "  $$(grep -cE '"Action":"(pass|skip)".*"Test"' "$$events") tests so far"; done & \
+	trap "kill $$!; rm -f $$events" EXIT; \
 	plain=$$($(GO) list $(PLAIN) | grep -v '/flashsale$$') || exit; \
-	raced=$$($(GO) list $(patsubst %,./%/...,$(filter-out $(BESIDE) $(COMMAND),$(MODULES))) | grep -vxF "$$plain") || exit; \
+	raced=$$($(GO) list ./... ./examples/flashsale | grep -vxF "$$plain") || exit; \
 	$(TOOL) gotestsum --jsonfile "$$events" --format pkgname --format-hide-empty-pkg --hide-summary skipped --raw-command -- \
-		env GOWORK=$(GOWORK) bash -c '$(GO) test -json -race -shuffle=on -vet=off -ldflags=-w -p 2 -timeout 20m $(LONGEST) $$1; \
+		bash -c '$(GO) test -json -race -shuffle=on -vet=off -ldflags=-w -p 2 -timeout 20m $(LONGEST) $$1; \
 			$(GO) test -json -shuffle=on -vet=off -p 2 $$2' tests "$$raced" "$$plain"; \
 	GOWORK=off $(GO) -C tools run ./verdict "$$events"
 
+modules: needed ## run the tests of the modules beside the library and of the command, with exactly their dependencies
+	@set -e; for m in $(filter-out .,$(PUBLISHED)) cmd/holdfast; do (cd $$m && $(call gotest,off) -race ./...); done
+
 # tests/architecture lists the packages of these modules, and tests/docs compiles the code that pages show of them. Both
 # download nothing themselves, and skip what is missing.
-SHOWN := lab/bench cmd/holdfast examples gocronlock inspector otellock tests/integration
-.PHONY: downloads
 downloads:
-	@$(GO) list -deps -test $(PUBLISHED:%=./%/...) >/dev/null || true
-	@for m in $(SHOWN); do GOWORK=off $(GO) -C $$m list -deps -test ./... >/dev/null || true; done
-
-.PHONY: test-modules
-test-modules: needed ## run the tests of the modules beside the library, with exactly the dependencies of their go.mod
-	@set -e; for m in $(BESIDE); do (cd $$m && $(call gotest,off) -race -shuffle=on -vet=off ./...); done
-
-.PHONY: test-command
-test-command: needed ## run the tests of the command, with real processes and terminals
-	cd $(COMMAND) && $(call gotest,off) -race -shuffle=on -vet=off ./...
-
-.PHONY: test-portable
-test-portable: ## vet all packages, and run the tests that need no Redis server
-	$(GO) vet ./... ./cmd/holdfast/... ./examples/... ./gocronlock/... ./inspector/... ./otellock/...
-	$(GO) test -run '^Fuzz' ./core ./middleware ./asynqlock
-	$(GO) test ./tests/architecture ./tests/docs ./internal/throttle ./examples/...
-
-# For each platform, the published modules and the command. The library has to compile with 32 bits too, and so have its tests.
-PLATFORMS := linux/amd64 linux/arm64 darwin/arm64 windows/amd64 freebsd/amd64
-.PHONY: platforms
-platforms: ## compile the published modules and the command for each platform, and vet the library with 32 bits
-	@set -e; export CGO_ENABLED=0 GOWORK=off; for platform in $(PLATFORMS); do for m in $(PUBLISHED) $(COMMAND); do \
-		echo "$$platform $$m"; GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GO) -C $$m build ./...; \
-	done; done; \
-	echo "linux/386 ."; GOOS=linux GOARCH=386 $(GO) vet ./...
+	@for m in $(MODULES) lab/bench; do GOWORK=off $(GO) -C $$m list -deps -test ./... >/dev/null || true; done
 
 # The race detector needs a C compiler, the tests need a Redis server. Nothing else is installed, and nothing if
 # both are there.
-.PHONY: needed
 needed:
 	@command -v "$${HOLDFAST_REDIS_SERVER:-redis-server}" >/dev/null && command -v "$${CC:-gcc}" >/dev/null && exit 0; \
 	if ! command -v apt-get >/dev/null; then \
@@ -82,23 +54,18 @@ needed:
 		echo "for instance: brew install redis, or dnf install redis gcc. To use another server program," >&2; \
 		echo "set HOLDFAST_REDIS_SERVER to its path." >&2; exit 1; \
 	fi; \
-	sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
-	echo "installing redis-server and gcc with apt-get" >&2; \
-	$$sudo apt-get update -qq && \
-	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-		redis-server gcc libc6-dev >&2
+	$(call install,redis-server gcc libc6-dev)
 
-# tests/integration/fencing skips the SQL for a server that is not installed. It starts servers of its own.
-.PHONY: databases
-databases: ## install PostgreSQL and MariaDB with apt-get, for the tests of the SQL in docs/fencing.md
+databases: ## install PostgreSQL and MariaDB with apt-get; without them the tests of the SQL in the docs are skipped
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 && [ -x /usr/sbin/mariadbd ] && exit 0; \
-	sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
-	echo "installing postgresql and mariadb-server-core with apt-get" >&2; \
-	$$sudo apt-get update -qq && \
-	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-		postgresql mariadb-server-core mariadb-client-core >&2
+	$(call install,postgresql mariadb-server-core mariadb-client-core)
 
-.PHONY: lint
+# Install packages of Debian.
+install = sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; echo "installing $(1) with apt-get" >&2; \
+	$$sudo apt-get update -qq >&2 && \
+	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) >&2
+
+PACKAGES := $(MODULES:%=./%/...)
 lint: ## check formatting, vet, staticcheck, tidy go.mod files, the API and the workflows
 	@test -z "$$($(TOOL) gofumpt -l .)" || { echo "gofumpt would change:"; $(TOOL) gofumpt -l .; exit 1; }
 	env GOWORK=$(GOWORK) $(GO) vet $(PACKAGES)
@@ -109,33 +76,29 @@ lint: ## check formatting, vet, staticcheck, tidy go.mod files, the API and the 
 		|| { echo "the exported API differs from api/: make api, and look at the difference" >&2; exit 1; }; done
 	$(TOOL) actionlint
 
-# The version to be released, with its v. Without one, what depends on it is skipped.
-VERSION ?=
-
-.PHONY: release-check
-release-check: ## check a commit before it gets a version tag: VERSION=v0.1.0, see docs/releasing.md
-	@VERSION=$(VERSION) tools/release-check.sh
-
-.PHONY: format
-format: ## format all Go code
+fmt: ## format all Go code
 	$(TOOL) gofumpt -w .
 
 # The exported API of the module in a folder.
 api = GOWORK=off $(GO) -C tools run ./api ../$(1)
-
-.PHONY: api
 api: ## write the exported API of each published module to api/, after a change of it
 	@set -e; for m in $(PUBLISHED); do $(call api,$$m) > api/$${m/#./holdfast}.txt; done
 
-.PHONY: flashsale
 flashsale: ## run the flash sale, and the control without locks, which has to break
 	$(GO) run -v ./examples/flashsale
 	! $(GO) run ./examples/flashsale -unguarded
 
-.PHONY: examples
 examples: flashsale ## run all examples
 	@set -e; for main in examples/*/main.go; do \
 		program=$${main%/main.go}; [ "$$program" = examples/flashsale ] && continue; \
 		printf '\n== %s\n' "$$program"; $(GO) run "./$$program"; \
 	done
 	$(GO) test -v ./examples/testing
+
+bench: needed ## measure locks beside the bare scripts, as Go benchmarks; beside other libraries: make -C lab bench
+	$(GO) test -run '^$$' -bench . -benchmem ./tests/mutex
+
+# The version to be released, with its v. Without one, what depends on it is skipped.
+VERSION ?=
+release-check: ## check a commit before it gets a version tag: VERSION=v0.1.0, see docs/releasing.md
+	@VERSION=$(VERSION) tools/release-check.sh

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// start starts a server. It skips the test where no server is installed, for "make test-portable".
+// start starts a server. It skips the test where no server is installed, for "make -C lab portable".
 func start(t *testing.T) *testkit.Server {
 	t.Helper()
 	if _, err := exec.LookPath(cmp.Or(os.Getenv("HOLDFAST_REDIS_SERVER"), "redis-server")); err != nil {

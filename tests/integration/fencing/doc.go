@@ -2,7 +2,7 @@
 // and run them on SQLite, PostgreSQL and MariaDB. It has no code of its own.
 //
 // SQLite is embedded. The tests start PostgreSQL and MariaDB themselves, on unix sockets in temporary directories, and
-// skip those that are not installed. With HOLDFAST_DATABASES=required a missing server fails the test. On Debian,
+// skip those that cannot be had, with the reason. HOLDFAST_DATABASES=required makes that a failure. On Debian,
 // "make databases" installs both. Both refuse to run as root. For root the tests run them as another user or, where that
 // user cannot execute them, in a user namespace. Where neither is possible they skip them, and say why.
 //

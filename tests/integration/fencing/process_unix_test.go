@@ -18,7 +18,7 @@ import (
 )
 
 // find returns the path of the first program that exists: in PATH, in the directories where only administrators look,
-// or in those that match the patterns. It skips the test if there is none, or fails it with HOLDFAST_DATABASES=required.
+// or in those that match the patterns. Without one the test cannot go on.
 func find(t *testing.T, name string, patterns ...string) string {
 	t.Helper()
 	if path, err := exec.LookPath(name); err == nil {
@@ -30,11 +30,17 @@ func find(t *testing.T, name string, patterns ...string) string {
 			return path
 		}
 	}
-	if os.Getenv("HOLDFAST_DATABASES") == "required" {
-		t.Fatalf("%s is not installed; on Debian: make databases", name)
-	}
-	t.Skipf("%s is not installed; on Debian: make databases", name)
+	cannot(t, "%s is not installed; on Debian: make databases", name)
 	return ""
+}
+
+// cannot skips a test whose database server cannot be had on this machine, or fails it with HOLDFAST_DATABASES=required.
+func cannot(t *testing.T, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("HOLDFAST_DATABASES") == "required" {
+		t.Fatalf(format, args...)
+	}
+	t.Skipf(format, args...)
 }
 
 // A host is a temporary directory and the way to start processes that work in it.
@@ -88,7 +94,7 @@ func newHost(t *testing.T, program string, users ...string) host {
 		t.Fatalf("%s --version: %v", program, namespaceErr)
 	}
 	if namespaceErr != nil {
-		t.Skipf("the server may not run as root; as user %d: %v; in a user namespace: %v", other.Uid, userErr, namespaceErr)
+		cannot(t, "the server may not run as root; as user %d: %v; in a user namespace: %v", other.Uid, userErr, namespaceErr)
 	}
 	return h
 }
@@ -108,7 +114,7 @@ func findUser(t *testing.T, names ...string) *syscall.Credential {
 		}
 		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	}
-	t.Skip("root may not run the server, and there is no other user for it")
+	cannot(t, "root may not run the server, and there is no other user for it")
 	return nil
 }
 
@@ -125,7 +131,7 @@ func (h host) command(program string, args ...string) *exec.Cmd {
 func (h host) run(t *testing.T, program string, args ...string) {
 	t.Helper()
 	if out, err := h.command(program, args...).CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", program, err, out)
+		cannot(t, "%s: %v\n%s", program, err, out)
 	}
 }
 
@@ -160,7 +166,7 @@ func (h host) start(t *testing.T, stop os.Signal, ready func() error, program st
 	})
 	if err := await(ready, ended); err != nil {
 		text, _ := os.ReadFile(h.path("log"))
-		t.Fatalf("%s does not answer: %v\n%s", program, err, text)
+		cannot(t, "%s does not answer: %v\n%s", program, err, text)
 	}
 }
 
