@@ -4,6 +4,8 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,7 +95,10 @@ func (l *line) enter(ctx context.Context, v *visit) (spot, error) {
 	if err != nil {
 		return spot{}, err
 	}
-	return spot{ahead: int(reply[0]), came: reply[1], again: reply[2] == 0}, nil
+	if len(reply) != 3 || reply[0] < 0 || reply[1] < 0 || reply[1] >= 1<<53 {
+		return spot{}, fmt.Errorf("holdfast: asynqlock: unexpected reply of %d numbers from Redis to enter.lua", len(reply))
+	}
+	return spot{ahead: int(min(reply[0], math.MaxInt32)), came: reply[1], again: reply[2] == 0}, nil
 }
 
 // find looks once whether asynq's tasks are in this Redis. A line elsewhere would never call any.
