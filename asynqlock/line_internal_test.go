@@ -81,4 +81,6 @@ func (r replying) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-func (r replying) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook { return next }
+func (r replying) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
