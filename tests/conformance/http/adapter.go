@@ -21,6 +21,9 @@ type Adapter struct {
 	// LateAnswers is true if the framework may answer after the guard has returned, and around its writer. Then a handler
 	// that has written nothing has not answered.
 	LateAnswers bool
+	// OneProtocol is true if HTTP/1.1 suffices, since the guards are those of an adapter that is tested with both protocols.
+	// With [testkit.Long], the suite runs over both all the same.
+	OneProtocol bool
 }
 
 // Guard is what an adapter has built, of whatever type its Handler knows.
@@ -63,7 +66,7 @@ type suite struct {
 
 type tests map[string]func(*testing.T, *suite)
 
-// Run runs the suite over both protocols as parallel subtests of t.
+// Run runs the suite, usually over both protocols, as parallel subtests of t.
 func Run(t *testing.T, a Adapter) {
 	all := tests{}
 	for _, group := range []tests{
@@ -75,6 +78,9 @@ func Run(t *testing.T, a Adapter) {
 		maps.Copy(all, group)
 	}
 	for protocol, http2 := range map[string]bool{"HTTP1": false, "HTTP2": true} {
+		if http2 && a.OneProtocol && !testkit.Long() {
+			continue
+		}
 		t.Run(protocol, func(t *testing.T) {
 			redis := testkit.Start(t)
 			s := &suite{Adapter: a, http2: http2, redis: redis, locks: newLocks(t, redis.Client())}

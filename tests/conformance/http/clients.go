@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 var clientTests = tests{
@@ -22,7 +23,7 @@ var clientTests = tests{
 // testSequential: whoever sends one request after the other never meets its own last one: over new connections with
 // HTTP/1.1, over one with HTTP/2.
 func testSequential(t *testing.T, s *suite) {
-	const requests = 200
+	requests := testkit.Rounds(60, 200)
 	large := bytes.Repeat([]byte("b"), 8<<10)
 	created := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(large) })
 	flushed := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 var onceTests = tests{
@@ -23,7 +24,8 @@ var onceTests = tests{
 // testThreeInstances: one order per user, however many instances and clicks. The runs do not end before all others
 // have been refused, so that the refusals are for a run in progress.
 func testThreeInstances(t *testing.T, s *suite) {
-	const instances, users, requests = 3, 5, 1000
+	const instances, users = 3, 5
+	requests := testkit.Rounds(200, 1000)
 	stage := newStage(t)
 	var sites []*site
 	for range instances {

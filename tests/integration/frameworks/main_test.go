@@ -50,6 +50,7 @@ func conform(t *testing.T, late bool, handler func(routes ...httpconformance.Rou
 		},
 		Handler:     handler,
 		LateAnswers: late,
+		OneProtocol: true,
 	})
 }
 
