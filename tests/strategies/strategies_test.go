@@ -8,13 +8,18 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
-// TestConformance runs the suite on all pairs on a server by itself.
+// TestConformance runs the suite on all pairs on a server by itself. It takes a part of it for a strategy that passes the
+// whole suite with another rival.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for name, pair := range coretest.Pairs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			lockconformance.Run(t, pair.On(nil))
+			run := lockconformance.Run
+			if pair.Again {
+				run = lockconformance.RunBrief
+			}
+			run(t, pair.On(nil))
 		})
 	}
 }
@@ -22,7 +27,7 @@ func TestConformance(t *testing.T) {
 var allTopologies = flag.Bool("topologies", false, "run the conformance suite on all strategies on Sentinel and Cluster")
 
 // TestTopologies runs the suite where replicas stand behind the servers and clients find their way by themselves. By
-// default it takes two strategies for all.
+// default it takes two strategies for all, and the part of the suite that depends on the servers.
 func TestTopologies(t *testing.T) {
 	t.Parallel()
 	for name, topology := range map[string]struct {
@@ -40,15 +45,20 @@ func TestTopologies(t *testing.T) {
 				}
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
-					lockconformance.Run(t, pair.On(deployment))
+					run := lockconformance.RunBrief
+					if *allTopologies {
+						run = lockconformance.Run
+					}
+					run(t, pair.On(deployment))
 				})
 			}
 		})
 	}
 }
 
-// TestRedlockConformance runs the suite on five masters.
+// TestRedlockConformance runs the part of the suite that depends on the servers on five masters. TestConformanceOfMinimalUser
+// runs the whole suite on three.
 func TestRedlockConformance(t *testing.T) {
 	t.Parallel()
-	lockconformance.Run(t, coretest.OnMasters(5))
+	lockconformance.RunBrief(t, coretest.OnMasters(5))
 }

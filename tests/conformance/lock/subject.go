@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -54,10 +55,21 @@ type Side struct {
 
 // Run runs the suite as parallel subtests of t.
 func Run(t *testing.T, s Subject) {
-	for _, group := range []map[string]func(*testing.T, Subject){
-		exclusionTests, lossTests, waitingTests, reentryTests, retryTests, tokenTests, inputTests, lifeTests,
-		hookTests,
-	} {
+	runGroups(t, s, exclusionTests, lossTests, waitingTests, reentryTests, retryTests, tokenTests, inputTests, lifeTests, hookTests)
+}
+
+// RunBrief runs the part of the suite that depends on the servers and on the rival: exclusion, loss of servers and leases,
+// waiting, retries and tokens. It suffices where the strategy passes the whole suite elsewhere. With [testkit.Long] it is Run.
+func RunBrief(t *testing.T, s Subject) {
+	if testkit.Long() {
+		Run(t, s)
+		return
+	}
+	runGroups(t, s, exclusionTests, lossTests, waitingTests, retryTests, tokenTests)
+}
+
+func runGroups(t *testing.T, s Subject, groups ...map[string]func(*testing.T, Subject)) {
+	for _, group := range groups {
 		for name, test := range group {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

@@ -65,6 +65,7 @@ func oneByOne(c *core.Client) lockconformance.Side {
 type pair struct {
 	lock, rival side
 	Prefix      string
+	Again       bool // another pair has the same lock
 }
 
 // Pairs are every strategy, and those that meet on one name both ways round. Some have names of one slot of a Cluster, by a
@@ -76,14 +77,14 @@ var Pairs = map[string]pair{
 	"WriteAndRead":           {lock: write, rival: read, Prefix: "{lock}:"},
 	"FairReadAndFairWrite":   {lock: fairRead, rival: fairWrite},
 	"FairWriteAndFairRead":   {lock: fairWrite, rival: fairRead, Prefix: "{lock}:"},
-	"MutexAndFair":           {lock: mutex, rival: fair, Prefix: "{lock}:"},
-	"FairAndMutex":           {lock: fair, rival: mutex, Prefix: "{lock}:"},
-	"MutexAndRead":           {lock: mutex, rival: read},
-	"ReadAndMutex":           {lock: read, rival: mutex, Prefix: "{lock}:"},
+	"MutexAndFair":           {lock: mutex, rival: fair, Prefix: "{lock}:", Again: true},
+	"FairAndMutex":           {lock: fair, rival: mutex, Prefix: "{lock}:", Again: true},
+	"MutexAndRead":           {lock: mutex, rival: read, Again: true},
+	"ReadAndMutex":           {lock: read, rival: mutex, Prefix: "{lock}:", Again: true},
 	"Semaphore":              {lock: semaphore, rival: semaphore},
 	"PermitsAndWrite":        {lock: permits, rival: write, Prefix: "{lock}:"},
 	"MultiAtOnceAndMutex":    {lock: atOnce, rival: mutex},
-	"MultiOneByOne":          {lock: oneByOne, rival: oneByOne},
+	"MultiOneByOne":          {lock: oneByOne, rival: oneByOne, Again: true},
 	"MultiOneByOneOfOneSlot": {lock: oneByOne, rival: mutex, Prefix: "{lock}:"},
 }
 
