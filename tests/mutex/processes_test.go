@@ -14,12 +14,13 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
-// TestTwoProcesses lets two real processes with 8 goroutines each take one name 2,000 times in all. By Redis's
+// TestTwoProcesses lets two real processes with 8 goroutines each take one name many times. By Redis's
 // own clock no two of them may be inside at once, and tokens must grow in that order.
 func TestTwoProcesses(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
-	const processes, goroutines, acquisitions = 2, 8, 2000
+	const processes, goroutines = 2, 8
+	acquisitions := processes * goroutines * testkit.Rounds(40, 125)
 	order := fmt.Sprint("visit ", server.Network(), " ", server.Addr(), " ", goroutines, " ",
 		acquisitions/processes/goroutines)
 	results := make(chan []coretest.Section, processes)
