@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // lostKeyLimit is n of the semaphore in TestLostKey.
@@ -33,7 +34,7 @@ type tenant struct {
 func TestLostKey(t *testing.T) {
 	t.Parallel()
 	instance := startInstance(t)
-	stories := 200
+	stories := testkit.Rounds(50, 200)
 	if testing.Short() {
 		stories /= 20
 	}

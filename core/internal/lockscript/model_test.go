@@ -12,11 +12,12 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 var (
 	modelSeed = flag.Uint64("model.seed", 0, "the only episode that TestModel runs, 0 for many")
-	modelOps  = flag.Int("model.ops", 25_000, "operations of TestModel")
+	modelOps  = flag.Int("model.ops", testkit.Rounds(8_000, 25_000), "operations of TestModel")
 )
 
 // modelPermits is true if episodes may have semaphores.
