@@ -3,6 +3,8 @@
 
 SHELL := bash
 GO    ?= go
+# Programs with the race detector otherwise sleep for a second before they exit, and the tests run hundreds of them.
+export GORACE ?= atexit_sleep_ms=0
 TOOL  := GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 # The modules with an API, which api/ lists.
 PUBLISHED := . gocronlock inspector otellock
@@ -15,12 +17,13 @@ MODULES := $(PUBLISHED) cmd/holdfast examples tests/integration
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 15
 
-# What is tested without the race detector: pages, Lua scripts against their models, other frameworks, examples. Their
-# goroutines are those of packages whose own tests have it.
-PLAIN := ./tests/architecture ./tests/docs ./core/internal/lockscript ./core/internal/oncescript \
-	./tests/integration/... ./examples/...
+# What is tested without the race detector: pages, Lua scripts against their models, lists of errors, rights and names, other
+# frameworks, and examples. Their goroutines are those of packages whose own tests have it.
+PLAIN := ./tests/architecture ./tests/docs ./core/internal/lockscript ./core/internal/oncescript ./tests/rights \
+	./tests/inspect ./tests/cluster ./tests/sentinel ./tests/testkit/fastpath ./tests/testkit/markdown ./internal/jsonfield \
+	./internal/svg ./tests/integration/... ./examples/...
 # Those that take longest come first, so that none of them runs alone at the end.
-LONGEST := ./tests/strategies ./tests/rights ./tests/cluster ./examples/flashsale ./tests/gin ./tests/nethttp
+LONGEST := ./tests/strategies ./tests/gin ./tests/nethttp
 # go test, which lists at its end once more what failed; the argument is GOWORK.
 gotest = $(TOOL) gotestsum --format pkgname --format-hide-empty-pkg --hide-summary skipped --raw-command -- \
 	env GOWORK=$(1) $(GO) test -json -shuffle=on -vet=off
@@ -30,8 +33,8 @@ test: needed downloads ## run all tests of the library on real Redis servers, mo
 	@events=$$(mktemp); export GOWORK=$(GOWORK); \
 	while sleep 10; do echo "  $$(grep -cE '"Action":"(pass|skip)".*"Test"' "$$events") tests so far"; done & \
 	trap "kill $$!; rm -f $$events" EXIT; \
-	plain=$$($(GO) list $(PLAIN) | grep -v '/flashsale$$') || exit; \
-	raced=$$($(GO) list ./... ./examples/flashsale | grep -vxF "$$plain") || exit; \
+	plain=$$($(GO) list $(PLAIN)) || exit; \
+	raced=$$($(GO) list ./... | grep -vxF "$$plain") || exit; \
 	$(TOOL) gotestsum --jsonfile "$$events" --format pkgname --format-hide-empty-pkg --hide-summary skipped --raw-command -- \
 		bash -c '$(GO) test -json -race -shuffle=on -vet=off -ldflags=-w -p 2 -timeout 20m $(LONGEST) $$1; \
 			$(GO) test -json -shuffle=on -vet=off -p 2 $$2' tests "$$raced" "$$plain"; \
