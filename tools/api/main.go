@@ -32,11 +32,12 @@ func describe(dir string) (lines []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	slices.SortFunc(loaded, func(a, b *packages.Package) int { return strings.Compare(a.PkgPath, b.PkgPath) })
 	for _, p := range loaded {
 		if len(p.Errors) > 0 {
 			return nil, p.Errors[0]
 		}
-		if p.Name == "main" || slices.Contains(strings.Split(p.PkgPath, "/"), "internal") {
+		if p.Name == "main" || private(p.PkgPath) {
 			continue
 		}
 		of := declarations{pkg: p.Types}
@@ -45,6 +46,12 @@ func describe(dir string) (lines []string, err error) {
 		lines = append(append(lines, "package "+p.PkgPath), of.lines...)
 	}
 	return lines, nil
+}
+
+// private reports whether a package is not for users: packages below "internal" and "tests".
+func private(path string) bool {
+	folders := strings.Split(path, "/")
+	return slices.Contains(folders, "internal") || slices.Contains(folders, "tests")
 }
 
 // declarations are those of one package.
