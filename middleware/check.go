@@ -67,9 +67,6 @@ func (c *Config) check() error {
 	if err := core.CheckOptions(c.Lock...); err != nil {
 		return err
 	}
-	if _, err := url.Parse(c.ProblemBase); err != nil {
-		return fmt.Errorf("holdfast: problem base: %w", err)
-	}
 	if _, err := url.Parse(c.DescribedBy); err != nil {
 		return fmt.Errorf("holdfast: described by: %w", err)
 	}

@@ -55,8 +55,6 @@ type Conflict struct {
 	Status int
 	// Code is one of the constants of this package.
 	Code string
-	// Type is the URI of the code: the problem base and the code, or about:blank.
-	Type string
 	// RetryAfter is when another attempt makes sense, in whole seconds; 0 if that is unknown.
 	RetryAfter time.Duration
 	// Retryable is true if the same request may succeed later.
@@ -90,10 +88,7 @@ func (c *Conflict) Unwrap() error { return c.Cause }
 // conflict fills in what follows from the code and the cause.
 func (c *Config) conflict(code string, cause error) *Conflict {
 	v := verdicts[code]
-	conflict := &Conflict{Status: v.status, Code: code, Type: blankType, Retryable: v.retryable, Cause: cause}
-	if c.ProblemBase != "" {
-		conflict.Type = c.ProblemBase + code
-	}
+	conflict := &Conflict{Status: v.status, Code: code, Retryable: v.retryable, Cause: cause}
 	switch code {
 	case CodeLockConflict, CodeRequestInProgress:
 		conflict.Status, conflict.RetryAfter = cmp.Or(c.ConflictStatus, http.StatusConflict), shortestRetry

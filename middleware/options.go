@@ -117,12 +117,6 @@ func WithConflictStatus(status int) Option {
 	return configOption(func(c *Config) { c.ConflictStatus = status })
 }
 
-// WithProblemBase sets the URI in front of the code in the type of a problem, for example
-// "https://api.example.com/problems/". Defaults to none: the type is about:blank.
-func WithProblemBase(uri string) Option {
-	return configOption(func(c *Config) { c.ProblemBase = uri })
-}
-
 // WithHooks sets functions that are called with what happens to requests. Defaults to none.
 func WithHooks(hooks Hooks) Option {
 	return configOption(func(c *Config) { c.Hooks = hooks })

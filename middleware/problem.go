@@ -153,7 +153,7 @@ type Problem struct {
 func (c *Conflict) Problem() Problem {
 	v := verdicts[c.Code]
 	p := Problem{
-		Type: c.Type, Title: v.title, Status: c.Status, Detail: v.detail,
+		Type: blankType, Title: v.title, Status: c.Status, Detail: v.detail,
 		Code: c.Code, RetryAfter: int64(c.RetryAfter / time.Second), Retryable: c.Retryable,
 		describedBy: c.DescribedBy,
 	}
@@ -166,7 +166,7 @@ func (c *Conflict) Problem() Problem {
 	if c.Recorded != nil {
 		p.location = c.Recorded.Header.Get("Location")
 	}
-	if text := http.StatusText(c.Status); p.Type == blankType && text != "" {
+	if text := http.StatusText(c.Status); text != "" {
 		p.Title = text // as RFC 9457 asks of this type
 	}
 	return p

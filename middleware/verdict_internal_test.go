@@ -113,9 +113,8 @@ func TestEveryCodeHasItsTexts(t *testing.T) {
 		CodeBodyUnreadable, CodeBodyTimeout, CodeTooManyBodies,
 	} {
 		config := DefaultConfig()
-		config.ProblemBase = "/problems/"
 		p := config.conflict(code, core.ErrUnavailable).Problem()
-		if p.Status < 400 || p.Title == "" || p.Detail == "" || p.Type != "/problems/"+code {
+		if p.Status < 400 || p.Title == "" || p.Detail == "" || p.Code != code {
 			t.Errorf("%s: %+v", code, p)
 		}
 	}

@@ -59,9 +59,6 @@ func FailOpen() Option { return middleware.FailOpen() }
 // to 429 for a semaphore.
 func WithConflictStatus(status int) Option { return middleware.WithConflictStatus(status) }
 
-// WithProblemBase sets the URI in front of the code in the type of a problem. Defaults to none: about:blank.
-func WithProblemBase(uri string) Option { return middleware.WithProblemBase(uri) }
-
 // WithDescribedBy sets the URI of the page about the keys, for the Link of a refused key. Defaults to none.
 func WithDescribedBy(uri string) Option { return middleware.WithDescribedBy(uri) }
 

@@ -33,7 +33,6 @@ func TestBuildErrors(t *testing.T) {
 		"skip":            {never, key, ginlock.WithSkip(nil), "WithSkip"},
 		"shared":          {never, key, middleware.WithWait(-1), "negative wait"},
 		"other adapter":   {never, key, httplock.WithSkip(nil), "httplock.WithSkip is an option of another adapter"},
-		"problem base":    {never, key, ginlock.WithProblemBase("http://[x"), "problem base"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -73,7 +73,7 @@ func TestGuardsKeepTheirOwnOptions(t *testing.T) {
 	locks := newLocks(t, testkit.Start(t).Client())
 	plain := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried)
 	other := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried,
-		ginlock.WithConflictStatus(http.StatusLocked), ginlock.WithProblemBase("https://example.com/problems/"))
+		ginlock.WithConflictStatus(http.StatusLocked))
 	handled := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried, ginlock.WithRefusalHandler(
 		func(c *gin.Context, conflict *ginlock.Conflict) {
 			if !errors.Is(conflict, core.ErrNotAcquired) || conflict.KeyHash == "" || conflict.RetryAfter <= 0 {
@@ -91,7 +91,7 @@ func TestGuardsKeepTheirOwnOptions(t *testing.T) {
 		problem, titled string
 	}{
 		{plain, http.StatusConflict, "", "about:blank", "Conflict"},
-		{other, http.StatusLocked, "", "https://example.com/problems/lock-conflict", "Another request is running"},
+		{other, http.StatusLocked, "", "about:blank", "Locked"},
 		{handled, http.StatusTooManyRequests, "yes", "about:blank", "Too Many Requests"},
 	} {
 		a := refused(t, test.guard)

@@ -77,7 +77,7 @@ func TestGuardsKeepTheirOwnOptions(t *testing.T) {
 	locks := newLocks(t, testkit.Start(t).Client())
 	plain := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried)
 	other := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried,
-		httplock.WithConflictStatus(http.StatusLocked), httplock.WithProblemBase("https://example.com/problems/"))
+		httplock.WithConflictStatus(http.StatusLocked))
 	handled := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried, httplock.WithRefusalHandler(
 		func(w http.ResponseWriter, r *http.Request, c *httplock.Conflict) {
 			if !errors.Is(c, core.ErrNotAcquired) || c.KeyHash == "" || !c.Retryable || c.RetryAfter <= 0 {
@@ -95,7 +95,7 @@ func TestGuardsKeepTheirOwnOptions(t *testing.T) {
 		problem, titled string
 	}{
 		{plain, http.StatusConflict, "", "about:blank", "Conflict"},
-		{other, http.StatusLocked, "", "https://example.com/problems/lock-conflict", "Another request is running"},
+		{other, http.StatusLocked, "", "about:blank", "Locked"},
 		{handled, http.StatusTooManyRequests, "yes", "about:blank", "Too Many Requests"},
 	} {
 		a := refused(t, test.guard)
@@ -263,7 +263,6 @@ func TestBuildErrors(t *testing.T) {
 		"lock option":     {never, key, httplock.WithLock(core.WithTTL(0)), "WithTTL(0s)"},
 		"refusal handler": {never, key, httplock.WithRefusalHandler(nil), "WithRefusalHandler"},
 		"skip":            {never, key, httplock.WithSkip(nil), "WithSkip"},
-		"problem base":    {never, key, httplock.WithProblemBase("http://[x"), "problem base"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -17,7 +17,6 @@ var verdictTests = tests{
 	"Verdicts":                 testVerdicts,
 	"ConflictStatus":           testConflictStatus,
 	"Limit":                    testLimit,
-	"ProblemBase":              testProblemBase,
 	"WhatIsMissingIsNamed":     testMissingNamed,
 	"CompletedUntilFixedTime":  testCompletedUntil,
 	"RefusedRequestIsNamed":    testRefusedHook,
@@ -274,15 +273,6 @@ func testMissingNamed(t *testing.T, s *suite) {
 		if !strings.Contains(got, test.want) || strings.Contains(got, private) {
 			t.Errorf("%s: detail %q, want %q", name, got, test.want)
 		}
-	}
-}
-
-func testProblemBase(t *testing.T, s *suite) {
-	const base = "https://api.example.com/problems/"
-	site := s.mount(t, &counter{}, s.once(t, middleware.WithProblemBase(base)))
-	p := site.do(request{}).refused(t, http.StatusBadRequest, middleware.CodeKeyRequired)
-	if p.Type != base+middleware.CodeKeyRequired || p.Title == "" {
-		t.Errorf("type %q, title %q, want the base and the code", p.Type, p.Title)
 	}
 }
 
