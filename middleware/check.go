@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -64,13 +63,7 @@ func (c *Config) check() error {
 	case c.ConflictStatus != 0 && (c.ConflictStatus < 400 || c.ConflictStatus > 599):
 		return fmt.Errorf("holdfast: conflict status %d: only 400 to 599 are allowed", c.ConflictStatus)
 	}
-	if err := core.CheckOptions(c.Lock...); err != nil {
-		return err
-	}
-	if _, err := url.Parse(c.DescribedBy); err != nil {
-		return fmt.Errorf("holdfast: described by: %w", err)
-	}
-	return nil
+	return core.CheckOptions(c.Lock...)
 }
 
 // checkExclusive finds what is wrong for Exclusive, which keeps no records.

@@ -51,8 +51,6 @@ type Config struct {
 	// ConflictStatus is the status of a request whose key is held. Defaults to 0: 409, and 429 where a semaphore has no
 	// permit left.
 	ConflictStatus int
-	// DescribedBy is the URI of the API's description, for the Link of a refused key. Defaults to none.
-	DescribedBy string
 	// Logger gets failures that clients do not cause. Defaults to nil: the logger of the client of the locks.
 	Logger *slog.Logger
 	// Hooks are called with what happens to requests. Defaults to none.

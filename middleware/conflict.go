@@ -66,8 +66,6 @@ type Conflict struct {
 	// Recorded is the answer of the request that took effect before, for already-completed. It may be nil, and has no body
 	// unless answers are replayed.
 	Recorded *Response
-	// DescribedBy is the URI that tells a client how to choose its key; it may be empty.
-	DescribedBy string
 	// Cause is the error behind the refusal. It is for logs, not for clients.
 	Cause error
 
@@ -96,8 +94,6 @@ func (c *Config) conflict(code string, cause error) *Conflict {
 		conflict.Status, conflict.RetryAfter = cmp.Or(c.ConflictStatus, http.StatusTooManyRequests), shortestRetry
 	case CodeLockUnavailable, CodeTooManyBodies, CodeNotAnswered:
 		conflict.RetryAfter = afterOutage()
-	case CodeKeyRequired, CodeKeyInvalid:
-		conflict.DescribedBy = c.DescribedBy
 	}
 	return conflict
 }

@@ -134,12 +134,6 @@ func WithLogger(logger *slog.Logger) Option {
 	return configOption(func(c *Config) { c.Logger = logger })
 }
 
-// WithDescribedBy sets the URI of the page that tells clients which key to send; a refused key links to it. Defaults
-// to none.
-func WithDescribedBy(uri string) Option {
-	return configOption(func(c *Config) { c.DescribedBy = uri })
-}
-
 // OptionalKey lets requests that lack a part of the key pass unguarded. Defaults to refusing them with 400.
 func OptionalKey() Option {
 	return configOption(func(c *Config) { c.OptionalKey = true })

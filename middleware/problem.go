@@ -145,7 +145,7 @@ type Problem struct {
 	Retryable  bool   `json:"retryable"`
 	Instance   string `json:"instance,omitempty"`
 
-	location, describedBy string
+	location string
 }
 
 // Problem describes the conflict to a client. Nothing in it comes from the request. The text of [KeyError] says what
@@ -155,7 +155,6 @@ func (c *Conflict) Problem() Problem {
 	p := Problem{
 		Type: blankType, Title: v.title, Status: c.Status, Detail: v.detail,
 		Code: c.Code, RetryAfter: int64(c.RetryAfter / time.Second), Retryable: c.Retryable,
-		describedBy: c.DescribedBy,
 	}
 	if detail := ranDetails[c.Code]; c.ran && detail != "" {
 		p.Detail = detail
@@ -202,9 +201,6 @@ func (p Problem) Header() http.Header {
 	}
 	if p.location != "" {
 		h.Set("Location", p.location)
-	}
-	if p.describedBy != "" {
-		h.Set("Link", "<"+p.describedBy+`>; rel="describedby"`)
 	}
 	return h
 }

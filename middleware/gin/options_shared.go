@@ -59,9 +59,6 @@ func FailOpen() Option { return middleware.FailOpen() }
 // to 429 for a semaphore.
 func WithConflictStatus(status int) Option { return middleware.WithConflictStatus(status) }
 
-// WithDescribedBy sets the URI of the page about the keys, for the Link of a refused key. Defaults to none.
-func WithDescribedBy(uri string) Option { return middleware.WithDescribedBy(uri) }
-
 // OptionalKey lets requests that lack a part of the key pass unguarded. Defaults to refusing them with 400.
 func OptionalKey() Option { return middleware.OptionalKey() }
 

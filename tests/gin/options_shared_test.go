@@ -32,7 +32,6 @@ func TestSharedOptions(t *testing.T) {
 		"WithLock":           {ginlock.WithLock(ttl, ttl), middleware.WithLock(ttl, ttl)},
 		"FailOpen":           {ginlock.FailOpen(), middleware.FailOpen()},
 		"WithConflictStatus": {ginlock.WithConflictStatus(423), middleware.WithConflictStatus(423)},
-		"WithDescribedBy":    {ginlock.WithDescribedBy("/docs"), middleware.WithDescribedBy("/docs")},
 		"OptionalKey":        {ginlock.OptionalKey(), middleware.OptionalKey()},
 		"WithKeySecret":      {ginlock.WithKeySecret(secret), middleware.WithKeySecret(secret)},
 		"WithLogger":         {ginlock.WithLogger(logger), middleware.WithLogger(logger)},

@@ -39,7 +39,6 @@ func TestSharedOptions(t *testing.T) {
 		"WithLock":           {httplock.WithLock(ttl, ttl), middleware.WithLock(ttl, ttl)},
 		"FailOpen":           {httplock.FailOpen(), middleware.FailOpen()},
 		"WithConflictStatus": {httplock.WithConflictStatus(423), middleware.WithConflictStatus(423)},
-		"WithDescribedBy":    {httplock.WithDescribedBy("/docs"), middleware.WithDescribedBy("/docs")},
 		"OptionalKey":        {httplock.OptionalKey(), middleware.OptionalKey()},
 		"WithKeySecret":      {httplock.WithKeySecret(secret), middleware.WithKeySecret(secret)},
 		"WithLogger":         {httplock.WithLogger(logger), middleware.WithLogger(logger)},

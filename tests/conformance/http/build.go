@@ -54,7 +54,6 @@ func testInvalidOptions(t *testing.T, s *suite) {
 		"key secret":                                 middleware.WithKeySecret([]byte("short")),
 		"of 0 bytes":                                 middleware.WithKeySecret(nil),
 		"conflict status":                            middleware.WithConflictStatus(200),
-		"described by":                               middleware.WithDescribedBy(":"),
 		"WithTTL":                                    middleware.WithLock(core.WithTTL(-1)),
 		"finish timeout":                             middleware.WithFinishTimeout(0),
 		"conflict status 6":                          middleware.WithConflictStatus(600),

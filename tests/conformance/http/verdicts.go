@@ -29,11 +29,8 @@ type verdict struct {
 	status    int
 	retryable bool
 	retry     bool // Retry-After is there
-	link      bool // to what describes the key
 	get       func(t *testing.T, s *suite) answer
 }
-
-const described = "https://api.example.com/docs/keys"
 
 // private is in whatever a client must not read back.
 const private = "mallory"
@@ -49,38 +46,37 @@ func verdicts() map[string]verdict {
 
 // keyVerdicts are about requests whose key is missing or malformed.
 func keyVerdicts() map[string]verdict {
-	by := middleware.WithDescribedBy(described)
 	invalid := func(header http.Header) func(*testing.T, *suite) answer {
 		return func(t *testing.T, s *suite) answer {
-			return s.mount(t, &counter{}, s.idempotent(t, by)).do(request{user: private, header: header})
+			return s.mount(t, &counter{}, s.idempotent(t)).do(request{user: private, header: header})
 		}
 	}
 	return map[string]verdict{
 		"no key": {
-			code: middleware.CodeKeyRequired, status: 400, link: true,
-			get: func(t *testing.T, s *suite) answer { return s.mount(t, &counter{}, s.once(t, by)).do(request{}) },
+			code: middleware.CodeKeyRequired, status: 400,
+			get: func(t *testing.T, s *suite) answer { return s.mount(t, &counter{}, s.once(t)).do(request{}) },
 		},
 		"no key for the lock": {
-			code: middleware.CodeKeyRequired, status: 400, link: true,
-			get: func(t *testing.T, s *suite) answer { return s.mount(t, &counter{}, s.exclusive(t, by)).do(request{}) },
+			code: middleware.CodeKeyRequired, status: 400,
+			get: func(t *testing.T, s *suite) answer { return s.mount(t, &counter{}, s.exclusive(t)).do(request{}) },
 		},
-		"no Idempotency-Key": {code: middleware.CodeKeyRequired, status: 400, link: true, get: invalid(nil)},
+		"no Idempotency-Key": {code: middleware.CodeKeyRequired, status: 400, get: invalid(nil)},
 		"an open quote": {
-			code: middleware.CodeKeyInvalid, status: 400, link: true,
+			code: middleware.CodeKeyInvalid, status: 400,
 			get: invalid(http.Header{"Idempotency-Key": {`"` + private}}),
 		},
 		"two keys": {
-			code: middleware.CodeKeyInvalid, status: 400, link: true,
+			code: middleware.CodeKeyInvalid, status: 400,
 			get: invalid(http.Header{"Idempotency-Key": {`"a"`, `"b"`}}),
 		},
 		"a long key": {
-			code: middleware.CodeKeyInvalid, status: 400, link: true,
+			code: middleware.CodeKeyInvalid, status: 400,
 			get: invalid(http.Header{"Idempotency-Key": {strings.Repeat("a", 256)}}),
 		},
 		"no principal": {
 			code: middleware.CodeScopeRequired, status: 401,
 			get: func(t *testing.T, s *suite) answer {
-				guard := must(t)(s.Idempotent(s.locks, ByPrincipal, by))
+				guard := must(t)(s.Idempotent(s.locks, ByPrincipal))
 				return s.mount(t, &counter{}, guard).do(request{user: private, key: private})
 			},
 		},
@@ -89,12 +85,11 @@ func keyVerdicts() map[string]verdict {
 
 // requestVerdicts are about requests that no guard lets through, whatever was recorded.
 func requestVerdicts() map[string]verdict {
-	by := middleware.WithDescribedBy(described)
 	return map[string]verdict{
 		"a large body": {
 			code: middleware.CodePayloadTooLarge, status: 413,
 			get: func(t *testing.T, s *suite) answer {
-				site := s.mount(t, &counter{}, s.idempotent(t, by, middleware.WithBodyLimit(3)))
+				site := s.mount(t, &counter{}, s.idempotent(t, middleware.WithBodyLimit(3)))
 				return site.do(request{user: private, key: "large", body: "order"})
 			},
 		},
@@ -219,7 +214,6 @@ func testVerdicts(t *testing.T, s *suite) {
 			}
 			for field, value := range map[string]string{
 				"Content-Language": "en", "Cache-Control": "no-store", "Idempotency-Replayed": "",
-				"Link": map[bool]string{true: "<" + described + `>; rel="describedby"`}[want.link],
 			} {
 				if got := a.header.Get(field); got != value {
 					t.Errorf("%s %q, want %q", field, got, value)
