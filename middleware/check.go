@@ -60,8 +60,6 @@ func (c *Config) check() error {
 			"because one user gets half of it at most", c.BodyMemory, c.BodyLimit)
 	case c.KeySecret != nil && len(c.KeySecret) < shortestSecret:
 		return fmt.Errorf("holdfast: key secret of %d bytes: %d are needed at least", len(c.KeySecret), shortestSecret)
-	case c.ConflictStatus != 0 && (c.ConflictStatus < 400 || c.ConflictStatus > 599):
-		return fmt.Errorf("holdfast: conflict status %d: only 400 to 599 are allowed", c.ConflictStatus)
 	}
 	return core.CheckOptions(c.Lock...)
 }

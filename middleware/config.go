@@ -48,9 +48,6 @@ type Config struct {
 	// FailOpen lets requests run unguarded while Redis cannot be asked. It does not apply while Redis refuses.
 	// Defaults to false.
 	FailOpen bool
-	// ConflictStatus is the status of a request whose key is held. Defaults to 0: 409, and 429 where a semaphore has no
-	// permit left.
-	ConflictStatus int
 	// Logger gets failures that clients do not cause. Defaults to nil: the logger of the client of the locks.
 	Logger *slog.Logger
 	// Hooks are called with what happens to requests. Defaults to none.

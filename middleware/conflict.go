@@ -1,10 +1,8 @@
 package middleware
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -88,10 +86,8 @@ func (c *Config) conflict(code string, cause error) *Conflict {
 	v := verdicts[code]
 	conflict := &Conflict{Status: v.status, Code: code, Retryable: v.retryable, Cause: cause}
 	switch code {
-	case CodeLockConflict, CodeRequestInProgress:
-		conflict.Status, conflict.RetryAfter = cmp.Or(c.ConflictStatus, http.StatusConflict), shortestRetry
-	case CodeLimitReached:
-		conflict.Status, conflict.RetryAfter = cmp.Or(c.ConflictStatus, http.StatusTooManyRequests), shortestRetry
+	case CodeLockConflict, CodeRequestInProgress, CodeLimitReached:
+		conflict.RetryAfter = shortestRetry
 	case CodeLockUnavailable, CodeTooManyBodies, CodeNotAnswered:
 		conflict.RetryAfter = afterOutage()
 	}

@@ -111,12 +111,6 @@ func FailOpen() Option {
 	return configOption(func(c *Config) { c.FailOpen = true })
 }
 
-// WithConflictStatus sets the status of a request whose lock is held, for instance 423, 429 or 503. Its code stays
-// lock-conflict, or limit-reached for a semaphore. Defaults to 409, and to 429 for a semaphore.
-func WithConflictStatus(status int) Option {
-	return configOption(func(c *Config) { c.ConflictStatus = status })
-}
-
 // WithHooks sets functions that are called with what happens to requests. Defaults to none.
 func WithHooks(hooks Hooks) Option {
 	return configOption(func(c *Config) { c.Hooks = hooks })

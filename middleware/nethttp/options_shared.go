@@ -55,10 +55,6 @@ func WithLock(opts ...core.LockOption) Option { return middleware.WithLock(opts.
 // [Degraded] returns true for them, see [middleware.FailOpen]. Defaults to refusing requests with 503.
 func FailOpen() Option { return middleware.FailOpen() }
 
-// WithConflictStatus sets the status of a request whose lock is held, for instance 423, 429 or 503. Defaults to 409, and
-// to 429 for a semaphore.
-func WithConflictStatus(status int) Option { return middleware.WithConflictStatus(status) }
-
 // OptionalKey lets requests that lack a part of the key pass unguarded. Defaults to refusing them with 400.
 func OptionalKey() Option { return middleware.OptionalKey() }
 

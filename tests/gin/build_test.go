@@ -27,7 +27,6 @@ func TestBuildErrors(t *testing.T) {
 		"method":          {never, key, ginlock.WithMethods("POST", ""), "a method is empty"},
 		"wait":            {never, key, ginlock.WithWait(-1), "negative wait"},
 		"body":            {never, key, ginlock.WithBodyLimit(-1), "negative body limit"},
-		"status":          {never, key, ginlock.WithConflictStatus(200), "conflict status 200"},
 		"lock option":     {never, key, ginlock.WithLock(core.WithTTL(0)), "WithTTL(0s)"},
 		"refusal handler": {never, key, ginlock.WithRefusalHandler(nil), "WithRefusalHandler"},
 		"skip":            {never, key, ginlock.WithSkip(nil), "WithSkip"},

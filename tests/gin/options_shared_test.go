@@ -21,21 +21,20 @@ func TestSharedOptions(t *testing.T) {
 	logger, hooks := slog.New(slog.NewTextHandler(io.Discard, nil)), ginlock.Hooks{Refused: func(context.Context, *ginlock.Conflict) {}}
 	secret, ttl := []byte("secret of the service"), core.WithTTL(time.Minute)
 	for name, options := range map[string][2]ginlock.Option{
-		"WithMethods":        {ginlock.WithMethods("PUT", "GET"), middleware.WithMethods("PUT", "GET")},
-		"WithWait":           {ginlock.WithWait(7), middleware.WithWait(7)},
-		"WithPreferWait":     {ginlock.WithPreferWait(7), middleware.WithPreferWait(7)},
-		"WithAskTimeout":     {ginlock.WithAskTimeout(7), middleware.WithAskTimeout(7)},
-		"WithFinishTimeout":  {ginlock.WithFinishTimeout(7), middleware.WithFinishTimeout(7)},
-		"WithWaiters":        {ginlock.WithWaiters(3, 7), middleware.WithWaiters(3, 7)},
-		"WithBodyLimit":      {ginlock.WithBodyLimit(7), middleware.WithBodyLimit(7)},
-		"WithBodyMemory":     {ginlock.WithBodyMemory(7), middleware.WithBodyMemory(7)},
-		"WithLock":           {ginlock.WithLock(ttl, ttl), middleware.WithLock(ttl, ttl)},
-		"FailOpen":           {ginlock.FailOpen(), middleware.FailOpen()},
-		"WithConflictStatus": {ginlock.WithConflictStatus(423), middleware.WithConflictStatus(423)},
-		"OptionalKey":        {ginlock.OptionalKey(), middleware.OptionalKey()},
-		"WithKeySecret":      {ginlock.WithKeySecret(secret), middleware.WithKeySecret(secret)},
-		"WithLogger":         {ginlock.WithLogger(logger), middleware.WithLogger(logger)},
-		"WithHooks":          {ginlock.WithHooks(hooks), middleware.WithHooks(hooks)},
+		"WithMethods":       {ginlock.WithMethods("PUT", "GET"), middleware.WithMethods("PUT", "GET")},
+		"WithWait":          {ginlock.WithWait(7), middleware.WithWait(7)},
+		"WithPreferWait":    {ginlock.WithPreferWait(7), middleware.WithPreferWait(7)},
+		"WithAskTimeout":    {ginlock.WithAskTimeout(7), middleware.WithAskTimeout(7)},
+		"WithFinishTimeout": {ginlock.WithFinishTimeout(7), middleware.WithFinishTimeout(7)},
+		"WithWaiters":       {ginlock.WithWaiters(3, 7), middleware.WithWaiters(3, 7)},
+		"WithBodyLimit":     {ginlock.WithBodyLimit(7), middleware.WithBodyLimit(7)},
+		"WithBodyMemory":    {ginlock.WithBodyMemory(7), middleware.WithBodyMemory(7)},
+		"WithLock":          {ginlock.WithLock(ttl, ttl), middleware.WithLock(ttl, ttl)},
+		"FailOpen":          {ginlock.FailOpen(), middleware.FailOpen()},
+		"OptionalKey":       {ginlock.OptionalKey(), middleware.OptionalKey()},
+		"WithKeySecret":     {ginlock.WithKeySecret(secret), middleware.WithKeySecret(secret)},
+		"WithLogger":        {ginlock.WithLogger(logger), middleware.WithLogger(logger)},
+		"WithHooks":         {ginlock.WithHooks(hooks), middleware.WithHooks(hooks)},
 	} {
 		wantSameOption(t, name, options)
 	}

@@ -72,8 +72,6 @@ func TestGuardsKeepTheirOwnOptions(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	plain := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried)
-	other := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried,
-		ginlock.WithConflictStatus(http.StatusLocked))
 	handled := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried, ginlock.WithRefusalHandler(
 		func(c *gin.Context, conflict *ginlock.Conflict) {
 			if !errors.Is(conflict, core.ErrNotAcquired) || conflict.KeyHash == "" || conflict.RetryAfter <= 0 {
@@ -91,7 +89,6 @@ func TestGuardsKeepTheirOwnOptions(t *testing.T) {
 		problem, titled string
 	}{
 		{plain, http.StatusConflict, "", "about:blank", "Conflict"},
-		{other, http.StatusLocked, "", "about:blank", "Locked"},
 		{handled, http.StatusTooManyRequests, "yes", "about:blank", "Too Many Requests"},
 	} {
 		a := refused(t, test.guard)

@@ -28,21 +28,20 @@ func TestSharedOptions(t *testing.T) {
 	logger, hooks := slog.New(slog.NewTextHandler(io.Discard, nil)), httplock.Hooks{Refused: func(context.Context, *httplock.Conflict) {}}
 	secret, ttl := []byte("secret of the service"), core.WithTTL(time.Minute)
 	for name, options := range map[string][2]httplock.Option{
-		"WithMethods":        {httplock.WithMethods("PUT", "GET"), middleware.WithMethods("PUT", "GET")},
-		"WithWait":           {httplock.WithWait(7), middleware.WithWait(7)},
-		"WithPreferWait":     {httplock.WithPreferWait(7), middleware.WithPreferWait(7)},
-		"WithAskTimeout":     {httplock.WithAskTimeout(7), middleware.WithAskTimeout(7)},
-		"WithFinishTimeout":  {httplock.WithFinishTimeout(7), middleware.WithFinishTimeout(7)},
-		"WithWaiters":        {httplock.WithWaiters(3, 7), middleware.WithWaiters(3, 7)},
-		"WithBodyLimit":      {httplock.WithBodyLimit(7), middleware.WithBodyLimit(7)},
-		"WithBodyMemory":     {httplock.WithBodyMemory(7), middleware.WithBodyMemory(7)},
-		"WithLock":           {httplock.WithLock(ttl, ttl), middleware.WithLock(ttl, ttl)},
-		"FailOpen":           {httplock.FailOpen(), middleware.FailOpen()},
-		"WithConflictStatus": {httplock.WithConflictStatus(423), middleware.WithConflictStatus(423)},
-		"OptionalKey":        {httplock.OptionalKey(), middleware.OptionalKey()},
-		"WithKeySecret":      {httplock.WithKeySecret(secret), middleware.WithKeySecret(secret)},
-		"WithLogger":         {httplock.WithLogger(logger), middleware.WithLogger(logger)},
-		"WithHooks":          {httplock.WithHooks(hooks), middleware.WithHooks(hooks)},
+		"WithMethods":       {httplock.WithMethods("PUT", "GET"), middleware.WithMethods("PUT", "GET")},
+		"WithWait":          {httplock.WithWait(7), middleware.WithWait(7)},
+		"WithPreferWait":    {httplock.WithPreferWait(7), middleware.WithPreferWait(7)},
+		"WithAskTimeout":    {httplock.WithAskTimeout(7), middleware.WithAskTimeout(7)},
+		"WithFinishTimeout": {httplock.WithFinishTimeout(7), middleware.WithFinishTimeout(7)},
+		"WithWaiters":       {httplock.WithWaiters(3, 7), middleware.WithWaiters(3, 7)},
+		"WithBodyLimit":     {httplock.WithBodyLimit(7), middleware.WithBodyLimit(7)},
+		"WithBodyMemory":    {httplock.WithBodyMemory(7), middleware.WithBodyMemory(7)},
+		"WithLock":          {httplock.WithLock(ttl, ttl), middleware.WithLock(ttl, ttl)},
+		"FailOpen":          {httplock.FailOpen(), middleware.FailOpen()},
+		"OptionalKey":       {httplock.OptionalKey(), middleware.OptionalKey()},
+		"WithKeySecret":     {httplock.WithKeySecret(secret), middleware.WithKeySecret(secret)},
+		"WithLogger":        {httplock.WithLogger(logger), middleware.WithLogger(logger)},
+		"WithHooks":         {httplock.WithHooks(hooks), middleware.WithHooks(hooks)},
 	} {
 		wantSameOption(t, name, options)
 	}

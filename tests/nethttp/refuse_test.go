@@ -76,8 +76,6 @@ func TestGuardsKeepTheirOwnOptions(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	plain := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried)
-	other := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried,
-		httplock.WithConflictStatus(http.StatusLocked))
 	handled := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried, httplock.WithRefusalHandler(
 		func(w http.ResponseWriter, r *http.Request, c *httplock.Conflict) {
 			if !errors.Is(c, core.ErrNotAcquired) || c.KeyHash == "" || !c.Retryable || c.RetryAfter <= 0 {
@@ -95,7 +93,6 @@ func TestGuardsKeepTheirOwnOptions(t *testing.T) {
 		problem, titled string
 	}{
 		{plain, http.StatusConflict, "", "about:blank", "Conflict"},
-		{other, http.StatusLocked, "", "about:blank", "Locked"},
 		{handled, http.StatusTooManyRequests, "yes", "about:blank", "Too Many Requests"},
 	} {
 		a := refused(t, test.guard)
@@ -259,7 +256,6 @@ func TestBuildErrors(t *testing.T) {
 		"method":          {never, key, httplock.WithMethods("POST", ""), "a method is empty"},
 		"wait":            {never, key, httplock.WithWait(-1), "negative wait"},
 		"body":            {never, key, httplock.WithBodyLimit(-1), "negative body limit"},
-		"status":          {never, key, httplock.WithConflictStatus(200), "conflict status 200"},
 		"lock option":     {never, key, httplock.WithLock(core.WithTTL(0)), "WithTTL(0s)"},
 		"refusal handler": {never, key, httplock.WithRefusalHandler(nil), "WithRefusalHandler"},
 		"skip":            {never, key, httplock.WithSkip(nil), "WithSkip"},

@@ -53,10 +53,8 @@ func testInvalidOptions(t *testing.T, s *suite) {
 		"body memory":                                middleware.WithBodyMemory(0),
 		"key secret":                                 middleware.WithKeySecret([]byte("short")),
 		"of 0 bytes":                                 middleware.WithKeySecret(nil),
-		"conflict status":                            middleware.WithConflictStatus(200),
 		"WithTTL":                                    middleware.WithLock(core.WithTTL(-1)),
 		"finish timeout":                             middleware.WithFinishTimeout(0),
-		"conflict status 6":                          middleware.WithConflictStatus(600),
 	}
 	records := map[string]middleware.Option{
 		"WithRetention":        middleware.WithRetention(0),

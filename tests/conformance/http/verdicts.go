@@ -15,7 +15,6 @@ import (
 
 var verdictTests = tests{
 	"Verdicts":                 testVerdicts,
-	"ConflictStatus":           testConflictStatus,
 	"Limit":                    testLimit,
 	"WhatIsMissingIsNamed":     testMissingNamed,
 	"CompletedUntilFixedTime":  testCompletedUntil,
@@ -226,16 +225,6 @@ func testVerdicts(t *testing.T, s *suite) {
 				t.Errorf("the client reads its own text back: %s", a.body)
 			}
 		})
-	}
-}
-
-func testConflictStatus(t *testing.T, s *suite) {
-	for _, status := range []int{423, 429, 503} {
-		option, user := middleware.WithConflictStatus(status), "status-"+strconv.Itoa(status)
-		a := s.whileRunning(t, request{user: user}, s.exclusive(t, middleware.WithWait(0), option))
-		a.refused(t, status, middleware.CodeLockConflict)
-		a = s.whileRunning(t, request{user: user}, s.once(t, option))
-		a.refused(t, status, middleware.CodeRequestInProgress)
 	}
 }
 
