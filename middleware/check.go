@@ -35,12 +35,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("holdfast: methods %q: they are in upper case", c.Methods)
 	case c.Wait < 0:
 		return fmt.Errorf("holdfast: negative wait: %v", c.Wait)
-	case c.PreferWait < 0:
-		return fmt.Errorf("holdfast: negative longest wait of a client: %v", c.PreferWait)
 	case 0 < c.Wait && c.Wait < outage.ShortestWait:
 		return fmt.Errorf("holdfast: wait %v: %s%s", c.Wait, tooShort, outage.UnitHint(c.Wait))
-	case 0 < c.PreferWait && c.PreferWait < outage.ShortestWait:
-		return fmt.Errorf("holdfast: longest wait of a client %v: %s%s", c.PreferWait, tooShort, outage.UnitHint(c.PreferWait))
 	case 0 < c.AskTimeout && c.AskTimeout < outage.ShortestWait:
 		return fmt.Errorf("holdfast: ask timeout %v: %s%s", c.AskTimeout, tooShort, outage.UnitHint(c.AskTimeout))
 	case 0 < c.FinishTimeout && c.FinishTimeout < outage.ShortestWait:

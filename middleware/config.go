@@ -25,8 +25,6 @@ type Config struct {
 	// because a client that sends one request after the other may be faster than the release of the lock behind the
 	// answer. Defaults to 0 for others.
 	Wait time.Duration
-	// PreferWait bounds the wait that a client can ask for by "Prefer: wait" (RFC 7240). Defaults to 0: it cannot.
-	PreferWait time.Duration
 	// AskTimeout bounds how long Redis may take to answer a request that does not wait, or waits for less than that.
 	// With FailOpen, a request that waits for longer gives Redis all its wait, 5 s at most. Defaults to 1 s.
 	AskTimeout time.Duration

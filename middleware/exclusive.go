@@ -68,7 +68,7 @@ func (e *Exclusive) Do(ctx context.Context, req Request, run func(ctx context.Co
 // lock takes the lock of a request, and waits for it as long as the request may.
 func (e *Exclusive) lock(ctx context.Context, lock core.Locker, hash string, req Request) (*core.Lease, error) {
 	owner := req.answering()
-	wait := e.wait(hash, owner, req.AnswerBy, preferred(req.Header))
+	wait := e.wait(hash, owner, req.AnswerBy)
 	if wait > 0 {
 		defer e.gate.leave(hash, owner)
 	}

@@ -3,8 +3,6 @@ package middleware
 import (
 	"context"
 	"log/slog"
-	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -82,13 +80,9 @@ func (g *guard) failed(ctx context.Context, f Failure) {
 	}
 }
 
-// wait returns for how long a request may wait, 0 if it may not. If it returns more, the caller must call gate.leave. prefer is
-// what the client said, negative if it said nothing.
-func (g *guard) wait(hash, owner string, answerBy time.Time, prefer time.Duration) time.Duration {
+// wait returns for how long a request may wait, 0 if it may not. If it returns more, the caller must call gate.leave.
+func (g *guard) wait(hash, owner string, answerBy time.Time) time.Duration {
 	wait := g.config.Wait
-	if prefer >= 0 && g.config.PreferWait > 0 {
-		wait = min(prefer, g.config.PreferWait)
-	}
 	if !answerBy.IsZero() {
 		wait = min(wait, time.Until(answerBy)-answerTime)
 	}
@@ -145,15 +139,6 @@ func (g *guard) finishTimeout(answerBy time.Time) time.Duration {
 		return min(g.config.FinishTimeout, max(left/2, leastFinish))
 	}
 	return g.config.FinishTimeout
-}
-
-// Applied returns the Preference-Applied of an answer to a request with that header (RFC 7240), "" if there is none.
-func (g *guard) Applied(h http.Header) string {
-	prefer := preferred(h)
-	if prefer < 0 || g.config.PreferWait <= 0 {
-		return ""
-	}
-	return "wait=" + strconv.Itoa(int(min(prefer, g.config.PreferWait)/time.Second))
 }
 
 // retryAfter returns when to come back to a key that another request holds, whose lease has that much left.

@@ -17,11 +17,11 @@ func TestWaitLeavesTimeForTheAnswer(t *testing.T) {
 			-time.Second:    0,
 			time.Hour:       time.Minute,
 		} {
-			if got := g.wait("key", "owner", time.Now().Add(left), -1); got != want {
+			if got := g.wait("key", "owner", time.Now().Add(left)); got != want {
 				t.Errorf("waits %v of the %v that the server writes, want %v", got, left, want)
 			}
 		}
-		if got := g.wait("key", "owner", time.Time{}, -1); got != time.Minute {
+		if got := g.wait("key", "owner", time.Time{}); got != time.Minute {
 			t.Errorf("waits %v at a server without limit, want a minute", got)
 		}
 	})

@@ -202,7 +202,7 @@ func (o *Once) admit(ctx context.Context, run *Run, waited time.Duration) (err e
 // begin asks Redis, for as long as the request may wait.
 func (o *Once) begin(ctx context.Context, c claim, req Request) (*core.Attempt, error) {
 	owner := req.answering()
-	wait := o.wait(c.hash, owner, req.AnswerBy, preferred(req.Header))
+	wait := o.wait(c.hash, owner, req.AnswerBy)
 	if wait > 0 {
 		defer o.gate.leave(c.hash, owner)
 	}

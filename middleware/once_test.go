@@ -190,38 +190,3 @@ func TestEarlyData(t *testing.T) {
 		t.Errorf("nothing is replayed: %v", conflict)
 	}
 }
-
-func TestPreferWait(t *testing.T) {
-	t.Parallel()
-	rdb := testkit.Start(t).Client()
-	plain, o := engine(t, rdb), engine(t, rdb, middleware.WithPreferWait(time.Minute))
-	req := ask(t, o, "ada", "1", "Prefer: respond-async, wait=30")
-	if got := plain.Applied(req.Header); got != "" {
-		t.Errorf("applied %q without the option", got)
-	}
-	for prefer, want := range map[string]string{
-		"wait=30": "wait=30", "Wait = 5; x=1": "wait=5", "wait=100": "wait=60", `wait="7"`: "wait=7", "wait=0": "wait=0",
-		"wait=x": "", "wait": "", "wait=-1": "", "respond-async": "",
-	} {
-		if got := o.Applied(http.Header{"Prefer": {prefer}}); got != want {
-			t.Errorf("%q: applied %q, want %q", prefer, got, want)
-		}
-	}
-	run, _, _ := o.Begin(t.Context(), req)
-	if run == nil {
-		t.Fatal("the first request does not run")
-	}
-	wantCode(t, plain, req, middleware.CodeRequestInProgress)
-	waited := make(chan *middleware.Response)
-	go func() {
-		_, recorded, _ := o.Begin(context.Background(), req)
-		waited <- recorded
-	}()
-	testkit.Eventually(t, time.Minute, "the request to wait", func() bool {
-		return len(rdb.PubSubChannels(context.Background(), "*").Val()) > 0
-	})
-	run.Finish(middleware.Outcome{Returned: true, Response: &middleware.Response{Status: http.StatusCreated}})
-	if recorded := <-waited; recorded == nil || recorded.Status != http.StatusCreated {
-		t.Errorf("who has waited gets %+v", recorded)
-	}
-}

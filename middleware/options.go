@@ -141,12 +141,6 @@ func WithKeySecret(secret []byte) Option {
 	return configOption(func(c *Config) { c.KeySecret = secret })
 }
 
-// WithPreferWait lets clients choose how long to wait by "Prefer: wait=10" (RFC 7240), up to a limit, instead of
-// [WithWait]. Defaults to 0: they cannot.
-func WithPreferWait(limit time.Duration) Option {
-	return configOption(func(c *Config) { c.PreferWait = limit })
-}
-
 // WithAskTimeout sets how long Redis may take to answer a request that does not wait, or waits for less than that.
 // With [FailOpen], a request that waits for longer gives Redis all its wait, 5 s at most. Defaults to 1 s.
 func WithAskTimeout(limit time.Duration) Option {

@@ -19,7 +19,7 @@ func TestDurationsWithoutUnit(t *testing.T) {
 	}
 	defer locks.Close() //nolint:errcheck // it has no lease
 	for name, option := range map[string]middleware.Option{
-		"WithWait": middleware.WithWait(30), "WithPreferWait": middleware.WithPreferWait(30), "WithAskTimeout": middleware.WithAskTimeout(30),
+		"WithWait": middleware.WithWait(30), "WithAskTimeout": middleware.WithAskTimeout(30),
 		"WithFinishTimeout": middleware.WithFinishTimeout(30), "WithRetention": middleware.WithRetention(30),
 		"WithLock": middleware.WithLock(core.WithTTL(30)),
 	} {

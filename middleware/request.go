@@ -119,23 +119,3 @@ func early(h http.Header) bool {
 	lines := h["Early-Data"]
 	return len(lines) > 1 || len(lines) == 1 && textproto.TrimString(lines[0]) != "0"
 }
-
-// preferred returns how long the client would like to wait, by its "Prefer: wait=10" (RFC 7240, section 4.3); negative
-// if it does not say so.
-func preferred(h http.Header) time.Duration {
-	for _, line := range h["Prefer"] {
-		for preference := range strings.SplitSeq(line, ",") {
-			preference, _, _ = strings.Cut(preference, ";")
-			name, value, _ := strings.Cut(preference, "=")
-			if !strings.EqualFold(strings.TrimSpace(name), "wait") {
-				continue
-			}
-			seconds, err := strconv.ParseUint(strings.Trim(strings.TrimSpace(value), `"`), 10, 16)
-			if err != nil {
-				return -1
-			}
-			return time.Duration(seconds) * time.Second
-		}
-	}
-	return -1
-}

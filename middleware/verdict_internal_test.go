@@ -63,16 +63,16 @@ func TestWaitIsBoundedByTheServer(t *testing.T) {
 	config := DefaultConfig()
 	config.Wait = time.Minute
 	g := newGuard(config, slog.Default)
-	if got := g.wait("key", "owner", time.Time{}, -1); got != time.Minute {
+	if got := g.wait("key", "owner", time.Time{}); got != time.Minute {
 		t.Errorf("without limit: %v", got)
 	}
-	if got := g.wait("key", "owner", time.Now().Add(time.Hour), -1); got != time.Minute {
+	if got := g.wait("key", "owner", time.Now().Add(time.Hour)); got != time.Minute {
 		t.Errorf("an hour: %v", got)
 	}
-	if got := g.wait("key", "owner", time.Now().Add(30*time.Second), -1); got > 29*time.Second || got <= 0 {
+	if got := g.wait("key", "owner", time.Now().Add(30*time.Second)); got > 29*time.Second || got <= 0 {
 		t.Errorf("30 s: %v", got)
 	}
-	if got := g.wait("key", "owner", time.Now().Add(time.Second/2), -1); got != 0 {
+	if got := g.wait("key", "owner", time.Now().Add(time.Second/2)); got != 0 {
 		t.Errorf("half a second: %v", got)
 	}
 }

@@ -16,7 +16,6 @@ type engine interface {
 	BufferRequest(r *http.Request, key Key) error
 	Admit(r *http.Request) (release func())
 	Passes(err error) bool
-	Applied(h http.Header) string
 	Refuse(ctx context.Context, err error) *Conflict
 }
 
@@ -70,9 +69,6 @@ func (g guard) visit(c *gin.Context, run func(key Key) *Conflict) *Conflict {
 	c.Request.Trailer = outer.Trailer // where net/http has put trailers that were not announced
 	switch {
 	case err == nil:
-		if applied := g.engine.Applied(outer.Header); applied != "" {
-			c.Header("Preference-Applied", applied)
-		}
 		return run(key)
 	case g.engine.Passes(err):
 		c.Next()

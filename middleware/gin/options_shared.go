@@ -23,9 +23,6 @@ func WithMethods(methods ...string) Option { return middleware.WithMethods(metho
 // Defaults to 250 ms for [Exclusive], 0 for others.
 func WithWait(limit time.Duration) Option { return middleware.WithWait(limit) }
 
-// WithPreferWait lets clients choose the wait by "Prefer: wait=10", up to a limit. Defaults to 0: they cannot.
-func WithPreferWait(limit time.Duration) Option { return middleware.WithPreferWait(limit) }
-
 // WithAskTimeout sets how long Redis may take to answer a request that does not wait, or waits for less than that.
 // With [FailOpen], a request that waits for longer gives Redis all its wait, 5 s at most. Defaults to 1 s.
 func WithAskTimeout(limit time.Duration) Option { return middleware.WithAskTimeout(limit) }

@@ -15,7 +15,6 @@ type engine interface {
 	BufferRequest(r *http.Request, key Key) error
 	Admit(r *http.Request) (release func())
 	Passes(err error) bool
-	Applied(h http.Header) string
 	Refuse(ctx context.Context, err error) *Conflict
 }
 
@@ -69,9 +68,6 @@ func (g guard) serve(w http.ResponseWriter, r *http.Request, run func(*visit) *C
 	var conflict *Conflict
 	switch {
 	case err == nil:
-		if applied := g.engine.Applied(r.Header); applied != "" {
-			w.Header().Set("Preference-Applied", applied)
-		}
 		conflict = run(v)
 	case g.engine.Passes(err):
 		g.handle(r.Context(), w, v)

@@ -188,25 +188,3 @@ func TestNestedRecordsGiveBack(t *testing.T) {
 		})
 	}
 }
-
-// A client is told which wait it got, with each answer anew.
-func TestAppliedWait(t *testing.T) {
-	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
-	prefer := func(r *http.Request) { r.Header.Set("Prefer", "wait=100") }
-	for kind, guard := range recording(locks, ginlock.WithPreferWait(2*time.Second)) {
-		srv := serve(t, router(guard, func(c *gin.Context) { c.String(http.StatusCreated, "created") }))
-		for _, want := range []string{"wait=2", "wait=2", ""} {
-			ask := prefer
-			if want == "" {
-				ask = func(*http.Request) {}
-			}
-			a := order(t, srv, kind, ask)
-			a.want(t, http.StatusCreated)
-			if got := a.header.Get("Preference-Applied"); got != want {
-				t.Errorf("%s: Preference-Applied %q, want %q; replayed %v", kind, got, want, a.replayed())
-			}
-		}
-		srv.Close()
-	}
-}

@@ -23,7 +23,6 @@ func TestSharedOptions(t *testing.T) {
 	for name, options := range map[string][2]ginlock.Option{
 		"WithMethods":       {ginlock.WithMethods("PUT", "GET"), middleware.WithMethods("PUT", "GET")},
 		"WithWait":          {ginlock.WithWait(7), middleware.WithWait(7)},
-		"WithPreferWait":    {ginlock.WithPreferWait(7), middleware.WithPreferWait(7)},
 		"WithAskTimeout":    {ginlock.WithAskTimeout(7), middleware.WithAskTimeout(7)},
 		"WithFinishTimeout": {ginlock.WithFinishTimeout(7), middleware.WithFinishTimeout(7)},
 		"WithWaiters":       {ginlock.WithWaiters(3, 7), middleware.WithWaiters(3, 7)},

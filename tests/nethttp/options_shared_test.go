@@ -30,7 +30,6 @@ func TestSharedOptions(t *testing.T) {
 	for name, options := range map[string][2]httplock.Option{
 		"WithMethods":       {httplock.WithMethods("PUT", "GET"), middleware.WithMethods("PUT", "GET")},
 		"WithWait":          {httplock.WithWait(7), middleware.WithWait(7)},
-		"WithPreferWait":    {httplock.WithPreferWait(7), middleware.WithPreferWait(7)},
 		"WithAskTimeout":    {httplock.WithAskTimeout(7), middleware.WithAskTimeout(7)},
 		"WithFinishTimeout": {httplock.WithFinishTimeout(7), middleware.WithFinishTimeout(7)},
 		"WithWaiters":       {httplock.WithWaiters(3, 7), middleware.WithWaiters(3, 7)},

@@ -2,7 +2,6 @@ package httpconformance
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -22,8 +21,6 @@ var waitingTests = tests{
 	"WaitEndsBeforeTheServerStops":   testWriteTimeout,
 	"WaitEndsWithTheContext":         testWaitDeadline,
 	"ShortWaitLeavesRedisItsTime":    testShortWait,
-	"ClientPrefersToWait":            testPrefer,
-	"ClientMayPreferOnlyIfAllowed":   testPreferIgnored,
 	"ExclusiveRequestWaitsForItsOwn": testExclusiveWaits,
 }
 
@@ -204,39 +201,6 @@ func testWaitDeadline(t *testing.T, s *suite) {
 	receive(t, first, "the first answer").want(t, http.StatusCreated)
 	if len(stage.entered) != 0 {
 		t.Error("the second request ran as well")
-	}
-}
-
-func testPrefer(t *testing.T, s *suite) {
-	locks, waiting := s.watched(t)
-	stage := newStage(t)
-	site := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser,
-		middleware.WithAskTimeout(patience), middleware.WithPreferWait(patience))))
-	r := request{user: "prefer", key: "k"}
-	first := site.aside(t.Context(), r)
-	receive(t, stage.entered, "the run")
-	for _, prefer := range []string{"", "wait=0", "wait=soon", "wait=-1", "respond-async", "wait"} {
-		r.header = http.Header{"Prefer": {prefer}}
-		site.do(r).refused(t, http.StatusConflict, middleware.CodeRequestInProgress)
-	}
-	r.header = http.Header{"Prefer": {"respond-async", "foo; bar, Wait=3600"}}
-	second := site.aside(t.Context(), r)
-	receive(t, waiting, "the client to wait")
-	close(stage.leave)
-	receive(t, first, "the first answer").fresh(t, http.StatusCreated, "done")
-	a := receive(t, second, "the second answer").replayed(t, http.StatusCreated, "done")
-	if got, want := a.header.Get("Preference-Applied"), fmt.Sprintf("wait=%d", patience/time.Second); got != want {
-		t.Errorf("Preference-Applied %q, want %q", got, want)
-	}
-}
-
-// testPreferIgnored: without the option nobody waits, and with it nobody waits longer than it says.
-func testPreferIgnored(t *testing.T, s *suite) {
-	for name, opts := range map[string][]middleware.Option{
-		"ignored": nil, "cut": {middleware.WithPreferWait(2 * time.Second)},
-	} {
-		r := request{user: "prefer-" + name, header: http.Header{"Prefer": {"wait=3600"}}}
-		s.whileRunning(t, r, s.once(t, opts...)).refused(t, http.StatusConflict, middleware.CodeRequestInProgress)
 	}
 }
 
