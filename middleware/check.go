@@ -68,7 +68,7 @@ func (c *Config) checkExclusive() error {
 		"WithFailurePolicy": r.FailurePolicy != 0, "WithCompletion": r.Completion != nil,
 		"WithDetachedContext": r.Detached, "WithReplay": r.Replay, "WithRecordLimit": r.RecordLimit != 0,
 		"WithQuota": r.Quota != 0, "WithQuotaBytes": r.QuotaBytes != 0, "WithCodec": r.Codec != nil,
-		"ReplayOmitted": r.ReplayOmitted, "LateAnswers": r.LateAnswers,
+		"LateAnswers":      r.LateAnswers,
 		"WithReplayHeader": r.ReplayHeader != "",
 		"WithFingerprint":  r.Fingerprint != nil || r.Compare, "WithKeyHeader": r.KeyHeader != "", "StrictKey": r.StrictKey,
 		"WithShortestKey": r.ShortestKey != 0, "WithComparedHeader": len(r.CompareHeader) > 0,

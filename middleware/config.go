@@ -86,9 +86,6 @@ type Records struct {
 	Scoped bool
 	// Codec encrypts recorded answers. Defaults to nil: they are stored in plain text.
 	Codec Codec
-	// ReplayOmitted replays the status and header of an answer whose body was not recorded. Defaults to false: such a
-	// request is refused, unless the status is 4xx.
-	ReplayOmitted bool
 	// ReplayHeader marks replays. Defaults to [MarkerField].
 	ReplayHeader string
 	// LateAnswers keeps a run open until its request has ended, if its handler has answered nothing: see

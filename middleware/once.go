@@ -266,7 +266,7 @@ func (o *Once) replay(record core.Record, hash string) *Response {
 	switch {
 	case err != nil, !response.Replayable():
 		return nil
-	case response.Omitted && !o.config.ReplayOmitted && response.Status/100 != 4:
+	case response.Omitted && response.Status/100 != 4:
 		return nil
 	}
 	return response

@@ -61,8 +61,8 @@ func WithReplay() Option {
 }
 
 // WithRecordLimit sets how many bytes of body are held back until the record is written, and kept for replays and
-// judges. A larger answer is sent as it is written, and not replayed: see [ReplayOmitted]. At most 64 MiB. Defaults to
-// 256 KiB.
+// judges. A larger answer is sent as it is written, and not replayed: a request with its key gets 409 already-completed, or
+// status and header again if the status is 4xx. At most 64 MiB. Defaults to 256 KiB.
 func WithRecordLimit(bytes int) Option {
 	return configOption(func(c *Config) { c.RecordLimit = bytes })
 }
@@ -93,14 +93,6 @@ func WithCodec(codec Codec) Option {
 		}
 		c.Codec = codec
 	})
-}
-
-// ReplayOmitted replays status and header of an answer that could not be recorded whole, marked with
-// Idempotency-Replay: omitted. Such an answer is above [WithRecordLimit], has trailers, or was cut short. Use it for
-// clients that look at the status alone: to others the answer looks empty. Defaults to that for a status of 4xx, and to
-// refusing a request with any other one: 409 already-completed, with its Location.
-func ReplayOmitted() Option {
-	return configOption(func(c *Config) { c.ReplayOmitted = true })
 }
 
 // LateAnswers is for frameworks that answer what their handlers return only after the guard has returned, through the

@@ -113,8 +113,9 @@
 // A replay has Idempotency-Replayed: true, the status, the body and the header fields that the handler has set. It has
 // no cookies, credentials, tokens, traces and fields of one transmission. An answer is not replayed if its body is
 // above 256 KiB ([WithRecordLimit]) or broke off, if it has trailers, or if a renderer adds a body after
-// c.AbortWithError. Then the request gets 409 already-completed, unless [ReplayOmitted] says otherwise. Of such a 4xx the
-// status and the header are replayed, because it did not take effect: c.BindJSON answers so. For browsers, CORS has to expose Retry-After and Idempotency-Replayed, and to allow Idempotency-Key.
+// c.AbortWithError. Then the request gets 409 already-completed. Of such a 4xx the status and the header are
+// replayed, because it did not take effect: c.BindJSON answers so. For browsers, CORS has to expose Retry-After and
+// Idempotency-Replayed, and to allow Idempotency-Key.
 //
 // # What is logged
 //

@@ -111,8 +111,8 @@
 //
 // A replay has Idempotency-Replayed: true, the status, the body and the header fields that the handler has set. It has
 // no cookies, credentials, tokens, traces and fields of one transmission. An answer is not replayed if its body is
-// above 256 KiB ([WithRecordLimit]) or broke off, or if it has trailers. Then the request gets 409 already-completed,
-// unless [ReplayOmitted] says otherwise. Of such a 4xx the status and the header are replayed. For browsers, CORS has to expose Retry-After and
+// above 256 KiB ([WithRecordLimit]) or broke off, or if it has trailers. Then the request gets 409 already-completed.
+// Of such a 4xx the status and the header are replayed. For browsers, CORS has to expose Retry-After and
 // Idempotency-Replayed, and to allow Idempotency-Key.
 //
 // # What is logged

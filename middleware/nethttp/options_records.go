@@ -42,10 +42,6 @@ func WithReplay() Option { return middleware.WithReplay() }
 // WithReplayHeader sets the header field that marks a replay. Defaults to Idempotency-Replayed.
 func WithReplayHeader(name string) Option { return middleware.WithReplayHeader(name) }
 
-// ReplayOmitted replays status and header of an answer that could not be recorded whole, see
-// [middleware.ReplayOmitted]. Defaults to that for a status of 4xx only. Other requests get 409 already-completed.
-func ReplayOmitted() Option { return middleware.ReplayOmitted() }
-
 // WithRecordLimit sets how many bytes of an answer are held back and recorded, see [middleware.WithRecordLimit].
 // Defaults to 256 KiB.
 func WithRecordLimit(bytes int) Option { return middleware.WithRecordLimit(bytes) }

@@ -127,14 +127,12 @@ func TestBodyOfAnAbortIsOmitted(t *testing.T) {
 	user := ginlock.ByHeader("X-User")
 	for name, test := range map[string]struct {
 		status int
-		opts   []ginlock.Option
 		refuse bool
 	}{
-		"refused":       {http.StatusAccepted, nil, true},
-		"omitted":       {http.StatusAccepted, []ginlock.Option{ginlock.ReplayOmitted()}, false},
-		"unprocessable": {http.StatusUnprocessableEntity, nil, false},
+		"refused":       {http.StatusAccepted, true},
+		"unprocessable": {http.StatusUnprocessableEntity, false},
 	} {
-		guard := ginlock.Idempotent(locks, user, patiently(test.opts...)...)
+		guard := ginlock.Idempotent(locks, user, patiently()...)
 		srv := serve(t, router(late, guard, abortWith(test.status)))
 		if a := order(t, srv, name); a.status != test.status || a.body == "" {
 			t.Fatalf("first answer %d, %q", a.status, a.body)

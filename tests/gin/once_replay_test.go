@@ -122,11 +122,11 @@ func TestRecordsAreSharedWithNetHTTP(t *testing.T) {
 
 	first := order(t, ginSide, "from-gin")
 	first.wantRun(t, http.StatusCreated)
-	checkReplay(t, order(t, httpSide, "from-gin"), first, false)
+	checkReplay(t, order(t, httpSide, "from-gin"), first)
 	order(t, httpSide, "from-gin", bob).wantRun(t, http.StatusCreated)
 
 	first = order(t, httpSide, "from-net-http")
 	first.wantRun(t, http.StatusCreated)
-	checkReplay(t, order(t, ginSide, "from-net-http"), first, false)
+	checkReplay(t, order(t, ginSide, "from-net-http"), first)
 	order(t, ginSide, "from-net-http", bob).wantRun(t, http.StatusCreated)
 }

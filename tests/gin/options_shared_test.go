@@ -58,7 +58,6 @@ func TestSharedOptionsOfRecords(t *testing.T) {
 		"WithDetachedContext": {ginlock.WithDetachedContext(), middleware.WithDetachedContext()},
 		"WithReplay":          {ginlock.WithReplay(), middleware.WithReplay()},
 		"WithReplayHeader":    {ginlock.WithReplayHeader("X-Again"), middleware.WithReplayHeader("X-Again")},
-		"ReplayOmitted":       {ginlock.ReplayOmitted(), middleware.ReplayOmitted()},
 		"WithRecordLimit":     {ginlock.WithRecordLimit(7), middleware.WithRecordLimit(7)},
 		"WithQuota":           {ginlock.WithQuota(7), middleware.WithQuota(7)},
 		"WithQuotaBytes":      {ginlock.WithQuotaBytes(7), middleware.WithQuotaBytes(7)},

@@ -65,7 +65,6 @@ func TestSharedOptionsOfRecords(t *testing.T) {
 		"WithDetachedContext": {httplock.WithDetachedContext(), middleware.WithDetachedContext()},
 		"WithReplay":          {httplock.WithReplay(), middleware.WithReplay()},
 		"WithReplayHeader":    {httplock.WithReplayHeader("X-Again"), middleware.WithReplayHeader("X-Again")},
-		"ReplayOmitted":       {httplock.ReplayOmitted(), middleware.ReplayOmitted()},
 		"WithRecordLimit":     {httplock.WithRecordLimit(7), middleware.WithRecordLimit(7)},
 		"WithQuota":           {httplock.WithQuota(7), middleware.WithQuota(7)},
 		"WithQuotaBytes":      {httplock.WithQuotaBytes(7), middleware.WithQuotaBytes(7)},

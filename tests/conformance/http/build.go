@@ -94,7 +94,6 @@ func testExclusiveOptions(t *testing.T, s *suite) {
 		"WithDetachedContext": middleware.WithDetachedContext(),
 		"WithReplay":          middleware.WithReplay(),
 		"WithRecordLimit":     middleware.WithRecordLimit(1),
-		"ReplayOmitted":       middleware.ReplayOmitted(),
 		"LateAnswers":         middleware.LateAnswers(),
 		"WithReplayHeader":    middleware.WithReplayHeader("X-Replayed"),
 		"WithFingerprint":     middleware.WithFingerprint(nil),
