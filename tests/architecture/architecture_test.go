@@ -113,7 +113,7 @@ func isInternal(path string) bool { return strings.Contains(path+"/", "/internal
 func (all packages) published(folder string) (paths []string) {
 	module := strings.TrimSuffix(prefix+strings.TrimPrefix(folder, "."), "/")
 	for path, p := range all {
-		if p.Module != nil && p.Module.Path == module && !isInternal(path) && !strings.HasPrefix(path, prefix+"tests/") {
+		if p.Module != nil && p.Module.Path == module && !isInternal(path) && !strings.Contains(path+"/", "/tests/") {
 			paths = append(paths, path)
 		}
 	}

@@ -62,6 +62,19 @@ type environment struct {
 	behind []string // the arguments behind the first "--"
 }
 
+// Run executes the command line of this process, as the front or as the keeper, and ends the process.
+func Run() {
+	if !supervise.IsKeeper() {
+		os.Exit(Main(os.Args[1:], nil))
+	}
+	keeper, err := supervise.Attach()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "holdfast:", err)
+		os.Exit(StatusUsage)
+	}
+	keeper.Exit(Main(os.Args[1:], keeper))
+}
+
 // Main executes the command line and returns the exit status. The keeper is nil in the front.
 func Main(args []string, keeper *supervise.Keeper) int {
 	env := &environment{

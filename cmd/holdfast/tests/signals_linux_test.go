@@ -1,0 +1,242 @@
+package holdfast_test
+
+import (
+	"bufio"
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/tests/testkit"
+)
+
+// listener is a program that runs a command that prints its signals.
+type listener struct {
+	*process
+	lines *bufio.Scanner
+}
+
+// startListener starts one in a process group of its own.
+func startListener(t *testing.T, url string) *listener {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := command(t, url, "exec", "n", "--", path, "listen")
+	cmd.Env = append(cmd.Env, listenerVariable+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &listener{start(t, cmd), bufio.NewScanner(out)}
+	if line := l.next(t); line != "ready" {
+		t.Fatalf("the command says %q", line)
+	}
+	return l
+}
+
+func (l *listener) next(t *testing.T) string {
+	t.Helper()
+	timer := time.AfterFunc(within, func() { _ = l.Process.Kill() })
+	defer timer.Stop()
+	if !l.lines.Scan() {
+		t.Fatal("the command says nothing more")
+	}
+	return l.lines.Text()
+}
+
+// TestSignals: the command receives a signal once, whether it was sent to the program, to its keeper or to the whole group.
+func TestSignals(t *testing.T) {
+	t.Parallel()
+	url := urlOf(testkit.Start(t))
+	for _, sig := range []syscall.Signal{
+		syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGWINCH,
+	} {
+		for _, to := range []string{"front", "keeper", "group"} {
+			t.Run(fmt.Sprint(sig, " to the ", to), func(t *testing.T) {
+				t.Parallel()
+				l := startListener(t, url+"?db="+fmt.Sprint(int(sig)%16))
+				p := awaitCommand(t, l.Process.Pid)
+				if to == "group" {
+					time.Sleep(200 * time.Millisecond) // a command that has just started may receive the signal twice
+				}
+				send(sig, map[string]int{"front": p.front, "keeper": p.keeper, "group": 0}[to])
+				if to == "group" {
+					_ = syscall.Kill(-p.front, sig)
+				}
+				if got := l.next(t); got != sig.String() {
+					t.Errorf("received %q", got)
+				}
+				send(syscall.SIGUSR2, p.front) // forwarded after all that came before
+				if got := l.next(t); got != syscall.SIGUSR2.String() {
+					t.Errorf("received %q as well", got)
+				}
+				if status := awaitEnd(t, l.process); status != 0 {
+					t.Errorf("status %d", status)
+				}
+			})
+		}
+	}
+}
+
+// TestSignalsInherited: the command has the signal mask that the program was started with, and ignores HUP and INT if the
+// program was started so. The runtime of Go resets all other ignored signals.
+func TestSignalsInherited(t *testing.T) {
+	t.Parallel()
+	url := urlOf(testkit.Start(t))
+	for _, ignored := range []string{"", "trap '' HUP; ", "trap '' HUP INT; "} {
+		const show = `grep -E "^Sig(Blk|Ign)" /proc/self/status`
+		plain, err := exec.Command("sh", "-c", ignored+show).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		program := command(t, url, "exec", "n", "-c", show)
+		under := exec.Command("sh", append([]string{"-c", ignored + `exec "$0" "$@"`, program.Path}, program.Args[1:]...)...)
+		under.Env = program.Env
+		if got := finish(t, under); got.stdout != string(plain) {
+			t.Errorf("%q: the command has\n%swant\n%s%s", ignored, got.stdout, plain, got.stderr)
+		}
+	}
+}
+
+// TestSignalWhileWaiting: a signal ends the wait for the lock, and leaves no waiter.
+func TestSignalWhileWaiting(t *testing.T) {
+	t.Parallel()
+	srv := testkit.Start(t)
+	locks := newLocks(t, srv)
+	lease, err := locks.Mutex("n").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+		cmd := command(t, urlOf(srv), "exec", "--fair", "n", "--", "echo", "ran")
+		var out bytes.Buffer
+		cmd.Stdout = &out
+		started := start(t, cmd)
+		awaitPlaces(t, srv, 1)
+		send(sig, started.pid)
+		if status := awaitEnd(t, started); status != 128+int(sig) || out.Len() > 0 {
+			t.Errorf("%v: status %d, output %q", sig, status, out.String())
+		}
+		awaitPlaces(t, srv, 0)
+	}
+	_ = lease.Unlock(t.Context())
+}
+
+// shots is how many signals TestSignalAtAnyTime sends.
+var shots = flag.Int("shots", 24, "how many signals TestSignalAtAnyTime sends, spread over the start of the program")
+
+// TestSignalAtAnyTime: TERM for the front or for the whole group ends the program, at whatever moment of its start, while it
+// waits, or while its command runs.
+func TestSignalAtAnyTime(t *testing.T) {
+	t.Parallel()
+	srv := testkit.Start(t)
+	if _, err := newLocks(t, srv).Mutex("held").Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range *shots {
+		name, group := []string{"held", fmt.Sprint("free-", i)}[i%2], i/2%2 == 1
+		cmd := command(t, urlOf(srv), "exec", "--fair", name, "--", "sleep", "60")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		started := start(t, cmd)
+		time.Sleep(rand.N(200 * time.Millisecond)) // any moment is right
+		target := started.pid
+		if group {
+			target = -target
+		}
+		_ = syscall.Kill(target, syscall.SIGTERM)
+		if status := awaitEnd(t, started); status != 143 {
+			t.Errorf("%s, group %v: status %d", name, group, status)
+		}
+	}
+	awaitPlacesOf(t, srv, "held", 0)
+}
+
+// TestSignalToRest: when only processes are left that the command has left behind, a signal for the front ends them.
+func TestSignalToRest(t *testing.T) {
+	t.Parallel()
+	pids := filepath.Join(t.TempDir(), "pids")
+	started := start(t, command(t, urlOf(testkit.Start(t)), "exec", "--await-all", "n", "-c",
+		fmt.Sprintf("setsid sleep 60 & echo $$ $! >%s; exit 3", pids)))
+	var all []int
+	testkit.Eventually(t, within, "the command to end", func() bool {
+		all = readPids(pids)
+		return len(all) == 2 && !alive(all[0])
+	})
+	send(syscall.SIGTERM, started.pid)
+	if status := awaitEnd(t, started); status != 3 || alive(all[1]) {
+		t.Errorf("status %d, the rest is alive: %v", status, alive(all[1]))
+	}
+}
+
+// awaitPlaces waits until so many wait in the queue of the lock "n".
+func awaitPlaces(t *testing.T, srv *testkit.Server, n int) {
+	t.Helper()
+	awaitPlacesOf(t, srv, "n", n)
+}
+
+func awaitPlacesOf(t *testing.T, srv *testkit.Server, name string, n int) {
+	t.Helper()
+	locks := newLocks(t, srv)
+	testkit.Eventually(t, within, fmt.Sprintf("%d waiters", n), func() bool {
+		info, err := locks.Inspect(t.Context(), name)
+		return err == nil && info.Places == n
+	})
+}
+
+// TestDescriptors: the command has the descriptors of the caller under their numbers, and none of the program's.
+func TestDescriptors(t *testing.T) {
+	t.Parallel()
+	url := urlOf(testkit.Start(t))
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(write, "from descriptor 3"); err != nil {
+		t.Fatal(err)
+	}
+	_ = write.Close()
+	const list = "ls /proc/$$/fd"
+	plain, cmd := exec.Command("sh", "-c", list), command(t, url, "exec", "n", "-c", "cat <&3; "+list)
+	plain.ExtraFiles, cmd.ExtraFiles = []*os.File{read}, []*os.File{read}
+	want := "from descriptor 3" + finish(t, plain).stdout
+	if got := finish(t, cmd); got.stdout != want {
+		t.Errorf("%+v, want %q", got, want)
+	}
+	_ = read.Close()
+}
+
+// TestFewDescriptors: it works below a low limit of descriptors, or says which limit is too low.
+func TestFewDescriptors(t *testing.T) {
+	t.Parallel()
+	program := command(t, urlOf(testkit.Start(t)), "exec", "n", "--", "echo", "ran")
+	below := func(limit string) result {
+		under := exec.Command("sh", append([]string{"-c", "ulimit -n " + limit + `; exec "$0" "$@"`, program.Path}, program.Args[1:]...)...)
+		under.Env = program.Env
+		return finish(t, under)
+	}
+	below("64").want(t, 0, "ran", "")
+	below("32").want(t, 0, "ran", "")
+	if got := below("8"); got.status == 0 || strings.Contains(got.stderr, "invalid argument") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestClosedInput: it works with closed descriptors, as a daemon may start it.
+func TestClosedInput(t *testing.T) {
+	t.Parallel()
+	program := command(t, urlOf(testkit.Start(t)), "exec", "n", "-c", "cat; exit 5")
+	under := exec.Command("sh", append([]string{"-c", `exec setsid -w "$0" "$@" <&- >&- 2>&-`, program.Path}, program.Args[1:]...)...)
+	under.Env = program.Env
+	finish(t, under).want(t, 5, "", "")
+}

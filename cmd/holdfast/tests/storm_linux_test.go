@@ -1,0 +1,237 @@
+package holdfast_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/tests/testkit"
+)
+
+// rounds is how often TestStorm injects each fault; "make -C lab commands" measures with more.
+var rounds = flag.Int("rounds", 1, "how often TestStorm injects each fault")
+
+// stormTTL is that of the locks in the storm. It is long by default, because KILL takes long on a machine that is busy with
+// other tests.
+var stormTTL = flag.Duration("storm-ttl", 4*time.Second, "TTL of the locks in TestStorm")
+
+// outage returns how long a fault lasts: the lock has expired before it ends.
+func outage() time.Duration { return *stormTTL * 3 / 2 }
+
+// A fault breaks something while a host runs its command.
+type fault struct {
+	inject func(s *storm, h *host, p processes)
+	forks  bool // the command leaves a process behind
+	may    bool // overlaps are not excluded: docs/command.md says so
+}
+
+// pause stops processes for the outage. All of them get CONT, also those that have been killed meanwhile.
+func pause(pids ...int) {
+	send(syscall.SIGSTOP, pids...)
+	time.Sleep(outage())
+	send(syscall.SIGCONT, pids...)
+}
+
+var faults = map[string]fault{
+	"`kill -9` of holdfast":                   {forks: true, inject: func(_ *storm, _ *host, p processes) { send(syscall.SIGKILL, p.front) }},
+	"`kill -9` of its keeper":                 {forks: true, inject: func(_ *storm, _ *host, p processes) { send(syscall.SIGKILL, p.keeper) }},
+	"`kill -9` of the command":                {forks: true, inject: func(_ *storm, _ *host, p processes) { send(syscall.SIGKILL, p.command) }},
+	"`kill -9` of both, holdfast and keeper":  {inject: func(_ *storm, _ *host, p processes) { send(syscall.SIGKILL, p.front, p.keeper) }},
+	"holdfast stopped":                        {forks: true, inject: func(_ *storm, _ *host, p processes) { pause(p.front) }},
+	"its keeper stopped":                      {forks: true, inject: func(_ *storm, _ *host, p processes) { pause(p.keeper) }},
+	"all stopped, as a laptop that is closed": {may: true, inject: func(_ *storm, _ *host, p processes) { pause(p.front, p.keeper, p.command) }},
+	"both stopped, but not the command":       {may: true, inject: func(_ *storm, _ *host, p processes) { pause(p.front, p.keeper) }},
+	"Redis frozen": {forks: true, inject: func(s *storm, _ *host, _ processes) {
+		s.server.Pause()
+		time.Sleep(outage())
+		s.server.Resume()
+	}},
+	"Redis cut off from this host": {forks: true, inject: func(_ *storm, h *host, _ processes) {
+		h.relay.Drop(testkit.Both)
+		time.Sleep(outage())
+		h.relay.Heal()
+	}},
+	"Redis killed, restarted at once": {forks: true, inject: func(s *storm, _ *host, _ processes) { s.server.Restart() }},
+	"Redis killed, restarted later": {forks: true, inject: func(s *storm, _ *host, _ processes) {
+		s.server.Kill()
+		time.Sleep(outage())
+		s.server.Restart()
+	}},
+}
+
+// storm are three hosts that contend for one lock.
+type storm struct {
+	server *testkit.Server
+	file   string // which commands lock by flock(2): the referee
+	hosts  []*host
+
+	mu       sync.Mutex
+	statuses map[int]int // how often a run has ended with each status; guarded by mu
+}
+
+// host runs the program again and again.
+type host struct {
+	relay *testkit.Relay
+
+	mu    sync.Mutex
+	front int // process id, 0 before the first; guarded by mu
+}
+
+// script takes the lock of the referee and works. Its processes keep the lock of the referee until all have ended.
+func (s *storm) script(forks bool) []string {
+	work := []string{"0.05", "0.3", fmt.Sprint(2 * stormTTL.Seconds())}[rand.IntN(3)]
+	if !forks {
+		return []string{"flock", "-n", "-F", "-E", fmt.Sprint(overlapStatus), s.file, "sleep", work}
+	}
+	return []string{"sh", "-c", fmt.Sprintf(
+		"exec 9>>%s; flock -n 9 || exit %d; setsid sleep 60 & exec sleep %s", s.file, overlapStatus, work)}
+}
+
+// work runs the program until ctx ends.
+func (s *storm) work(ctx context.Context, t *testing.T, h *host, forks bool) {
+	for ctx.Err() == nil {
+		args := append([]string{"exec", "--ttl", stormTTL.String(), "n", "--"}, s.script(forks)...)
+		cmd := command(t, "redis://"+h.relay.Addr(), args...)
+		if err := cmd.Start(); err != nil {
+			t.Error(err)
+			return
+		}
+		h.mu.Lock()
+		h.front = cmd.Process.Pid
+		h.mu.Unlock()
+		stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
+		_ = cmd.Wait()
+		stop()
+		s.count(cmd.ProcessState.ExitCode())
+	}
+}
+
+// holder waits until a host runs its command.
+func (s *storm) holder(t *testing.T) (h *host, p processes) {
+	testkit.Eventually(t, within, "a host to run its command", func() (running bool) {
+		for _, h = range s.hosts {
+			h.mu.Lock()
+			front := h.front
+			h.mu.Unlock()
+			if front != 0 {
+				if p, running = processesOf(front); running {
+					return true
+				}
+			}
+		}
+		return false
+	})
+	return h, p
+}
+
+// TestStorm lets three hosts contend for one lock while a fault breaks the program or Redis. The referee counts commands
+// that begin while another one runs.
+func TestStorm(t *testing.T) {
+	t.Parallel()
+	slots := make(chan struct{}, 3) // that many at a time: a host that is overloaded is a host that is paused
+	for _, name := range slices.Sorted(maps.Keys(faults)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			s := newStorm(t)
+			s.rage(t, faults[name])
+			t.Logf("| %s | %d | %d | %d | %s |", name, *rounds, s.total(), s.statuses[overlapStatus], s.ends())
+			if s.statuses[overlapStatus] > 0 && !faults[name].may {
+				t.Errorf("%d overlaps", s.statuses[overlapStatus])
+			}
+		})
+	}
+}
+
+// TestStormControl shows that the referee finds overlaps: the same work under a key of SET NX, which nothing renews, without
+// any fault.
+func TestStormControl(t *testing.T) {
+	t.Parallel()
+	s := newStorm(t)
+	const script = `[ "$(redis-cli -s "$0" SET n $$ NX PX "$1")" = OK ] || exit 75; shift; "$@"; s=$?; redis-cli -s "$0" DEL n; exit $s`
+	ttl := fmt.Sprint(stormTTL.Milliseconds())
+	runs := 0
+	testkit.Eventually(t, within+time.Duration(*rounds)*4*(*stormTTL), "an overlap", func() bool {
+		var all sync.WaitGroup
+		ctx, stop := context.WithTimeout(t.Context(), 3*(*stormTTL))
+		defer stop()
+		for range s.hosts {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					cmd := exec.Command("sh", append([]string{"-c", script, s.server.Addr(), ttl}, s.script(false)...)...)
+					_ = cmd.Run()
+					s.count(cmd.ProcessState.ExitCode())
+				}
+			})
+		}
+		all.Wait()
+		runs++
+		return s.statuses[overlapStatus] > 0 && runs >= *rounds
+	})
+	t.Logf("| control: `SET NX` in a shell, no fault | %d | %d | %d | %s |", *rounds, s.total()-s.statuses[75], s.statuses[overlapStatus], s.ends())
+}
+
+// count counts an exit status.
+func (s *storm) count(status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.statuses[status]++
+}
+
+func newStorm(t *testing.T) *storm {
+	s := &storm{
+		server: testkit.Start(t, testkit.AOF()), file: filepath.Join(t.TempDir(), "referee"),
+		statuses: make(map[int]int),
+	}
+	for range 3 {
+		s.hosts = append(s.hosts, &host{relay: s.server.Relay()})
+	}
+	return s
+}
+
+// rage injects a fault again and again.
+func (s *storm) rage(t *testing.T, f fault) {
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	for _, h := range s.hosts {
+		all.Go(func() { s.work(ctx, t, h, f.forks) })
+	}
+	for range *rounds {
+		h, p := s.holder(t)
+		time.Sleep(rand.N(*stormTTL / 4)) // anywhere in the work
+		f.inject(s, h, p)
+		// The next round waits for a host that runs its command, so the lock can be had again.
+		testkit.Eventually(t, within, "the command to end", func() bool { return !alive(p.command) })
+	}
+}
+
+func (s *storm) total() (n int) {
+	for _, count := range s.statuses {
+		n += count
+	}
+	return n
+}
+
+// ends lists the exit statuses, without the overlaps.
+func (s *storm) ends() string {
+	var list []string
+	for _, status := range slices.Sorted(maps.Keys(s.statuses)) {
+		if status != overlapStatus {
+			list = append(list, fmt.Sprintf("%d: %d", status, s.statuses[status]))
+		}
+	}
+	return strings.Join(list, ", ")
+}
