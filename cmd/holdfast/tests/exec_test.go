@@ -8,20 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
-
-// newLocks returns a client of the library, on the server of the commands.
-func newLocks(t testing.TB, s *testkit.Server) *core.Client {
-	t.Helper()
-	locks, err := core.New(s.Client())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = locks.Close() })
-	return locks
-}
 
 // TestExecStatus: each end of a command has its exit status.
 func TestExecStatus(t *testing.T) {
@@ -88,16 +76,6 @@ func TestExecArguments(t *testing.T) {
 	if _, err := fmt.Sscanf(got.stdout, "input;%s %d %s .\n", &name, &token, &until); err != nil || name != "order:42" || token == 0 {
 		t.Errorf("stdout %q, error %v", got.stdout, err)
 	}
-}
-
-// TestNamesAreText: names that are no UTF-8 are refused: they would become one name.
-func TestNamesAreText(t *testing.T) {
-	t.Parallel()
-	url := urlOf(testkit.Start(t))
-	for _, args := range [][]string{{"exec", "bad\xff", "--", "true"}, {"once", "bad\xfe", "--", "true"}, {"show", "bad\xff"}, {"exec", "n", "-c", "echo \xff"}} {
-		run(t, url, args...).want(t, 64, "", "not in UTF-8")
-	}
-	run(t, url, "once", strings.Repeat("ä", 200), "--", "echo", "ran").want(t, 0, "ran", "")
 }
 
 // TestSlot: only the command under a semaphore has a slot, and none that runs inside of it inherits it.
@@ -178,29 +156,4 @@ func TestExecReleases(t *testing.T) {
 		}
 		_, _ = locks.ForceUnlock(t.Context(), "n")
 	}
-}
-
-// TestEmptyFlags: a flag whose text is empty, as that of a variable that is not set, is refused, and not as if it was not
-// given. Variables of the environment may be empty.
-func TestEmptyFlags(t *testing.T) {
-	t.Parallel()
-	url := urlOf(testkit.Start(t))
-	for _, args := range []string{
-		"exec --redis= n -- true", "exec --redis-user= n -- true", "exec --password-file= n -- true", "exec --tls-ca= n -- true",
-		"exec --tls-cert= n -- true", "exec --tls-key= n -- true", "exec --shell= n", "exec --ttl= n -- true", "exec -w= n -- true",
-		"once --tick= n -- true", "once --retention= n -- true", "once --max-output= n -- true", "elect --value= n -- true",
-		"ls --sort=", "records --state=", "unlock --owner= --yes n", "unlock --token= --yes n", "resolve --value= --yes n",
-		"http-key --user=", "http-key --part=", "http-key --idempotency-key=",
-	} {
-		run(t, url, strings.Fields(args)...).want(t, 64, "", "holdfast: --")
-	}
-	run(t, url, "unlock", "--yes", "--owner", "", "n").want(t, 64, "", "--owner: a text is needed")
-	for _, args := range []string{"exec", "once", "elect", "show", "unlock", "forget", "cron pause", "cron history", "digest"} {
-		run(t, url, append(strings.Fields(args), "")...).want(t, 64, "", ">: a text is needed")
-	}
-	for _, args := range []string{"ls", "records"} {
-		run(t, url, args, "").want(t, 0, "", "") // names that begin with nothing are all
-	}
-	empty := with(command(t, url, "exec", "--prefix=", "n", "--", "echo", "ran"), "HOLDFAST_REDIS_USER=", "HOLDFAST_TLS_CA=", "HOLDFAST_REDIS_PASSWORD=")
-	finish(t, empty).want(t, 0, "ran", "")
 }

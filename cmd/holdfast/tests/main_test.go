@@ -8,12 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/cli"
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -106,5 +108,39 @@ func (r result) want(t testing.TB, status int, stdout, stderr string) {
 	t.Helper()
 	if r.status != status || !strings.Contains(r.stdout, stdout) || !strings.Contains(r.stderr, stderr) {
 		t.Errorf("status %d, stdout %q, stderr %q; want %d, %q, %q", r.status, r.stdout, r.stderr, status, stdout, stderr)
+	}
+}
+
+// newLocks returns a client of the library, on the server of the commands.
+func newLocks(t testing.TB, s *testkit.Server) *core.Client {
+	t.Helper()
+	locks, err := core.New(s.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locks.Close() })
+	return locks
+}
+
+// wantMatch fails the test unless text matches the pattern, and returns the groups.
+func wantMatch(t *testing.T, text, pattern string) []string {
+	t.Helper()
+	found := regexp.MustCompile(pattern).FindStringSubmatch(text)
+	if found == nil {
+		t.Fatalf("%s\nhas no %s", text, pattern)
+	}
+	return found
+}
+
+// listen prints the signals that it receives, until one of them is USR2.
+func listen() {
+	incoming := make(chan os.Signal, 64)
+	signal.Notify(incoming, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH)
+	fmt.Println("ready")
+	for sig := range incoming {
+		fmt.Println(sig)
+		if sig == syscall.SIGUSR2 {
+			return
+		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -179,64 +178,42 @@ func TestSignalToRest(t *testing.T) {
 	}
 }
 
-// awaitPlaces waits until so many wait in the queue of the lock "n".
-func awaitPlaces(t *testing.T, srv *testkit.Server, n int) {
-	t.Helper()
-	awaitPlacesOf(t, srv, "n", n)
+// isStopped reports whether a process is stopped.
+func isStopped(pid int) bool {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return strings.Contains(string(text), ") T ")
 }
 
-func awaitPlacesOf(t *testing.T, srv *testkit.Server, name string, n int) {
+// startStopped starts a program without a terminal, and stops its command alone.
+func startStopped(t *testing.T) processes {
 	t.Helper()
-	locks := newLocks(t, srv)
-	testkit.Eventually(t, within, fmt.Sprintf("%d waiters", n), func() bool {
-		info, err := locks.Inspect(t.Context(), name)
-		return err == nil && info.Places == n
+	cmd := command(t, urlOf(testkit.Start(t)), "exec", "n", "--", "sleep", "60")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	p := awaitCommand(t, start(t, cmd).pid)
+	send(syscall.SIGSTOP, p.command)
+	testkit.Eventually(t, within, "the command to stop", func() bool { return isStopped(p.command) })
+	return p
+}
+
+// TestStoppedWithoutTerminal: without a terminal, a signal for the program reaches a command that is stopped, and the end
+// of that command is the end of the program: no process would continue a front that has stopped.
+func TestStoppedWithoutTerminal(t *testing.T) {
+	t.Parallel()
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			p := startStopped(t)
+			send(sig, p.front)
+			testkit.Eventually(t, within, "the program to end", func() bool { return !alive(p.front) && !alive(p.command) })
+		})
+	}
+	t.Run("CONT and KILL for the command alone", func(t *testing.T) {
+		t.Parallel()
+		p := startStopped(t)
+		send(syscall.SIGCONT, p.command)
+		testkit.Eventually(t, within, "the command to continue", func() bool { return !isStopped(p.command) })
+		send(syscall.SIGSTOP, p.command)
+		send(syscall.SIGKILL, p.command)
+		testkit.Eventually(t, within, "the program to end", func() bool { return !alive(p.front) })
 	})
-}
-
-// TestDescriptors: the command has the descriptors of the caller under their numbers, and none of the program's.
-func TestDescriptors(t *testing.T) {
-	t.Parallel()
-	url := urlOf(testkit.Start(t))
-	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(write, "from descriptor 3"); err != nil {
-		t.Fatal(err)
-	}
-	_ = write.Close()
-	const list = "ls /proc/$$/fd"
-	plain, cmd := exec.Command("sh", "-c", list), command(t, url, "exec", "n", "-c", "cat <&3; "+list)
-	plain.ExtraFiles, cmd.ExtraFiles = []*os.File{read}, []*os.File{read}
-	want := "from descriptor 3" + finish(t, plain).stdout
-	if got := finish(t, cmd); got.stdout != want {
-		t.Errorf("%+v, want %q", got, want)
-	}
-	_ = read.Close()
-}
-
-// TestFewDescriptors: it works below a low limit of descriptors, or says which limit is too low.
-func TestFewDescriptors(t *testing.T) {
-	t.Parallel()
-	program := command(t, urlOf(testkit.Start(t)), "exec", "n", "--", "echo", "ran")
-	below := func(limit string) result {
-		under := exec.Command("sh", append([]string{"-c", "ulimit -n " + limit + `; exec "$0" "$@"`, program.Path}, program.Args[1:]...)...)
-		under.Env = program.Env
-		return finish(t, under)
-	}
-	below("64").want(t, 0, "ran", "")
-	below("32").want(t, 0, "ran", "")
-	if got := below("8"); got.status == 0 || strings.Contains(got.stderr, "invalid argument") {
-		t.Errorf("%+v", got)
-	}
-}
-
-// TestClosedInput: it works with closed descriptors, as a daemon may start it.
-func TestClosedInput(t *testing.T) {
-	t.Parallel()
-	program := command(t, urlOf(testkit.Start(t)), "exec", "n", "-c", "cat; exit 5")
-	under := exec.Command("sh", append([]string{"-c", `exec setsid -w "$0" "$@" <&- >&- 2>&-`, program.Path}, program.Args[1:]...)...)
-	under.Env = program.Env
-	finish(t, under).want(t, 5, "", "")
 }

@@ -1,6 +1,8 @@
 package holdfast_test
 
 import (
+	"bufio"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -8,12 +10,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -282,4 +286,287 @@ func TestTerminalHelp(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestStoppedInTerminal: a command that stops alone stops its job, which continues when the command continues, or ends when
+// it is killed, also if it is CONT for the command alone. The suspend of a shell that has a process group of its own stops
+// the job too.
+func TestStoppedInTerminal(t *testing.T) {
+	t.Parallel()
+	term := openTerminal(t, testkit.Start(t))
+	pid := filepath.Join(t.TempDir(), "pid")
+	script := fmt.Sprintf("hf exec n -c 'echo $$ >%s; kill -STOP $$; echo b''ack $((6 * 7))'", pid)
+	const await = "until [ $(jobs -s | wc -l) = 0 ]; do sleep 0.02; done; echo no''ne"
+	for range 5 {
+		term.run(script, "Stopped", "ready> ")
+		term.run("kill -CONT $(cat "+pid+")", "back 42")
+		term.run(await, "none")
+	}
+	term.run(script, "Stopped", "ready> ")
+	term.run("kill -KILL $(cat "+pid+"); "+await, "none")
+	term.run(script, "Stopped", "ready> ")
+	term.run("fg", "back 42")
+	term.run("hf exec n -- env PS1='inner> ' bash --norc --noprofile -i", "inner> ")
+	term.run("suspend", "Stopped", "ready> ")
+	term.run("fg", "inner> ")
+	term.run("exit 4", "exit\r\n")
+	term.run("echo sta''tus $?", "status 4")
+}
+
+// TestTerminalQuestion: Ctrl-C and TERM end the program at its question, and nothing is changed.
+func TestTerminalQuestion(t *testing.T) {
+	t.Parallel()
+	srv := testkit.Start(t)
+	locks := newLocks(t, srv)
+	if _, err := locks.Mutex("n").Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	attempt, err := locks.Once("k").Begin(t.Context())
+	if err == nil {
+		err = attempt.Hold(t.Context(), "lost")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	term := openTerminal(t, srv)
+	for _, line := range []string{"forget k", "resolve k", "unlock n"} {
+		term.run("hf "+line, "[y/N] ")
+		term.press(ctrlC)
+		term.expect("ready> ")
+		term.run("echo status $?", "status 130", "ready> ")
+		file := filepath.Join(t.TempDir(), "pid")
+		term.run("sh -c 'echo $$ >"+file+"; exec "+command(t, "").Path+" "+line+"'", "[y/N] ")
+		text, _ := os.ReadFile(file)
+		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(syscall.SIGTERM, pid)
+		term.expect("ready> ")
+		term.run("echo status $?", "status 143", "ready> ")
+	}
+	if record, err := locks.Once("k").Peek(t.Context()); err != nil || record.State != core.StateUnknown {
+		t.Errorf("%+v, %v", record, err)
+	}
+	if info, err := locks.Inspect(t.Context(), "n"); err != nil || info.Mode == "" {
+		t.Errorf("%+v, %v", info, err)
+	}
+}
+
+// TestChangeBehindTheQuestion: between question and answer the record becomes another one, or the lock gets another holder. The
+// program changes nothing, and exits with 75.
+func TestChangeBehindTheQuestion(t *testing.T) {
+	t.Parallel()
+	srv := testkit.Start(t)
+	locks := newLocks(t, srv)
+	term := openTerminal(t, srv)
+	begin := func() *core.Attempt {
+		t.Helper()
+		attempt, err := locks.Once("k").Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return attempt
+	}
+	peek := func() core.Record {
+		t.Helper()
+		record, err := locks.Once("k").Peek(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return record
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	clear := func() { must(locks.Once("k").ForgetRunning(t.Context(), peek())) }
+	for _, line := range []string{"forget k", "forget --force k", "resolve k"} {
+		for then, change := range map[string]func(*core.Attempt){
+			"completes":  func(*core.Attempt) { must(locks.Once("k").Resolve(t.Context(), peek(), []byte("done"))) },
+			"runs again": func(*core.Attempt) { clear(); begin() },
+		} {
+			attempt := begin()
+			must(attempt.Hold(t.Context(), "lost"))
+			term.run("hf "+line, "[y/N] ")
+			change(attempt)
+			now := peek()
+			term.run("y", "has changed since it was seen", "ready> ")
+			term.run("echo status $?", "status 75", "ready> ")
+			if after := peek(); after.State != now.State || after.Token != now.Token || string(after.Value) != string(now.Value) {
+				t.Errorf("%s of a record that %s: %+v has become %+v", line, then, now, after)
+			}
+			clear()
+		}
+	}
+	running := begin()
+	term.run("hf forget --force k", "[y/N] ")
+	must(running.Complete(t.Context(), []byte("charged")))
+	term.run("y", "has changed since it was seen", "ready> ")
+	if r := peek(); r.State != core.StateCompleted {
+		t.Errorf("the record of a charge is %+v", r)
+	}
+	for line, opts := range map[string][]core.LockOption{"unlock n": nil, "unlock n --owner o": {core.WithOwner("o")}} {
+		first, err := locks.Fair("n").Lock(t.Context(), opts...)
+		must(err)
+		term.run("hf "+line, "[y/N] ")
+		must(first.Unlock(t.Context()))
+		second, err := locks.Fair("n").Lock(t.Context(), opts...)
+		must(err)
+		term.run("y", "ready> ")
+		must(second.Extend(t.Context(), time.Minute))
+		must(second.Unlock(t.Context()))
+		if opts == nil {
+			term.run("echo status $?", "status 75", "ready> ")
+		}
+	}
+}
+
+// TestResolveValueInterrupted: TERM ends the program while it reads the value to record.
+func TestResolveValueInterrupted(t *testing.T) {
+	t.Parallel()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = read.Close(), write.Close() })
+	cmd := command(t, urlOf(testkit.Start(t)), "resolve", "k", "--yes", "--value", "-")
+	cmd.Stdin = read
+	resolve := start(t, cmd)
+	if _, err := write.WriteString("a part"); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, within, "the value to be read", func() bool {
+		unread, err := unix.IoctlGetInt(int(write.Fd()), unix.TIOCINQ)
+		return err == nil && unread == 0
+	})
+	send(syscall.SIGTERM, resolve.pid)
+	if status := awaitEnd(t, resolve); status != 143 {
+		t.Errorf("status %d", status)
+	}
+}
+
+// TestResolvedAnewBehindTheQuestion: between question and answer, a record that was resolved by hand is forgotten and resolved by hand
+// again. The program keeps the second record, and exits with 75.
+func TestResolvedAnewBehindTheQuestion(t *testing.T) {
+	t.Parallel()
+	srv := testkit.Start(t)
+	once := newLocks(t, srv).Once("k")
+	term := openTerminal(t, srv)
+	resolve := func(value string) core.Record {
+		t.Helper()
+		if err := once.Resolve(t.Context(), core.Record{}, []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+		record, err := once.Peek(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return record
+	}
+	first := resolve("receipt 1")
+	term.run("hf forget k", "[y/N] ")
+	if err := once.Forget(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	second := resolve("receipt 2")
+	term.run("y", "has changed since it was seen", "ready> ")
+	term.run("echo status $?", "status 75", "ready> ")
+	if r, err := once.Peek(t.Context()); err != nil || !r.Ended.Equal(second.Ended) || string(r.Value) != "receipt 2" {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestTop: the view shows the locks, filters them, and takes one away after a confirmation.
+func TestTop(t *testing.T) {
+	t.Parallel()
+	srv := testkit.Start(t)
+	locks := newLocks(t, srv)
+	var leases []*core.Lease
+	for _, name := range []string{"order:1", "order:2", "other"} {
+		lease, err := locks.Mutex(name).Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		leases = append(leases, lease)
+	}
+	term := openTerminal(t, srv)
+	term.run("hf top --sort name -i 0.2", "3 locks", "order:1", "order:2", "other")
+	term.press("/")
+	term.expect("Only names that contain: ")
+	term.press("order:2\r")
+	term.expect("1 locks")
+	term.press("u")
+	term.expect(`Take "order:2"`)
+	term.press("no\r")
+	term.expect("nothing was changed")
+	term.press("u")
+	term.expect(`Take "order:2"`)
+	term.press("yes\r")
+	term.expect("taken away: order:2")
+	if info, err := locks.Inspect(t.Context(), "order:2"); err != nil || info.Mode != "" {
+		t.Errorf("%+v, %v", info, err)
+	}
+	if info, err := locks.Inspect(t.Context(), "order:1"); err != nil || info.Holders[0].Token != leases[0].Token() {
+		t.Errorf("%+v, %v", info, err)
+	}
+	term.press("q")
+	term.expect("ready> ")
+	term.run("hf unlock order:1", "[y/N]")
+	term.run("y", "ready> ")
+	if info, err := locks.Inspect(t.Context(), "order:1"); err != nil || info.Mode != "" {
+		t.Errorf("%+v, %v", info, err)
+	}
+	run(t, urlOf(srv), "top").want(t, 64, "", "needs a terminal")
+}
+
+// TestTopShowsAnOutage: the view says that Redis does not answer, and since when, on its second line, whatever key is pressed. It
+// still ends at once.
+func TestTopShowsAnOutage(t *testing.T) {
+	t.Parallel()
+	srv := testkit.Start(t)
+	if _, err := newLocks(t, srv).Mutex("order:1").Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	term := openTerminal(t, srv)
+	term.run("hf top -i 0.2", "order:1", `prefix "lock:" on unix://`)
+	srv.Pause()
+	term.expect("OUTAGE, nothing new since")
+	term.press("n")
+	term.expect("by name")
+	term.expect("OUTAGE, nothing new since")
+	srv.Resume()
+	term.expect(`prefix "lock:" on unix://`)
+	srv.Pause()
+	term.expect("OUTAGE, nothing new since")
+	term.press("q")
+	term.expect("ready> ")
+	srv.Resume()
+}
+
+// TestWatch prints a state when it changes.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	srv := testkit.Start(t)
+	locks := newLocks(t, srv)
+	cmd := command(t, urlOf(srv), "watch", "-i", "0.02", "--json", "n")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, cmd)
+	lines := bufio.NewScanner(out)
+	for _, want := range []string{`"mode":""`, `"mode":"mutex"`} {
+		if !lines.Scan() || !strings.Contains(lines.Text(), want) {
+			t.Fatalf("printed %s, want %s", lines.Text(), want)
+		}
+		if want == `"mode":""` {
+			if _, err := locks.Mutex("n").Lock(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	_ = cmd.Process.Kill()
 }

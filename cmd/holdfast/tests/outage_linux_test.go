@@ -1,8 +1,11 @@
 package holdfast_test
 
 import (
+	"bytes"
+	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -117,4 +120,32 @@ func TestTryBesideFrozenRedis(t *testing.T) {
 	for range 2 {
 		run(t, urlOf(srv), "exec", "-n", "n", "--", "echo", "ran").want(t, 0, "ran", "")
 	}
+}
+
+// TestSlowRedisKeepsNoLock: a call gives up while the answer that grants its lock is under way. It withdraws the request when
+// Redis answers again soon after, so that the next call gets the lock.
+func TestSlowRedisKeepsNoLock(t *testing.T) {
+	t.Parallel()
+	srv := testkit.Start(t)
+	run(t, urlOf(srv), "exec", "-n", "n", "--", "true") // loads the scripts
+	for try := range 4 {
+		relay, name := srv.Relay(), fmt.Sprint("slow", try)
+		var once sync.Once
+		relay.OnRequest(func(chunk []byte) {
+			if bytes.Contains(chunk, []byte(name)) {
+				once.Do(func() {
+					go relay.Drop(testkit.ToClient)
+					time.AfterFunc(300*time.Millisecond, func() { relay.Drop(testkit.Both) })
+					time.AfterFunc(2300*time.Millisecond, relay.Heal)
+				})
+			}
+		})
+		slow := run(t, "redis://"+relay.Addr(), "exec", "-w", "1", name, "--", "true")
+		next := run(t, urlOf(srv), "exec", "-n", name, "--", "true")
+		if slow.status == 69 && next.status == 0 {
+			return
+		}
+		t.Logf("%+v, then %+v", slow, next) // a busy machine may have had no time for the withdrawal
+	}
+	t.Error("each lock stays behind")
 }
