@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"testing"
 
@@ -26,15 +27,6 @@ func setScores(ctx context.Context, rdb *redis.Client, name string, score float6
 	return found
 }
 
-// storedOf returns what is stored at each key that has this part in its name.
-func storedOf(ctx context.Context, rdb *redis.Client, part string) map[string]string {
-	stored := make(map[string]string)
-	for _, key := range rdb.Keys(ctx, "*"+part+"*").Val() {
-		stored[key] = rdb.Dump(ctx, key).Val()
-	}
-	return stored
-}
-
 // TestImpossibleScores: another program gives the members of the sorted sets beside a shared lock a score that no script writes. All
 // operations that need the score refuse it with ErrWrongType, and write nothing. An operator can still force the lock.
 func TestImpossibleScores(t *testing.T) {
@@ -49,7 +41,7 @@ func TestImpossibleScores(t *testing.T) {
 			if setScores(ctx, rdb, name, score) < 2 {
 				t.Fatalf("%s has no sorted sets", name)
 			}
-			before := storedOf(ctx, rdb, name)
+			before := testkit.Stored(t, rdb, "*"+name+"*")
 			_, forcedHolder := locks.ForceUnlockHolder(ctx, name, core.Holder{Owner: "name"})
 			for operation, err := range map[string]error{
 				"TryLock": coretest.TryLock(strategy(name)), "TryLock of a writer": coretest.TryLock(locks.Write(name)),
@@ -59,7 +51,7 @@ func TestImpossibleScores(t *testing.T) {
 					t.Errorf("%s: %s: %v", name, operation, err)
 				}
 			}
-			if after := storedOf(ctx, rdb, name); fmt.Sprint(after) != fmt.Sprint(before) {
+			if after := testkit.Stored(t, rdb, "*"+name+"*"); !maps.Equal(before, after) {
 				t.Errorf("%s: a refused operation has written", name)
 			}
 			if forced, err := locks.ForceUnlock(ctx, name); err != nil || !forced {

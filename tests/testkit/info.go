@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -23,8 +24,12 @@ type Stat struct {
 // run by a script are counted too.
 func (s *Server) CommandStats() map[string]Stat {
 	s.t.Helper()
+	return parseStats(s.info("commandstats"))
+}
+
+func parseStats(info string) map[string]Stat {
 	stats := make(map[string]Stat)
-	for line := range strings.Lines(s.info("commandstats")) {
+	for line := range strings.Lines(info) {
 		name, values, ok := strings.Cut(strings.TrimSpace(line), ":")
 		if !ok {
 			continue
@@ -51,6 +56,23 @@ func parseStat(values string) Stat {
 		}
 	}
 	return st
+}
+
+// CountCommands returns how many commands a server has run since the last call, commands of scripts included, and resets its
+// statistics. Unlike [Server.CommandStats] it fails the test that calls it, as a fuzz target needs.
+func CountCommands(t testing.TB, rdb *redis.Client) (commands int64) {
+	t.Helper()
+	info, err := rdb.Info(t.Context(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, stat := range parseStats(info) {
+		commands += stat.Calls
+	}
+	if err := rdb.ConfigResetStat(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	return commands
 }
 
 // Denied returns what the server has refused to users who lack the rights, as ACL LOG tells it, since it was started. It

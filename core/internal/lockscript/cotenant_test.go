@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -202,27 +200,6 @@ func (c *coTenant) calls(strategy lockscript.Strategy) []func(ctx context.Contex
 	}
 }
 
-// work returns how many commands the server has run since the last call, those of scripts included.
-func (c *coTenant) work(ctx context.Context, t *testing.T) (commands int) {
-	t.Helper()
-	info, err := c.rdb.Info(ctx, "commandstats").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(info) {
-		if _, calls, found := strings.Cut(line, ":calls="); found {
-			calls, _, _ = strings.Cut(calls, ",")
-			n, err := strconv.Atoi(calls)
-			if err != nil {
-				t.Fatalf("%q: %v", line, err)
-			}
-			commands += n
-		}
-	}
-	c.rdb.ConfigResetStat(ctx)
-	return commands
-}
-
 // elements returns how many fields and members the keys of the lock have.
 func (c *coTenant) elements(ctx context.Context) (n int64) {
 	for _, key := range []string{c.keys.Lock, c.keys.Waiters(), c.keys.Forced()} {
@@ -232,32 +209,6 @@ func (c *coTenant) elements(ctx context.Context) (n int64) {
 		n += c.rdb.ZCard(ctx, key).Val()
 	}
 	return n
-}
-
-// contents returns what is stored at each key.
-func (c *coTenant) contents(ctx context.Context, t *testing.T) map[string]string {
-	t.Helper()
-	stored := make(map[string]string)
-	keys, err := c.rdb.Keys(ctx, "*").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range keys {
-		stored[key] = c.rdb.Dump(ctx, key).Val()
-	}
-	return stored
-}
-
-// changed returns the keys that differ.
-func changed(before, after map[string]string) (keys []string) {
-	all := maps.Clone(before)
-	maps.Copy(all, after)
-	for key := range all {
-		if before[key] != after[key] {
-			keys = append(keys, key)
-		}
-	}
-	return keys
 }
 
 // isRaw returns true for an error of Redis that is neither a refusal nor a reply that was checked: a script failed halfway.
@@ -313,11 +264,11 @@ func FuzzCoTenant(f *testing.F) {
 		}
 		for round := range 2 {
 			c.overwrite(ctx, int(key)+round, int(kind), int(place)+round, int(value)+round*int(next))
-			before, stored := c.elements(ctx), c.contents(ctx, t)
-			c.work(ctx, t)
+			before, stored := c.elements(ctx), testkit.Stored(t, c.rdb, "*")
+			testkit.CountCommands(t, c.rdb)
 			calls := c.calls(strategies[(int(which)+round)%len(strategies)])
 			token, err := calls[(int(operation)+round)%len(calls)](ctx)
-			if commands := c.work(ctx, t); commands > mostCommands {
+			if commands := testkit.CountCommands(t, c.rdb); commands > mostCommands {
 				t.Errorf("round %d: %d commands", round, commands)
 			}
 			if added := c.elements(ctx) - before; added > mostElements {
@@ -329,7 +280,7 @@ func FuzzCoTenant(f *testing.F) {
 			case err == nil && (token < 1 || token > lockscript.TokenLimit):
 				t.Errorf("round %d: granted with token %d", round, token)
 			case err != nil && transport.WrongType(err):
-				for _, at := range changed(stored, c.contents(ctx, t)) {
+				for _, at := range testkit.Changed(stored, testkit.Stored(t, c.rdb, "*")) {
 					t.Errorf("round %d: %s was written before the refusal: %v", round, at, err)
 				}
 			case isRaw(err):

@@ -246,43 +246,14 @@ func (c *coTenant) forget(ctx context.Context) error {
 	return err
 }
 
-// work returns how many commands the server has run since the last call, those of scripts included.
-func (c *coTenant) work(ctx context.Context, t *testing.T) (commands int) {
-	t.Helper()
-	info, err := c.rdb.Info(ctx, "commandstats").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(info) {
-		if _, calls, found := strings.Cut(line, ":calls="); found {
-			calls, _, _ = strings.Cut(calls, ",")
-			n, err := strconv.Atoi(calls)
-			if err != nil {
-				t.Fatalf("%q: %v", line, err)
-			}
-			commands += n
-		}
-	}
-	c.rdb.ConfigResetStat(ctx)
-	return commands
-}
-
-// contents returns what is stored at each key, and the keys without expiry.
-func (c *coTenant) contents(ctx context.Context, t *testing.T) (stored map[string]string, lasting []string) {
-	t.Helper()
-	stored = make(map[string]string)
-	keys, err := c.rdb.Keys(ctx, "*").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range keys {
-		stored[key] = c.rdb.Dump(ctx, key).Val()
+// lasting returns the keys without expiry.
+func (c *coTenant) lasting(ctx context.Context, stored map[string]string) (keys []string) {
+	for key := range stored {
 		if c.rdb.PTTL(ctx, key).Val() < 0 {
-			lasting = append(lasting, key)
+			keys = append(keys, key)
 		}
 	}
-	slices.Sort(lasting)
-	return stored, lasting
+	return keys
 }
 
 // mostCommands bounds one operation, however many scripts it takes.
@@ -326,15 +297,16 @@ func FuzzCoTenant(f *testing.F) {
 		}
 		for round := range 2 {
 			c.overwrite(ctx, int(key)+round, int(kind), int(place)+round, int(value)+round*int(next))
-			before, lastingBefore := c.contents(ctx, t)
-			c.work(ctx, t)
+			before := testkit.Stored(t, c.rdb, "*")
+			lastingBefore := c.lasting(ctx, before)
+			testkit.CountCommands(t, c.rdb)
 			calls := c.calls()
 			result, err := calls[(int(operation)+round)%len(calls)](ctx)
-			if commands := c.work(ctx, t); commands > mostCommands {
+			if commands := testkit.CountCommands(t, c.rdb); commands > mostCommands {
 				t.Errorf("round %d: %d commands", round, commands)
 			}
-			after, lasting := c.contents(ctx, t)
-			for _, at := range lasting {
+			after := testkit.Stored(t, c.rdb, "*")
+			for _, at := range c.lasting(ctx, after) {
 				if !slices.Contains(lastingBefore, at) {
 					t.Errorf("round %d: %s has no expiry", round, at)
 				}
@@ -346,7 +318,7 @@ func FuzzCoTenant(f *testing.F) {
 				}
 			case transport.WrongType(err):
 				if !maps.Equal(before, after) {
-					t.Errorf("round %d: written before it was refused: %v", round, changed(before, after))
+					t.Errorf("round %d: written before it was refused: %v", round, testkit.Changed(before, after))
 				}
 			case errors.Is(err, transport.ErrNotYet):
 			case !strings.Contains(err.Error(), "unexpected reply"):
@@ -354,16 +326,4 @@ func FuzzCoTenant(f *testing.F) {
 			}
 		}
 	})
-}
-
-// changed returns the keys that differ.
-func changed(before, after map[string]string) (keys []string) {
-	all := maps.Clone(before)
-	maps.Copy(all, after)
-	for key := range all {
-		if before[key] != after[key] {
-			keys = append(keys, key)
-		}
-	}
-	return keys
 }
