@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"net/url"
-	"regexp"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/logdigest"
 )
 
 // searchLimit bounds the search for a digest, which has to look at all keys.
@@ -44,9 +44,6 @@ func (f findView) location() string {
 	return ""
 }
 
-// digestForm matches a digest of the log or the hash of a guard's key, alone or as in a line: "lock=ad3ab9f1", "key_hash":"…".
-var digestForm = regexp.MustCompile(`^\s*(?:"?\w+"?[=:]\s*)?"?([0-9a-fA-F]{8}|[A-Za-z0-9_-]{43})"?,?\s*$`)
-
 // readFind looks for exactly this name, and only if there is none for the digest or the hash of a key.
 func readFind(ctx context.Context, h *Handler, q url.Values) (any, error) {
 	view := findView{Query: q.Get("q"), Matches: []match{}}
@@ -64,11 +61,11 @@ func readFind(ctx context.Context, h *Handler, q url.Values) (any, error) {
 	if record.State != core.StateNone {
 		view.Matches = append(view.Matches, match{objectRecord, view.Query})
 	}
-	digest := digestForm.FindStringSubmatch(view.Query)
-	if len(view.Matches) > 0 || digest == nil {
+	digest, ok := logdigest.Parse(view.Query)
+	if len(view.Matches) > 0 || !ok {
 		return view, nil
 	}
-	return h.findDigest(ctx, view, digest[1])
+	return h.findDigest(ctx, view, digest)
 }
 
 // findDigest walks over all keys, for a bounded time.

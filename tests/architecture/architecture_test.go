@@ -38,10 +38,10 @@ var allowed = map[string][]string{
 	"asynqlock":  {"core", "cronlock", "github.com/hibiken/asynq", "internal/jsonfield", "internal/throttle"},
 
 	"lockdebug": {"core", "internal/hosts"},
-	"inspector": {"core", "cronlock", "middleware", "internal/hosts"},
+	"inspector": {"core", "cronlock", "middleware", "internal/hosts", "internal/logdigest"},
 	"otellock":  {"core", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace"},
 	"cmd/holdfast": {
-		"core", "cronlock", "middleware/nethttp", "internal/ginroute",
+		"core", "cronlock", "middleware/nethttp", "internal/ginroute", "internal/logdigest",
 		"github.com/alecthomas/kong", "github.com/mattn/go-runewidth", "golang.org/x/sys", "golang.org/x/term",
 	},
 }

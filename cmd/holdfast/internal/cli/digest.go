@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/logdigest"
 )
 
 // digestCommand finds the name behind a digest of the log.
@@ -25,8 +26,8 @@ func (c *digestCommand) Run(env *environment) error {
 	if c.Of {
 		return c.print(env, core.Match{Name: c.Digest}, all.locks.Digest(c.Digest))
 	}
-	if pasted := pastedDigest.FindStringSubmatch(c.Digest); pasted != nil {
-		c.Digest = pasted[1]
+	if digest, ok := logdigest.Parse(c.Digest); ok {
+		c.Digest = digest
 	}
 	found := false
 	for match, err := range all.locks.FindDigest(env.ctx, c.Digest) {
@@ -43,10 +44,6 @@ func (c *digestCommand) Run(env *environment) error {
 	}
 	return nil
 }
-
-// pastedDigest matches a digest of the log or the hash of a key, alone or as in a line: "lock=ad3ab9f1", "key_hash":"…". The page
-// takes the same.
-var pastedDigest = regexp.MustCompile(`^\s*(?:"?\w+"?[=:]\s*)?"?([0-9a-fA-F]{8}|[A-Za-z0-9_-]{43})"?,?\s*$`)
 
 // keyHash matches the hash of a key, as the guards of HTTP and asynq log it.
 var keyHash = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
