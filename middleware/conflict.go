@@ -87,7 +87,7 @@ func (c *Config) conflict(code string, cause error) *Conflict {
 	conflict := &Conflict{Status: v.status, Code: code, Retryable: v.retryable, Cause: cause}
 	switch code {
 	case CodeLockConflict, CodeRequestInProgress, CodeLimitReached:
-		conflict.RetryAfter = shortestRetry
+		conflict.RetryAfter = afterConflict()
 	case CodeLockUnavailable, CodeTooManyBodies, CodeNotAnswered:
 		conflict.RetryAfter = afterOutage()
 	}

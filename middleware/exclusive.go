@@ -110,8 +110,6 @@ func (e *Exclusive) under(ctx context.Context, h hold, run func(ctx context.Cont
 	defer end() // also if the hook panics
 	e.acquired(held, Acquired{KeyHash: h.hash, Token: h.lease.Token(), Waited: h.waited})
 	letThroughInside(held)
-	began := time.Now()
-	defer func() { e.holds.add(time.Since(began)) }()
 	e.run(held, h.hash, end, run)
 	return nil
 }
@@ -199,10 +197,6 @@ func (e *Exclusive) refuseLock(ctx context.Context, hash string, limit int, wait
 	}
 	c := e.config.conflict(code, err)
 	c.KeyHash, c.Waited = hash, waited
-	var held *core.NotAcquiredError
-	if (c.Code == CodeLockConflict || c.Code == CodeLimitReached) && errors.As(err, &held) {
-		c.RetryAfter = e.retryAfter(hash, held.RetryAfter)
-	}
 	return e.refused(ctx, c)
 }
 

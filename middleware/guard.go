@@ -20,12 +20,9 @@ const leastFinish = 100 * time.Millisecond
 type guard struct {
 	config Config
 	gate   *gate
-	holds  holds
 	log    failureLog
 	bodies *shares
-	// contention is about runs that go on, holds about runs that have ended.
-	contention contention
-	memory     outage.Memory // of a guard that fails open
+	memory outage.Memory // of a guard that fails open
 }
 
 // newGuard returns a guard that logs where the config says, or else where the client of its locks does.
@@ -67,7 +64,6 @@ func (g *guard) refused(ctx context.Context, c *Conflict) *Conflict {
 }
 
 func (g *guard) acquired(ctx context.Context, a Acquired) {
-	g.contention.end(a.KeyHash)
 	if g.config.Hooks.Acquired != nil {
 		g.config.Hooks.Acquired(ctx, a)
 	}
@@ -139,20 +135,4 @@ func (g *guard) finishTimeout(answerBy time.Time) time.Duration {
 		return min(g.config.FinishTimeout, max(left/2, leastFinish))
 	}
 	return g.config.FinishTimeout
-}
-
-// retryAfter returns when to come back to a key that another request holds, whose lease has that much left.
-//
-// It is the time that most runs behind this guard take, in this process; a second if none has ended yet. If the key has
-// been refused for longer than that, up to ten seconds, it is that time again. So a client that heeds it finds a short run
-// over at its first return, and asks about a long one at growing intervals. It is never more than the lease has left:
-// then a crashed holder is out of the way. The lease itself would be a bad guess, because a holder that works is done far
-// sooner, and a client that is sent away for half a minute does not come back.
-func (g *guard) retryAfter(hash string, left time.Duration) time.Duration {
-	guess, known := g.holds.most()
-	if !known {
-		guess = firstRetry
-	}
-	guess = max(guess, min(g.contention.refuse(hash), longestGrowth))
-	return jittered(min(guess, left))
 }

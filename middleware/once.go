@@ -236,12 +236,9 @@ func (o *Once) refuseEarly(ctx context.Context, once *core.Once) error {
 
 // complement adds what the error behind a conflict knows.
 func (o *Once) complement(c *Conflict, err error) {
-	var busy *core.InProgressError
 	var full *core.TooManyKeysError
 	var done *core.CompletedError
 	switch {
-	case c.Code == CodeRequestInProgress && errors.As(err, &busy):
-		c.RetryAfter = o.retryAfter(c.KeyHash, busy.RetryAfter)
 	case c.Code == CodeTooManyKeys && errors.As(err, &full):
 		c.RetryAfter = wholeSeconds(full.RetryAfter)
 	case c.Code == CodeAlreadyCompleted && errors.As(err, &done):

@@ -6,26 +6,22 @@ import (
 )
 
 const (
-	shortestRetry = time.Second
-	firstRetry    = time.Second      // if nothing is known about runs
-	longestGrowth = 10 * time.Second // of what is known about one that goes on
-	longestRetry  = time.Minute      // without jitter
-	outageRetry   = 5                // seconds
+	conflictRetry = 2 // seconds at most
+	outageRetry   = 5
 )
 
-// jittered rounds up to whole seconds within the bounds, plus up to a quarter, so that those who were refused
-// together do not come back together.
-func jittered(d time.Duration) time.Duration {
-	d = min(max(d, shortestRetry), longestRetry)
-	seconds := int64((d + time.Second - 1) / time.Second)
-	return time.Duration(seconds+rand.Int64N(seconds/4+1)) * time.Second
+// afterConflict returns when to come back to a key that another request holds. Most runs are over by then. The lease of
+// the other run would be a bad guess: it only says when a crashed run will be out of the way.
+func afterConflict() time.Duration { return upTo(conflictRetry) }
+
+func afterOutage() time.Duration { return upTo(outageRetry) }
+
+// upTo returns a random number of whole seconds, so that clients that were refused together do not come back together.
+func upTo(most int64) time.Duration {
+	return time.Duration(1+rand.Int64N(most)) * time.Second
 }
 
-// wholeSeconds rounds up, without jitter: for a time that is certain.
+// wholeSeconds rounds up, for a time that is certain.
 func wholeSeconds(d time.Duration) time.Duration {
 	return (d + time.Second - 1).Truncate(time.Second)
-}
-
-func afterOutage() time.Duration {
-	return time.Duration(1+rand.Int64N(outageRetry)) * time.Second
 }

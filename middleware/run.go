@@ -151,7 +151,6 @@ func (r *Run) normalized(o Outcome) Outcome {
 func (r *Run) end(d Disposition, outcome Outcome) {
 	o, ctx := r.once, context.WithoutCancel(r.ctx)
 	end := Finished{KeyHash: r.hash, Held: time.Since(r.began), Disposition: d}
-	o.holds.add(end.Held)
 	if r.attempt != nil {
 		lost := context.Cause(r.attempt.Context())
 		end.Attempt, end.Err = r.attempt.Number(), r.write(ctx, d, outcome)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math"
 	"net/http"
 	"testing"
 	"time"
@@ -12,49 +11,24 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-func TestRetryAfter(t *testing.T) {
+// TestRetryAfterHasJitter: clients that were refused together do not come back together.
+func TestRetryAfterHasJitter(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		left          time.Duration
-		least, atMost int64
-	}{
-		{0, 1, 1},
-		{time.Millisecond, 1, 1},
-		{time.Second, 1, 1},
-		{1001 * time.Millisecond, 2, 2},
-		{4 * time.Second, 4, 5},
-		{30 * time.Second, 30, 37},
-		{time.Minute, 60, 75},
-		{time.Hour, 60, 75},
-		{math.MaxInt64, 60, 75},
+	for most, after := range map[time.Duration]func() time.Duration{
+		2 * time.Second: afterConflict, 5 * time.Second: afterOutage,
 	} {
-		seen := map[int64]bool{}
+		seen := map[time.Duration]bool{}
 		for range 500 {
-			seconds := int64(jittered(test.left) / time.Second)
-			seen[seconds] = true
-			if seconds < test.least || seconds > test.atMost {
-				t.Fatalf("%v left: %d s, want %d to %d", test.left, seconds, test.least, test.atMost)
+			seen[after()] = true
+		}
+		for s := range seen {
+			if s < time.Second || s > most {
+				t.Errorf("%v, want 1s to %v", s, most)
 			}
 		}
-		if test.least < test.atMost && len(seen) < 2 {
-			t.Errorf("%v left: no jitter", test.left)
+		if len(seen) < 2 {
+			t.Error("no jitter")
 		}
-	}
-}
-
-func TestRetryAfterOutage(t *testing.T) {
-	t.Parallel()
-	seen := map[time.Duration]bool{}
-	for range 500 {
-		seen[afterOutage()] = true
-	}
-	for s := range seen {
-		if s < time.Second || s > 5*time.Second {
-			t.Errorf("%v", s)
-		}
-	}
-	if len(seen) < 2 {
-		t.Error("no jitter")
 	}
 }
 

@@ -106,9 +106,8 @@
 //	503 not-answered           Retry-After   the handler stopped without an answer when its context ended
 //	503 too-many-bodies        Retry-After   other bodies take the memory of [WithBodyMemory]
 //
-// Retry-After is in whole seconds, with some jitter: the time that most runs behind this guard took, or a second if
-// none has ended yet. It grows while the key is refused, and never exceeds the rest of the running request's lease.
-// 409 already-completed has one only with [WithRetentionUntil].
+// Retry-After at a conflict is one or two seconds, at random, so that clients do not come back together. 409
+// already-completed has one only with [WithRetentionUntil].
 //
 // A replay has Idempotency-Replayed: true, the status, the body and the header fields that the handler has set. It has
 // no cookies, credentials, tokens, traces and fields of one transmission. An answer is not replayed if its body is
