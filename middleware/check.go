@@ -67,7 +67,7 @@ func (c *Config) checkExclusive() error {
 		"WithRetention": r.Retention != 0, "WithRetentionUntil": r.RetentionUntil != nil,
 		"WithFailurePolicy": r.FailurePolicy != 0, "WithCompletion": r.Completion != nil,
 		"WithDetachedContext": r.Detached, "WithReplay": r.Replay, "WithRecordLimit": r.RecordLimit != 0,
-		"WithQuota": r.Quota != 0, "WithQuotaBytes": r.QuotaBytes != 0, "WithCodec": r.Codec != nil,
+		"WithQuota": r.Quota != 0, "WithCodec": r.Codec != nil,
 		"LateAnswers":      r.LateAnswers,
 		"WithReplayHeader": r.ReplayHeader != "",
 		"WithFingerprint":  r.Fingerprint != nil || r.Compare, "WithKeyHeader": r.KeyHeader != "", "StrictKey": r.StrictKey,
@@ -86,8 +86,8 @@ func (c *Config) checkOnce() error {
 	switch {
 	case c.FailOpen && r.FailurePolicy == core.HoldFailures:
 		return errors.New("holdfast: FailOpen with HoldFailures: a request that must not run twice cannot run without a record")
-	case (r.Quota != 0 || r.QuotaBytes != 0) && !r.Scoped:
-		return errors.New("holdfast: WithQuota and WithQuotaBytes are for Idempotent: the keys of Once have no scope")
+	case r.Quota != 0 && !r.Scoped:
+		return errors.New("holdfast: WithQuota is for Idempotent: the keys of Once have no scope")
 	case r.RecordLimit < 0 || r.RecordLimit > mostRecorded:
 		return fmt.Errorf("holdfast: record limit of %d bytes: 0 to %d are allowed", r.RecordLimit, mostRecorded)
 	case !fieldName.MatchString(r.ReplayHeader):
@@ -122,7 +122,6 @@ func (c *Config) onceOptions() []core.OnceOption {
 	options := []core.OnceOption{
 		core.WithRetention(c.Retention), core.WithFailurePolicy(c.FailurePolicy),
 		core.WithMaxValue(c.RecordLimit + recordedHeader), core.WithWait(0), core.WithQuota(c.Quota),
-		core.WithQuotaBytes(c.QuotaBytes),
 	}
 	if c.listed() {
 		options = append(options, core.WithGroup())
@@ -136,7 +135,7 @@ func (c *Config) onceOptions() []core.OnceOption {
 // listed reports whether the records of a scope can be listed: where they are counted, and where an operator may have to
 // look for those of unknown outcome. Other guards save the list.
 func (c *Config) listed() bool {
-	return c.Scoped && (c.Quota > 0 || c.QuotaBytes > 0 || c.FailurePolicy == core.HoldFailures)
+	return c.Scoped && (c.Quota > 0 || c.FailurePolicy == core.HoldFailures)
 }
 
 // untilThen returns for how long a record is kept by RetentionUntil.

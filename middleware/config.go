@@ -80,8 +80,6 @@ type Records struct {
 	RecordLimit int
 	// Quota bounds how many records the keys of one scope may have; 0 is none. Defaults to 0.
 	Quota int
-	// QuotaBytes bounds how much memory the records of one scope may take; 0 is none. Defaults to 0.
-	QuotaBytes int64
 	// Scoped is true if keys have a scope, as those of Idempotent do.
 	Scoped bool
 	// Codec encrypts recorded answers. Defaults to nil: they are stored in plain text.

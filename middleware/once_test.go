@@ -86,41 +86,6 @@ func TestQuotaOfAScope(t *testing.T) {
 	}
 }
 
-// TestQuotaBytesOfAScope: what a user's answers take of Redis is bounded; others have a room of their own, and what is
-// recorded is replayed.
-func TestQuotaBytesOfAScope(t *testing.T) {
-	t.Parallel()
-	rdb := testkit.Start(t).Client()
-	o := engine(t, rdb, middleware.WithQuotaBytes(512<<10), middleware.WithRetention(time.Hour))
-	body := strings.Repeat("x", 100<<10)
-	for _, key := range []string{"1", "2"} { // each counts 112 KiB, and 384 while it runs
-		answer(t, o, ask(t, o, "ada", key), body)
-	}
-	c := wantCode(t, o, ask(t, o, "ada", "3"), middleware.CodeTooManyKeys)
-	if c.Status != http.StatusTooManyRequests || !c.Retryable || c.RetryAfter <= 55*time.Minute || c.RetryAfter > time.Hour {
-		t.Errorf("%+v", c)
-	}
-	answer(t, o, ask(t, o, "bob", "3"), body)
-	if _, recorded, conflict := o.Begin(t.Context(), ask(t, o, "ada", "1")); recorded == nil {
-		t.Errorf("a recorded answer is not replayed: %v", conflict)
-	}
-	for says, option := range map[string]middleware.Option{
-		"one record may count": middleware.WithQuotaBytes(300 << 10), "negative": middleware.WithQuotaBytes(-1),
-	} {
-		config := middleware.IdempotentConfig()
-		config.Apply(nil, option)
-		locks, err := core.New(rdb)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer locks.Close()
-		_, err = middleware.NewOnce(locks, config)
-		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("error %v, want one that says %q", err, says)
-		}
-	}
-}
-
 func TestSealedRecords(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

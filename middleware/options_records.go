@@ -68,19 +68,10 @@ func WithRecordLimit(bytes int) Option {
 }
 
 // WithQuota bounds how many records the keys of one scope may have at a time. Without it, a client that keeps sending
-// new keys could fill Redis. One more is refused with 429 too-many-keys. Only Idempotent has scopes. 0 is none.
-// Defaults to 0.
+// new keys could fill Redis. One more is refused with 429 too-many-keys. A record takes at most the limit of
+// [WithRecordLimit] and 64 KiB for the header. Only Idempotent has scopes. 0 is none. Defaults to 0.
 func WithQuota(most int) Option {
 	return configOption(func(c *Config) { c.Quota = most })
-}
-
-// WithQuotaBytes bounds how much of Redis's memory the records of one scope may take: a user can fill no more. Beyond
-// it, a request with another key is refused with 429 too-many-keys. A record counts 1.5 KiB plus its answer, rounded
-// up by a quarter at most. A running request counts with the largest answer that is recorded: the limit of
-// [WithRecordLimit] and 64 KiB for the header, 384 KiB by default. So 10 MiB are 26 requests at a time, and some five
-// thousand small answers. Only Idempotent has scopes. 0 is none. Defaults to 0.
-func WithQuotaBytes(most int64) Option {
-	return configOption(func(c *Config) { c.QuotaBytes = most })
 }
 
 // WithCodec sets what encrypts recorded answers before they reach Redis, for instance [NewAESGCM]. If the codec can no

@@ -105,7 +105,7 @@ func (l *Ledger) Records(ctx context.Context, scope Key) ([]Record, error) {
 		return nil, errors.New("holdfast: keys of Once have no scope: their records are not listed")
 	}
 	if !o.config.listed() {
-		return nil, errors.New("holdfast: records are not listed: use WithQuota, WithQuotaBytes, or WithFailurePolicy(HoldFailures)")
+		return nil, errors.New("holdfast: records are not listed: use WithQuota or WithFailurePolicy(HoldFailures)")
 	}
 	key, err := Join(scope, Key{parts: []part{{idempotencyKey, "any"}}})
 	if err != nil {

@@ -50,10 +50,6 @@ func WithRecordLimit(bytes int) Option { return middleware.WithRecordLimit(bytes
 // 429. Defaults to 0: none.
 func WithQuota(most int) Option { return middleware.WithQuota(most) }
 
-// WithQuotaBytes bounds how much of Redis's memory the records of one scope of Idempotent may take, see
-// [middleware.WithQuotaBytes]; one more is refused with 429. Defaults to 0: none.
-func WithQuotaBytes(most int64) Option { return middleware.WithQuotaBytes(most) }
-
 // WithCodec sets what encrypts recorded answers, for instance [middleware.NewAESGCM]. Nil is an error. Defaults to none.
 func WithCodec(codec middleware.Codec) Option { return middleware.WithCodec(codec) }
 

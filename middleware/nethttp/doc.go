@@ -96,7 +96,7 @@
 //	422 key-reused                           the key belongs to another request
 //	425 too-early                            TLS early data that was not answered before
 //	429 limit-reached          Retry-After   Exclusive: with Limit(n), n are running
-//	429 too-many-keys          Retry-After   [WithQuota], [WithQuotaBytes]: the scope's records are as many or as large as allowed
+//	429 too-many-keys          Retry-After   [WithQuota]: the scope has as many records as are allowed
 //	499 client-gone                          the client left while it waited; for the log
 //	500 key-failed                           the key could not be made
 //	500 guard-failed                         the guard cannot be used like this: an invalid option, a lock within itself,

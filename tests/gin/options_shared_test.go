@@ -60,7 +60,6 @@ func TestSharedOptionsOfRecords(t *testing.T) {
 		"WithReplayHeader":    {ginlock.WithReplayHeader("X-Again"), middleware.WithReplayHeader("X-Again")},
 		"WithRecordLimit":     {ginlock.WithRecordLimit(7), middleware.WithRecordLimit(7)},
 		"WithQuota":           {ginlock.WithQuota(7), middleware.WithQuota(7)},
-		"WithQuotaBytes":      {ginlock.WithQuotaBytes(7), middleware.WithQuotaBytes(7)},
 		"WithCodec":           {ginlock.WithCodec(codec), middleware.WithCodec(codec)},
 		"WithFingerprint":     {ginlock.WithFingerprint(fingerprint), middleware.WithFingerprint(fingerprint)},
 		"WithKeyHeader":       {ginlock.WithKeyHeader("X-Key"), middleware.WithKeyHeader("X-Key")},

@@ -67,7 +67,6 @@ func TestSharedOptionsOfRecords(t *testing.T) {
 		"WithReplayHeader":    {httplock.WithReplayHeader("X-Again"), middleware.WithReplayHeader("X-Again")},
 		"WithRecordLimit":     {httplock.WithRecordLimit(7), middleware.WithRecordLimit(7)},
 		"WithQuota":           {httplock.WithQuota(7), middleware.WithQuota(7)},
-		"WithQuotaBytes":      {httplock.WithQuotaBytes(7), middleware.WithQuotaBytes(7)},
 		"WithCodec":           {httplock.WithCodec(codec), middleware.WithCodec(codec)},
 		"WithFingerprint":     {httplock.WithFingerprint(fingerprint), middleware.WithFingerprint(fingerprint)},
 		"WithKeyHeader":       {httplock.WithKeyHeader("X-Key"), middleware.WithKeyHeader("X-Key")},

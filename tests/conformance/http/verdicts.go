@@ -163,14 +163,6 @@ func quotaVerdicts() map[string]verdict {
 				return site.do(request{user: private + "-quota", key: "b"})
 			},
 		},
-		"many bytes": {
-			code: middleware.CodeTooManyKeys, status: 429, retryable: true, retry: true,
-			get: func(t *testing.T, s *suite) answer {
-				site := s.mount(t, &counter{}, s.idempotent(t, middleware.WithQuotaBytes(385<<10)))
-				site.do(request{user: private + "-bytes", key: "a"}).want(t, http.StatusCreated)
-				return site.do(request{user: private + "-bytes", key: "b"})
-			},
-		},
 	}
 }
 
