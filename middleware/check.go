@@ -68,10 +68,9 @@ func (c *Config) checkExclusive() error {
 		"WithFailurePolicy": r.FailurePolicy != 0, "WithCompletion": r.Completion != nil,
 		"WithDetachedContext": r.Detached, "WithReplay": r.Replay, "WithRecordLimit": r.RecordLimit != 0,
 		"WithQuota": r.Quota != 0, "WithCodec": r.Codec != nil,
-		"LateAnswers":      r.LateAnswers,
-		"WithReplayHeader": r.ReplayHeader != "",
-		"WithFingerprint":  r.Fingerprint != nil || r.Compare, "WithKeyHeader": r.KeyHeader != "", "StrictKey": r.StrictKey,
-		"WithShortestKey": r.ShortestKey != 0, "WithComparedHeader": len(r.CompareHeader) > 0,
+		"LateAnswers":     r.LateAnswers,
+		"WithFingerprint": r.Fingerprint != nil || r.Compare, "WithKeyHeader": r.KeyHeader != "",
+		"WithComparedHeader": len(r.CompareHeader) > 0,
 	} {
 		if set {
 			return fmt.Errorf("holdfast: %s is for Once and Idempotent: Exclusive keeps no records", option)
@@ -90,12 +89,8 @@ func (c *Config) checkOnce() error {
 		return errors.New("holdfast: WithQuota is for Idempotent: the keys of Once have no scope")
 	case r.RecordLimit < 0 || r.RecordLimit > mostRecorded:
 		return fmt.Errorf("holdfast: record limit of %d bytes: 0 to %d are allowed", r.RecordLimit, mostRecorded)
-	case !fieldName.MatchString(r.ReplayHeader):
-		return fmt.Errorf("holdfast: replay header %q is no name of a header field", r.ReplayHeader)
 	case !fieldName.MatchString(r.KeyHeader):
 		return fmt.Errorf("holdfast: key header %q is no name of a header field", r.KeyHeader)
-	case r.ShortestKey < 1 || r.ShortestKey > maxKeyValue:
-		return fmt.Errorf("holdfast: shortest key of %d characters: 1 to %d are allowed", r.ShortestKey, maxKeyValue)
 	case len(r.CompareHeader) > 0 && !r.Compare:
 		return errors.New("holdfast: WithComparedHeader with Once: nothing is compared without WithFingerprint")
 	case slices.ContainsFunc(r.CompareHeader, func(name string) bool { return !fieldName.MatchString(name) }):

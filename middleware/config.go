@@ -84,8 +84,6 @@ type Records struct {
 	Scoped bool
 	// Codec encrypts recorded answers. Defaults to nil: they are stored in plain text.
 	Codec Codec
-	// ReplayHeader marks replays. Defaults to [MarkerField].
-	ReplayHeader string
 	// LateAnswers keeps a run open until its request has ended, if its handler has answered nothing: see
 	// [Run.FinishLate]. Defaults to false: only for Echo's handlers.
 	LateAnswers bool
@@ -97,10 +95,6 @@ type Records struct {
 	Fingerprint func(Payload) []byte
 	// KeyHeader is the header field of the key of Idempotent. Defaults to [HeaderIdempotencyKey].
 	KeyHeader string
-	// StrictKey refuses keys without quotes. Defaults to false.
-	StrictKey bool
-	// ShortestKey is the minimum length of a key in characters. Defaults to 1.
-	ShortestKey int
 }
 
 // Hooks are called with what happens to guarded requests. Each may be nil. They run on the request's goroutine, except
@@ -175,8 +169,7 @@ func OnceConfig() Config {
 	c := DefaultConfig()
 	c.Wait = 0
 	c.Records = Records{
-		Retention: 24 * time.Hour, RecordLimit: 256 << 10, ReplayHeader: MarkerField,
-		KeyHeader: HeaderIdempotencyKey, ShortestKey: 1,
+		Retention: 24 * time.Hour, RecordLimit: 256 << 10, KeyHeader: HeaderIdempotencyKey,
 	}
 	return c
 }

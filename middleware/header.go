@@ -132,11 +132,11 @@ func replace(header, content http.Header) {
 
 // Replay sets the fields of the response in the header of another one. Fields of the same name are replaced, since a
 // middleware around the guard may have set its own, and two of Content-Type or Vary are worse than one. Where the handler
-// has added values to those of a middleware around the guard, only the handler's are added here too. The field
-// named marker is set to "true", and Cache-Control forbids storing. If the body was omitted, Idempotency-Replay says
+// has added values to those of a middleware around the guard, only the handler's are added here too. [MarkerField]
+// is set to "true", and Cache-Control forbids storing. If the body was omitted, Idempotency-Replay says
 // so. Then the recorded fields that describe the body's coding or digest are left out, because they would be wrong for
 // an empty body.
-func (r *Response) Replay(header http.Header, marker string) {
+func (r *Response) Replay(header http.Header) {
 	recorded := r.Header.Clone()
 	if r.Omitted {
 		for _, name := range []string{"Content-Encoding", "Content-Digest", "Content-Md5", "Digest"} {
@@ -150,6 +150,6 @@ func (r *Response) Replay(header http.Header, marker string) {
 		}
 		header[name] = values
 	}
-	header.Set(marker, "true")
+	header.Set(MarkerField, "true")
 	header.Set("Cache-Control", "no-store")
 }

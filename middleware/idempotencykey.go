@@ -38,18 +38,17 @@ var (
 )
 
 // ParseIdempotencyKey returns the key in the field lines of an Idempotency-Key header: a String of RFC 9651 between 1
-// and 255 bytes of visible ASCII, and of at least shortest. Parameters behind it are ignored if they follow RFC 9651;
-// their values are not decoded. Unless strict is true, the key may be written without quotes, as many clients do: "k"
-// and k are the same key. A key without quotes has no quotes, backslashes, spaces, commas, semicolons and parameters.
+// and 255 bytes of visible ASCII. Parameters behind it are ignored if they follow RFC 9651; their values are not decoded.
+// The key may be written without quotes, as many clients do: "k" and k are the same key. A key without quotes has no quotes, backslashes, spaces, commas, semicolons and parameters.
 //
 // The error is [ErrKeyRequired] if there are no lines, and [ErrKeyInvalid] for anything else. ParseIdempotencyKey
 // never cuts or skips a part to make a key of the rest. The error does not repeat what the client sent.
-func ParseIdempotencyKey(lines []string, strict bool, shortest int) (string, error) {
-	return parseKeyField(HeaderIdempotencyKey, lines, strict, shortest)
+func ParseIdempotencyKey(lines []string) (string, error) {
+	return parseKeyField(HeaderIdempotencyKey, lines)
 }
 
 // parseKeyField is [ParseIdempotencyKey] for a header field of another name.
-func parseKeyField(field string, lines []string, strict bool, shortest int) (string, error) {
+func parseKeyField(field string, lines []string) (string, error) {
 	invalid := func(format string, args ...any) error {
 		return KeyError(ErrKeyInvalid, "%s %s", headerWords(field), fmt.Sprintf(format, args...))
 	}
@@ -61,30 +60,25 @@ func parseKeyField(field string, lines []string, strict bool, shortest int) (str
 	case len(lines[0]) > maxKeyField:
 		return "", invalid("has %d bytes, at most %d are allowed", len(lines[0]), maxKeyField)
 	}
-	key, ok := quotedOrBare(lines[0], strict)
+	key, ok := quotedOrBare(lines[0])
 	switch {
 	case !ok:
-		return "", invalid("%s", faultOf(lines[0], strict))
+		return "", invalid("%s", faultOf(lines[0]))
 	case key == "":
 		return "", invalid("is empty")
 	case len(key) > maxKeyValue:
 		return "", invalid("has a key of %d bytes, at most %d are allowed", len(key), maxKeyValue)
-	case len(key) < shortest:
-		return "", invalid("has a key of %d bytes, at least %d are required", len(key), shortest)
 	}
 	return key, nil
 }
 
 // faultOf says what is wrong with a line in which there is no key. It repeats one character of it at most.
-func faultOf(line string, strict bool) string {
-	rule := "a key consists of visible ASCII characters without spaces; the quotes around it are optional"
-	if strict {
-		rule = "a key consists of visible ASCII characters without spaces, in quotes"
-	}
-	return fault(strings.Trim(line, " "), strict) + ": " + rule
+func faultOf(line string) string {
+	const rule = "a key consists of visible ASCII characters without spaces; the quotes around it are optional"
+	return fault(strings.Trim(line, " ")) + ": " + rule
 }
 
-func fault(text string, strict bool) string {
+func fault(text string) string {
 	inner, quoted := strings.CutPrefix(text, `"`)
 	for i := 0; i < len(inner); i++ {
 		switch c := inner[i]; {
@@ -100,11 +94,8 @@ func fault(text string, strict bool) string {
 			}
 		}
 	}
-	switch {
-	case quoted:
+	if quoted {
 		return "is not a quoted string, because the closing quote is missing"
-	case strict:
-		return "is not a quoted string"
 	}
 	return "is not a key"
 }
@@ -128,13 +119,12 @@ func charWords(c byte) string {
 	return fmt.Sprintf("the control character 0x%02x", c)
 }
 
-func quotedOrBare(line string, strict bool) (key string, ok bool) {
+func quotedOrBare(line string) (key string, ok bool) {
 	if match := quotedKeyField.FindStringSubmatch(line); match != nil {
 		return unescape.Replace(match[1]), true
 	}
 	if match := bareKeyField.FindStringSubmatch(line); match != nil {
-		// Nothing is an empty key, not a malformed one, in the strict form too.
-		return match[1], !strict || match[1] == ""
+		return match[1], true
 	}
 	return "", false
 }

@@ -6,18 +6,15 @@ import (
 	"github.com/holdfast-go/holdfast/middleware"
 )
 
-// A key in quotes and the same one without are one key. Strictly, only the first is one.
+// A key in quotes and the same one without are one key.
 func ExampleParseIdempotencyKey() {
 	for _, line := range []string{`"order-7"`, `order-7`, `"order 7"`} {
-		key, err := middleware.ParseIdempotencyKey([]string{line}, false, 1)
+		key, err := middleware.ParseIdempotencyKey([]string{line})
 		fmt.Println(key, err)
 	}
-	_, err := middleware.ParseIdempotencyKey([]string{`order-7`}, true, 1)
-	fmt.Println(err)
 
 	// Output:
 	// order-7 <nil>
 	// order-7 <nil>
 	//  holdfast: invalid key in the request: the header field Idempotency-Key has a space: a key consists of visible ASCII characters without spaces; the quotes around it are optional
-	// holdfast: invalid key in the request: the header field Idempotency-Key is not a quoted string: a key consists of visible ASCII characters without spaces, in quotes
 }

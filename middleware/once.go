@@ -36,7 +36,7 @@ func NewOnce(client *core.Client, config Config) (*Once, error) {
 // Key joins the scope of a request to its Idempotency-Key, of which lines are the header fields. The scope comes
 // first, so that no user reaches another user's records by guessing keys.
 func (o *Once) Key(scope Key, lines []string) (Key, error) {
-	value, err := parseKeyField(o.config.KeyHeader, lines, o.config.StrictKey, o.config.ShortestKey)
+	value, err := parseKeyField(o.config.KeyHeader, lines)
 	if err != nil {
 		return Key{}, err
 	}
@@ -46,9 +46,6 @@ func (o *Once) Key(scope Key, lines []string) (Key, error) {
 	}
 	return Join(scope, key)
 }
-
-// Marker returns the name of the header field that marks a replay, see [Response.Replay].
-func (o *Once) Marker() string { return o.config.ReplayHeader }
 
 // KeyHeader returns the name of the header field that [Once.Key] reads.
 func (o *Once) KeyHeader() string { return o.config.KeyHeader }

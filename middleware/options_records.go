@@ -94,11 +94,6 @@ func LateAnswers() Option {
 	return configOption(func(c *Config) { c.LateAnswers = true })
 }
 
-// WithReplayHeader sets the header field that marks a replay with "true". Defaults to Idempotency-Replayed.
-func WithReplayHeader(name string) Option {
-	return configOption(func(c *Config) { c.ReplayHeader = name })
-}
-
 // WithFingerprint sets which part of a request is compared with that of an earlier one with the same key. The
 // operation is always compared: method, host of the route, and path, both as it came in and behind
 // [net/http.StripPrefix]. Another request is refused with 422. Nil is all of it: query, content type, content
@@ -125,15 +120,4 @@ func WithComparedHeader(names ...string) Option {
 // WithKeyHeader sets the header field that Idempotent reads the key from. Defaults to Idempotency-Key.
 func WithKeyHeader(name string) Option {
 	return configOption(func(c *Config) { c.KeyHeader = name })
-}
-
-// StrictKey refuses keys without the quotes of a structured field (RFC 9651). Defaults to accepting "k" and k, which
-// are the same key.
-func StrictKey() Option {
-	return configOption(func(c *Config) { c.StrictKey = true })
-}
-
-// WithShortestKey sets the minimum length of an Idempotency-Key in characters. Defaults to 1.
-func WithShortestKey(characters int) Option {
-	return configOption(func(c *Config) { c.ShortestKey = characters })
 }

@@ -8,7 +8,7 @@ import (
 	"net/http"
 )
 
-// MarkerField is the header field that marks a replay, unless an option names another.
+// MarkerField is the header field that marks a replay.
 const MarkerField = "Idempotency-Replayed"
 
 // omittedField tells a client that the answer had a body, of which nothing is left.

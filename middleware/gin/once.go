@@ -99,7 +99,7 @@ func (o *once) handle(c *gin.Context) {
 		run, recorded, conflict := o.engine.Begin(ctx, request)
 		switch {
 		case recorded != nil:
-			replay(c, recorded, o.engine.Marker())
+			replay(c, recorded)
 		case run != nil:
 			conflict = o.run(run, c)
 		}
@@ -136,9 +136,9 @@ func (o *once) run(run *middleware.Run, c *gin.Context) (instead *Conflict) {
 }
 
 // replay answers with a recorded response.
-func replay(c *gin.Context, r *middleware.Response, marker string) {
+func replay(c *gin.Context, r *middleware.Response) {
 	c.Abort()
-	r.Replay(c.Writer.Header(), marker)
+	r.Replay(c.Writer.Header())
 	c.Status(r.Status)
 	if len(r.Body) == 0 {
 		// A status that the first chain has only set may have got a body around the guard, and gets that again.

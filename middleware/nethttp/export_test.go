@@ -38,4 +38,4 @@ func Told(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) (wrote,
 }
 
 // Replay answers with a record.
-func Replay(w http.ResponseWriter, r *middleware.Response) { replay(w, r, middleware.MarkerField) }
+func Replay(w http.ResponseWriter, r *middleware.Response) { replay(w, r) }

@@ -94,7 +94,7 @@ func (o *once) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		run, recorded, conflict := o.engine.Begin(r.Context(), middleware.RequestOf(v.inner, v.key, by))
 		switch {
 		case recorded != nil:
-			replay(w, recorded, o.engine.Marker())
+			replay(w, recorded)
 		case run != nil:
 			conflict = o.run(run, v)
 		}

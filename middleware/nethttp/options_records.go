@@ -39,9 +39,6 @@ func WithDetachedContext() Option { return middleware.WithDetachedContext() }
 // WithReplay makes Once replay the recorded answer, see [middleware.WithReplay]. Defaults to refusing with 409.
 func WithReplay() Option { return middleware.WithReplay() }
 
-// WithReplayHeader sets the header field that marks a replay. Defaults to Idempotency-Replayed.
-func WithReplayHeader(name string) Option { return middleware.WithReplayHeader(name) }
-
 // WithRecordLimit sets how many bytes of an answer are held back and recorded, see [middleware.WithRecordLimit].
 // Defaults to 256 KiB.
 func WithRecordLimit(bytes int) Option { return middleware.WithRecordLimit(bytes) }
@@ -67,9 +64,3 @@ func CanonicalJSON(p Payload) []byte { return middleware.CanonicalJSON(p) }
 
 // WithKeyHeader sets the header field that Idempotent reads the key from. Defaults to Idempotency-Key.
 func WithKeyHeader(name string) Option { return middleware.WithKeyHeader(name) }
-
-// StrictKey refuses keys without quotes. Defaults to accepting "k" and k, which are the same key.
-func StrictKey() Option { return middleware.StrictKey() }
-
-// WithShortestKey sets the minimum length of an Idempotency-Key in characters. Defaults to 1.
-func WithShortestKey(characters int) Option { return middleware.WithShortestKey(characters) }

@@ -131,7 +131,7 @@ func TestForeignTextInLogs(t *testing.T) {
 					all = append(all,
 						serveBy(ginlock.Exclusive(locks.Mutex, key, hooks, logs, ginlock.WithWait(0))), serveBy(ginlock.Once(locks, key, hooks, logs)),
 						serveBy(ginlock.Once(locks, key, hooks, logs, ginlock.WithReplay())),
-						serveBy(ginlock.Idempotent(locks, key, hooks, logs)), serveBy(ginlock.Idempotent(locks, key, hooks, logs, ginlock.StrictKey())))
+						serveBy(ginlock.Idempotent(locks, key, hooks, logs)))
 				}
 				for _, foreign := range []func(){
 					func() {},

@@ -57,14 +57,11 @@ func TestSharedOptionsOfRecords(t *testing.T) {
 		"WithCompletion":      {ginlock.WithCompletion(judge), middleware.WithCompletion(judge)},
 		"WithDetachedContext": {ginlock.WithDetachedContext(), middleware.WithDetachedContext()},
 		"WithReplay":          {ginlock.WithReplay(), middleware.WithReplay()},
-		"WithReplayHeader":    {ginlock.WithReplayHeader("X-Again"), middleware.WithReplayHeader("X-Again")},
 		"WithRecordLimit":     {ginlock.WithRecordLimit(7), middleware.WithRecordLimit(7)},
 		"WithQuota":           {ginlock.WithQuota(7), middleware.WithQuota(7)},
 		"WithCodec":           {ginlock.WithCodec(codec), middleware.WithCodec(codec)},
 		"WithFingerprint":     {ginlock.WithFingerprint(fingerprint), middleware.WithFingerprint(fingerprint)},
 		"WithKeyHeader":       {ginlock.WithKeyHeader("X-Key"), middleware.WithKeyHeader("X-Key")},
-		"StrictKey":           {ginlock.StrictKey(), middleware.StrictKey()},
-		"WithShortestKey":     {ginlock.WithShortestKey(7), middleware.WithShortestKey(7)},
 	} {
 		wantSameOption(t, name, options)
 	}

@@ -123,7 +123,7 @@ func TestForeignTextInLogs(t *testing.T) {
 					all = append(all,
 						serveBy(httplock.Exclusive(locks.Mutex, key, hooks, logs, httplock.WithWait(0))), serveBy(httplock.Once(locks, key, hooks, logs)),
 						serveBy(httplock.Once(locks, key, hooks, logs, httplock.WithReplay())),
-						serveBy(httplock.Idempotent(locks, key, hooks, logs)), serveBy(httplock.Idempotent(locks, key, hooks, logs, httplock.StrictKey())))
+						serveBy(httplock.Idempotent(locks, key, hooks, logs)))
 				}
 				for _, foreign := range []func(){
 					func() {},

@@ -64,14 +64,11 @@ func TestSharedOptionsOfRecords(t *testing.T) {
 		"WithCompletion":      {httplock.WithCompletion(judge), middleware.WithCompletion(judge)},
 		"WithDetachedContext": {httplock.WithDetachedContext(), middleware.WithDetachedContext()},
 		"WithReplay":          {httplock.WithReplay(), middleware.WithReplay()},
-		"WithReplayHeader":    {httplock.WithReplayHeader("X-Again"), middleware.WithReplayHeader("X-Again")},
 		"WithRecordLimit":     {httplock.WithRecordLimit(7), middleware.WithRecordLimit(7)},
 		"WithQuota":           {httplock.WithQuota(7), middleware.WithQuota(7)},
 		"WithCodec":           {httplock.WithCodec(codec), middleware.WithCodec(codec)},
 		"WithFingerprint":     {httplock.WithFingerprint(fingerprint), middleware.WithFingerprint(fingerprint)},
 		"WithKeyHeader":       {httplock.WithKeyHeader("X-Key"), middleware.WithKeyHeader("X-Key")},
-		"StrictKey":           {httplock.StrictKey(), middleware.StrictKey()},
-		"WithShortestKey":     {httplock.WithShortestKey(7), middleware.WithShortestKey(7)},
 	} {
 		wantSameOption(t, name, options)
 	}

@@ -62,10 +62,7 @@ func testInvalidOptions(t *testing.T, s *suite) {
 		"the codec is nil":     middleware.WithCodec((*lostCodec)(nil)),
 		"record limit":         middleware.WithRecordLimit(-1),
 		"record limit of 10":   middleware.WithRecordLimit(100 << 20),
-		"replay header":        middleware.WithReplayHeader("X Replayed"),
 		"key header":           middleware.WithKeyHeader(""),
-		"shortest key":         middleware.WithShortestKey(0),
-		"shortest key of 256":  middleware.WithShortestKey(256),
 		"WithOwner":            middleware.WithLock(core.WithOwner("ada")),
 		"WithMinHold":          middleware.WithLock(core.WithMinHold(time.Second)),
 	}
@@ -95,11 +92,8 @@ func testExclusiveOptions(t *testing.T, s *suite) {
 		"WithReplay":          middleware.WithReplay(),
 		"WithRecordLimit":     middleware.WithRecordLimit(1),
 		"LateAnswers":         middleware.LateAnswers(),
-		"WithReplayHeader":    middleware.WithReplayHeader("X-Replayed"),
 		"WithFingerprint":     middleware.WithFingerprint(nil),
 		"WithKeyHeader":       middleware.WithKeyHeader("X-Key"),
-		"StrictKey":           middleware.StrictKey(),
-		"WithShortestKey":     middleware.WithShortestKey(2),
 	} {
 		_, err := s.Exclusive(locks.Mutex, ByUser, option)
 		rejects(t, err, name)

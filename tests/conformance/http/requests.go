@@ -18,8 +18,6 @@ var requestTests = tests{
 	"LargeBodiesPass":           testLargeBodies,
 	"HandlerGetsTheBody":        testBodies,
 	"OptionalKey":               testOptionalKey,
-	"StrictKey":                 testStrictKey,
-	"ShortestKey":               testShortestKey,
 	"KeyHeader":                 testKeyHeader,
 	"Methods":                   testMethods,
 	"UpgradeDoesNotBypass":      testUpgrade,
@@ -142,19 +140,6 @@ func testOptionalKey(t *testing.T, s *suite) {
 	guarded := must(t)(s.Idempotent(s.locks, ByPrincipal, unhurried(nil, middleware.OptionalKey())...))
 	s.mount(t, runs, guarded).do(request{key: "k"}).refused(t, 401, middleware.CodeScopeRequired)
 	runs.ran(t, 3)
-}
-
-func testStrictKey(t *testing.T, s *suite) {
-	site := s.mount(t, &counter{}, s.idempotent(t, middleware.StrictKey()))
-	site.do(request{user: "strict", key: "k"}).refused(t, http.StatusBadRequest, middleware.CodeKeyInvalid)
-	site.do(request{user: "strict", key: `"k"`}).fresh(t, http.StatusCreated, "1")
-}
-
-func testShortestKey(t *testing.T, s *suite) {
-	site := s.mount(t, &counter{}, s.idempotent(t, middleware.WithShortestKey(20)))
-	short := strings.Repeat("k", 19)
-	site.do(request{user: "short", key: short}).refused(t, http.StatusBadRequest, middleware.CodeKeyInvalid)
-	site.do(request{user: "short", key: short + "k"}).fresh(t, http.StatusCreated, "1")
 }
 
 func testKeyHeader(t *testing.T, s *suite) {

@@ -159,7 +159,7 @@ func (c *httpKeyCommand) parts() (keyParts, error) {
 	if len(parts) == 0 {
 		return nil, errors.New("--idempotency-key: the scope of the guard is missing: --user, or another part")
 	}
-	value, err := middleware.ParseIdempotencyKey([]string{c.IdempotencyKey}, false, 1)
+	value, err := middleware.ParseIdempotencyKey([]string{c.IdempotencyKey})
 	if err != nil {
 		return nil, fmt.Errorf("--idempotency-key %s: %s", c.IdempotencyKey, bareError(err))
 	}
