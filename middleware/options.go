@@ -24,7 +24,7 @@ func (o configOption) apply(c *Config, _ any) { o(c) }
 
 // AdapterOption makes an option that only one adapter has. The type of its settings, T, is of that adapter alone; set
 // changes the settings that the adapter passes to [Config.Apply]. The error of a guard of another adapter contains
-// the name, for instance "ginlock.WithSkip".
+// the name, for instance "ginlock.WithRefusalHandler".
 func AdapterOption[T any](name string, set func(settings *T)) Option {
 	return adapterOption[T]{name, set}
 }

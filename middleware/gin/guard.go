@@ -23,7 +23,6 @@ type engine interface {
 type guard struct {
 	engine engine
 	key    KeyFunc
-	skip   func(*gin.Context) bool
 	refuse RefusalHandler
 }
 
@@ -32,12 +31,12 @@ func newGuard(e engine, key KeyFunc, config config) (guard, error) {
 	if key == nil {
 		return guard{}, errors.New("holdfast: the key function is nil: a guard needs a key")
 	}
-	return guard{engine: e, key: key, skip: config.skip, refuse: config.refuse}, config.check()
+	return guard{engine: e, key: key, refuse: config.refuse}, config.check()
 }
 
 // serve lets a request pass, has run call the rest of the chain, or refuses the request.
 func (g guard) serve(c *gin.Context, run func(key Key) *Conflict) {
-	if !g.engine.Guards(c.Request.Method) || g.skip(c) {
+	if !g.engine.Guards(c.Request.Method) {
 		return // and gin calls what comes next
 	}
 	if conflict := g.visit(c, run); conflict != nil {

@@ -3,43 +3,27 @@ package ginlock
 import (
 	"errors"
 
-	"github.com/gin-gonic/gin"
-
 	"github.com/holdfast-go/holdfast/middleware"
 )
 
 type config struct {
 	engine middleware.Config
-	skip   func(*gin.Context) bool
 	refuse RefusalHandler
 }
 
 // newConfig applies the options to the defaults of an engine.
 func newConfig(defaults middleware.Config, opts []Option) config {
-	c := config{
-		engine: defaults,
-		skip:   func(*gin.Context) bool { return false },
-		refuse: Refuse,
-	}
+	c := config{engine: defaults, refuse: Refuse}
 	c.engine.Apply(&c, opts...)
 	return c
 }
 
 // check finds what is wrong with the options that are gin's alone.
 func (c *config) check() error {
-	switch {
-	case c.skip == nil:
-		return errors.New("holdfast: WithSkip: the function is nil")
-	case c.refuse == nil:
+	if c.refuse == nil {
 		return errors.New("holdfast: WithRefusalHandler: the handler is nil")
 	}
 	return nil
-}
-
-// WithSkip sets a function that returns true for requests of the guarded methods that pass unguarded. Defaults to
-// none.
-func WithSkip(skip func(c *gin.Context) bool) Option {
-	return middleware.AdapterOption("ginlock.WithSkip", func(c *config) { c.skip = skip })
 }
 
 // WithRefusalHandler sets the function that answers every refused request: 400, 401, 409, 503 and all other codes,

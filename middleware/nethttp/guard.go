@@ -22,7 +22,6 @@ type engine interface {
 type guard struct {
 	engine engine
 	key    KeyFunc
-	skip   func(*http.Request) bool
 	refuse RefusalHandler
 	next   http.Handler
 }
@@ -32,7 +31,7 @@ func newGuard(e engine, key KeyFunc, config config) (guard, error) {
 	if key == nil {
 		return guard{}, errors.New("holdfast: the key function is nil: a guard needs a key")
 	}
-	return guard{engine: e, key: key, skip: config.skip, refuse: config.refuse}, config.check()
+	return guard{engine: e, key: key, refuse: config.refuse}, config.check()
 }
 
 // before returns the guard in front of a handler.
@@ -54,7 +53,7 @@ type visit struct {
 
 // serve lets a request pass, has it run under the guard, or refuses it.
 func (g guard) serve(w http.ResponseWriter, r *http.Request, run func(*visit) *Conflict) {
-	if !g.engine.Guards(r.Method) || g.skip(r) {
+	if !g.engine.Guards(r.Method) {
 		g.next.ServeHTTP(w, r)
 		return
 	}

@@ -9,35 +9,21 @@ import (
 
 type config struct {
 	engine middleware.Config
-	skip   func(*http.Request) bool
 	refuse RefusalHandler
 }
 
 func newConfig(defaults middleware.Config, opts []Option) config {
-	c := config{
-		engine: defaults,
-		skip:   func(*http.Request) bool { return false },
-		refuse: Refuse,
-	}
+	c := config{engine: defaults, refuse: Refuse}
 	c.engine.Apply(&c, opts...)
 	return c
 }
 
 // check finds what is wrong with the options that are net/http's alone.
 func (c *config) check() error {
-	switch {
-	case c.skip == nil:
-		return errors.New("holdfast: WithSkip: the function is nil")
-	case c.refuse == nil:
+	if c.refuse == nil {
 		return errors.New("holdfast: WithRefusalHandler: the handler is nil")
 	}
 	return nil
-}
-
-// WithSkip sets a function that returns true for requests of the guarded methods that pass unguarded. Defaults to
-// none.
-func WithSkip(skip func(r *http.Request) bool) Option {
-	return middleware.AdapterOption("httplock.WithSkip", func(c *config) { c.skip = skip })
 }
 
 // WithRefusalHandler sets the function that answers every refused request: 400, 401, 409, 503 and all other codes,

@@ -29,9 +29,8 @@ func TestBuildErrors(t *testing.T) {
 		"body":            {never, key, ginlock.WithBodyLimit(-1), "negative body limit"},
 		"lock option":     {never, key, ginlock.WithLock(core.WithTTL(0)), "WithTTL(0s)"},
 		"refusal handler": {never, key, ginlock.WithRefusalHandler(nil), "WithRefusalHandler"},
-		"skip":            {never, key, ginlock.WithSkip(nil), "WithSkip"},
 		"shared":          {never, key, middleware.WithWait(-1), "negative wait"},
-		"other adapter":   {never, key, httplock.WithSkip(nil), "httplock.WithSkip is an option of another adapter"},
+		"other adapter":   {never, key, httplock.WithRefusalHandler(nil), "httplock.WithRefusalHandler is an option of another adapter"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -67,7 +66,6 @@ func TestBuildErrorsOfRecords(t *testing.T) {
 		"retention":       {locks, key, ginlock.WithRetention(-1), "WithRetention(-1ns)"},
 		"record limit":    {locks, key, ginlock.WithRecordLimit(-1), "record limit"},
 		"refusal handler": {locks, key, ginlock.WithRefusalHandler(nil), "WithRefusalHandler"},
-		"skip":            {locks, key, ginlock.WithSkip(nil), "WithSkip"},
 		"other adapter":   {locks, key, httplock.WithRefusalHandler(nil), "httplock.WithRefusalHandler is an option of another"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -297,19 +297,3 @@ func TestMethods(t *testing.T) {
 		}
 	}
 }
-
-func TestSkip(t *testing.T) {
-	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried, ginlock.WithSkip(func(c *gin.Context) bool {
-		return c.GetHeader("X-User") == "root"
-	}))
-	var locked bool
-	srv := serve(t, router(guard, func(c *gin.Context) { _, locked = ginlock.TokenFrom(c) }))
-	for user, want := range map[string]bool{"ada": true, "root": false} {
-		post(t.Context(), srv, user, "7").want(t, http.StatusOK)
-		if locked != want {
-			t.Errorf("%s: guarded %v, want %v", user, locked, want)
-		}
-	}
-}

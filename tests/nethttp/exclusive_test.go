@@ -262,21 +262,3 @@ func TestMethods(t *testing.T) {
 		}
 	}
 }
-
-func TestSkip(t *testing.T) {
-	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
-	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried, httplock.WithSkip(func(r *http.Request) bool {
-		return r.Header.Get("X-User") == "root"
-	}))
-	var locked bool
-	srv := httpkit.Serve(t, guard(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, locked = core.TokenFrom(r.Context())
-	})))
-	for user, want := range map[string]bool{"ada": true, "root": false} {
-		httpkit.Post(t.Context(), srv, user, "7").Want(t, http.StatusOK)
-		if locked != want {
-			t.Errorf("%s: guarded %v, want %v", user, locked, want)
-		}
-	}
-}

@@ -258,7 +258,6 @@ func TestBuildErrors(t *testing.T) {
 		"body":            {never, key, httplock.WithBodyLimit(-1), "negative body limit"},
 		"lock option":     {never, key, httplock.WithLock(core.WithTTL(0)), "WithTTL(0s)"},
 		"refusal handler": {never, key, httplock.WithRefusalHandler(nil), "WithRefusalHandler"},
-		"skip":            {never, key, httplock.WithSkip(nil), "WithSkip"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
