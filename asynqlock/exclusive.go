@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/outage"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // Exclusive returns a middleware that prevents two tasks of one key from running at the same time, on any server. A
@@ -44,7 +44,7 @@ func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (asynq.Mi
 	if err := e.checkExclusive(); err != nil {
 		return nil, err
 	}
-	if err := core.CheckLocker(strategy(prefix+"check", e.lockOptions()...)); err != nil {
+	if err := strategy(prefix+"check", e.lockOptions()...).Check(); err != nil {
 		return nil, err
 	}
 	return func(next asynq.Handler) asynq.Handler {
@@ -65,9 +65,9 @@ func (e *exclusive) process(ctx context.Context, t *asynq.Task, next asynq.Handl
 		return v.keyless(t, next, err)
 	}
 	locker := e.strategy(prefix+v.hash, e.lockOptions()...)
-	v.lock, v.limit = locker, max(core.LimitOf(locker), 1)
+	v.lock, v.limit = locker, max(seal.FactsOf(locker).Limit, 1)
 	e.enter(v)
-	lock := &patient{Locker: locker, visit: v}
+	lock := &patient{lock: locker, visit: v}
 	r := &run{visit: v, gone: func() {}}
 	started := false
 	var failure error
@@ -77,7 +77,7 @@ func (e *exclusive) process(ctx context.Context, t *asynq.Task, next asynq.Handl
 			e.leave(r)
 		}
 	}()
-	err = core.Do(ctx, lock, func(ctx context.Context) error {
+	err = lock.do(ctx, func(ctx context.Context) error {
 		if v.ctx.Err() != nil {
 			return v.ctx.Err() // asynq has done with the task just when its turn had come
 		}
@@ -149,32 +149,36 @@ func (e *exclusive) finished(r *run, err error) {
 
 // patient is a lock for which a task waits for as long as it may.
 type patient struct {
-	core.Locker
+	lock  *core.Lock
 	visit *visit
 	lease *core.Lease
 }
 
-func (p *patient) Lock(_ context.Context, opts ...core.LockOption) (*core.Lease, error) {
+// do runs fn under the lock, as [core.Lock.Do] does.
+func (p *patient) do(ctx context.Context, fn func(context.Context) error) error {
 	err := p.visit.ask(func(ctx context.Context, wait time.Duration) error {
 		if p.visit.lined {
-			return p.inTurn(ctx, wait, opts)
+			return p.inTurn(ctx, wait)
 		}
-		return p.request(ctx, wait, opts)
+		return p.request(ctx, wait)
 	})
-	return p.lease, err
-}
-
-func (p *patient) request(ctx context.Context, wait time.Duration, opts []core.LockOption) (err error) {
-	if wait < outage.ShortestWait {
-		p.lease, err = p.Locker.TryLock(ctx, opts...)
+	if err != nil {
 		return err
 	}
-	p.lease, err = p.Locker.Lock(ctx, slices.Concat(opts, []core.LockOption{core.WithWait(wait)})...)
+	return seal.FactsOf(p.lease).Run(ctx, fn)
+}
+
+func (p *patient) request(ctx context.Context, wait time.Duration) (err error) {
+	if wait < outage.ShortestWait {
+		p.lease, err = p.lock.TryLock(ctx)
+		return err
+	}
+	p.lease, err = p.lock.Lock(ctx, core.WithWait(wait))
 	return err
 }
 
 // inTurn requests the lock for a task in a line, once it is the first one in this process.
-func (p *patient) inTurn(ctx context.Context, wait time.Duration, opts []core.LockOption) error {
+func (p *patient) inTurn(ctx context.Context, wait time.Duration) error {
 	v := p.visit
 	busy := fmt.Errorf("%w: %d tasks of the key are before it", core.ErrNotAcquired, v.spot.ahead)
 	switch first := v.spot.ahead < v.limit; {
@@ -183,7 +187,7 @@ func (p *patient) inTurn(ctx context.Context, wait time.Duration, opts []core.Lo
 	case wait == 0 && first && v.limit > 1:
 		// There should be a permit for each of the first ones. Why not in its place: the task would be deferred while
 		// another one asks, although both of them can run.
-		return p.request(ctx, 0, opts)
+		return p.request(ctx, 0)
 	}
 	place := v.guard.line.places.take(v.hash, member(v.task.Queue, v.task.ID), v.spot.came)
 	defer place.leave()
@@ -193,7 +197,7 @@ func (p *patient) inTurn(ctx context.Context, wait time.Duration, opts []core.Lo
 			return busy
 		}
 		err := busy
-		overtaken := place.request(ctx, func(ctx context.Context) { err = p.request(ctx, time.Until(until), opts) })
+		overtaken := place.request(ctx, func(ctx context.Context) { err = p.request(ctx, time.Until(until)) })
 		if err == nil || !overtaken {
 			return err
 		}

@@ -34,7 +34,7 @@ type visit struct {
 
 	fingerprint []byte // of Once, nil if payloads are not compared
 
-	lock   core.Locker   // of Exclusive, otherwise nil
+	lock   *core.Lock    // of Exclusive, otherwise nil
 	limit  int           // how many tasks of the key can run at a time
 	lined  bool          // it stands in the line of its key, see [WithLine]
 	spot   spot          // there

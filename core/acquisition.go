@@ -26,7 +26,7 @@ type acquisition struct {
 }
 
 // newAcquisition prepares the acquisition of one lock. Its memory comes from a pool.
-func (l *locker) newAcquisition(ctx context.Context, config lockConfig) *acquisition {
+func (l *singleLock) newAcquisition(ctx context.Context, config lockConfig) *acquisition {
 	e := l.engine
 	a, _ := e.acquisitions.Get().(*acquisition)
 	*a = acquisition{engine: e, config: config}

@@ -2,7 +2,6 @@ package core
 
 import (
 	"errors"
-	"log/slog"
 	"reflect"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 // Client makes locks on one Redis: a server, a Sentinel group or a Cluster. It renews all leases with one timer, and
 // waits for all locks on one subscription. So make one per process and share it. A Client is safe for concurrent use.
 type Client struct {
+	handle
 	*engine
 	server *server
 	mutex  lockscript.Strategy // the same for all
@@ -42,7 +42,8 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	}
 	e := newEngine(config, []redis.UniversalClient{rdb}, drift)
 	s := newServer(e, rdb)
-	return &Client{engine: e, server: s, mutex: lockscript.Mutex{OneRedis: lockscript.OneRedis{Instance: s.Instance}}}, nil
+	mutex := lockscript.Mutex{OneRedis: lockscript.OneRedis{Instance: s.Instance}}
+	return &Client{handle: e.newHandle(), engine: e, server: s, mutex: mutex}, nil
 }
 
 // isNil also finds a nil pointer of one of the client's types.
@@ -78,39 +79,3 @@ func (c *Client) Close() error {
 // TTL returns the TTL of the client's leases, see [WithTTL]. It is for adapters that refuse options which cannot work
 // with it.
 func (c *Client) TTL() time.Duration { return c.lock.ttl }
-
-// Logger returns the logger of [WithLogger], for adapters that log beside the client. It is never nil.
-func (c *Client) Logger() *slog.Logger { return c.engine.logger }
-
-// Logger returns the logger of [WithLogger]. It is never nil.
-func (r *Redlock) Logger() *slog.Logger { return r.engine.logger }
-
-// Logger returns the logger of [WithLogger]. It is never nil.
-func (e *Election) Logger() *slog.Logger { return e.locker.engine.logger }
-
-// LoggerOf returns the logger of the client that has made l, for adapters that get a [Strategy] instead of a client.
-// For a [Multi] it is that of its first member with a logger. A Locker of another package may have a method Logger of
-// the same type. For a Locker without one, LoggerOf returns [slog.Default]. It is never nil.
-func LoggerOf(l Locker) *slog.Logger {
-	if logger := loggerOf(l); logger != nil {
-		return logger
-	}
-	return slog.Default()
-}
-
-// loggerOf returns nil if l does not tell its logger.
-func loggerOf(l Locker) *slog.Logger {
-	switch l := l.(type) {
-	case *locker:
-		return l.engine.logger
-	case *multi:
-		for _, member := range l.members {
-			if logger := loggerOf(member.Locker); logger != nil {
-				return logger
-			}
-		}
-	case interface{ Logger() *slog.Logger }:
-		return l.Logger()
-	}
-	return nil
-}

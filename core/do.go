@@ -3,9 +3,11 @@ package core
 import (
 	"context"
 	"errors"
+
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
-// Do runs fn under the lock, and waits for the lock as [Locker.Lock] does. The context that fn gets carries the lease:
+// Do runs fn under the lock, and waits for the lock as [Lock.Lock] does. The context that fn gets carries the lease:
 // locking the same name with it enters again, and [TokenFrom] finds the fencing token. It ends when ctx ends or the
 // lease does, with [ErrLeaseLost] as its cause if the lease was lost.
 //
@@ -13,37 +15,28 @@ import (
 // nil, because another owner may have held the lock meanwhile. A release that Redis did not confirm is no error of Do:
 // fn was alone, and the lock expires. If fn panics, Do releases the lock, and the panic continues. If l or fn is nil, Do
 // returns [ErrInvalidOption] before it asks Redis.
-func Do(ctx context.Context, l Locker, fn func(context.Context) error, opts ...LockOption) error {
-	if err := checkDo("Do", l, fn); err != nil {
-		return err
-	}
-	lease, err := l.Lock(ctx, opts...)
+func (l *Lock) Do(ctx context.Context, fn func(context.Context) error, opts ...LockOption) error {
+	return l.do(ctx, "Do", false, fn, opts)
+}
+
+// TryDo is [Lock.Do] with [Lock.TryLock]: it asks once and returns [ErrNotAcquired] if the lock is held.
+func (l *Lock) TryDo(ctx context.Context, fn func(context.Context) error, opts ...LockOption) error {
+	return l.do(ctx, "TryDo", true, fn, opts)
+}
+
+func (l *Lock) do(ctx context.Context, call string, try bool, fn func(context.Context) error, opts []LockOption) error {
+	kind, err := l.is()
 	if err != nil {
 		return err
 	}
-	return lease.run(ctx, fn)
-}
-
-// TryDo is [Do] with [Locker.TryLock]: it asks once and returns [ErrNotAcquired] if the lock is held.
-func TryDo(ctx context.Context, l Locker, fn func(context.Context) error, opts ...LockOption) error {
-	if err := checkDo("TryDo", l, fn); err != nil {
-		return err
-	}
-	lease, err := l.TryLock(ctx, opts...)
-	if err != nil {
-		return err
-	}
-	return lease.run(ctx, fn)
-}
-
-func checkDo(call string, l Locker, fn func(context.Context) error) error {
-	switch {
-	case l == nil:
-		return invalidOption("%s: the Locker is nil", call)
-	case fn == nil:
+	if fn == nil {
 		return invalidOption("%s: the function is nil", call)
 	}
-	return nil
+	lease, err := kind.acquire(ctx, try, opts)
+	if err != nil {
+		return err
+	}
+	return lease.run(ctx, fn)
 }
 
 // run calls fn and unlocks, however fn ends.
@@ -59,6 +52,12 @@ func (l *Lease) run(ctx context.Context, fn func(context.Context) error) (err er
 	}()
 	return fn(held)
 }
+
+// leaseFacts is what adapters know of a lease.
+type leaseFacts struct{ *Lease }
+
+// Facts implements [seal.Source].
+func (l leaseFacts) Facts() seal.Facts { return seal.Facts{Logger: l.engine.logger, Run: l.run} }
 
 // finish unlocks and returns the cause if the lease had been lost.
 func (l *Lease) finish(ctx context.Context) error {

@@ -3,7 +3,7 @@
 //	locks, err := core.New(rdb) // rdb: a go-redis client; keep locks for the life of the process
 //	defer locks.Close()
 //
-//	err = core.Do(ctx, locks.Mutex("order:42"), func(ctx context.Context) error {
+//	err = locks.Mutex("order:42").Do(ctx, func(ctx context.Context) error {
 //		return charge(ctx) // ctx ends, with a cause, if the lease is lost
 //	})
 //
@@ -29,7 +29,7 @@
 // [NewRedlock] makes locks on several independent servers. A majority of the servers decides.
 //
 // All strategies exclude each other on one name, and all are reentrant: the holder of a lock can enter it again.
-// Ownership travels in the context. [Lease.Context], the context that [Do] gives to your function, and contexts
+// Ownership travels in the context. [Lease.Context], the context that [Lock.Do] gives to your function, and contexts
 // derived from them enter the lock again. Every other call waits, even one in the same goroutine. Goroutines that
 // share the context share the ownership of this lock, and of no other. The context of a lease that has ended makes no
 // caller an owner.

@@ -22,8 +22,9 @@ import (
 // [Client.ForceUnlock] work on it, and hooks see it. Do not use the name for a lock too. The holder of a
 // Fair lock would count as a leader, and that of any other lock would keep all candidates from winning.
 type Election struct {
-	locker *locker
-	value  string
+	handle
+	lock  *singleLock
+	value string
 
 	mu      sync.Mutex
 	current *Leadership // with the greatest term that this Election has won; guarded by mu
@@ -32,15 +33,15 @@ type Election struct {
 // Election returns the [Election] of that name. Election does no I/O; its methods report a wrong name or option.
 func (c *Client) Election(name string, opts ...ElectionOption) *Election {
 	config := newElectionConfig(c.lock, opts)
-	l := c.locker(name, lockscript.Queue{
+	l := c.newLock(name, lockscript.Queue{
 		OneRedis: lockscript.OneRedis{Instance: c.server.Instance}, Mode: "fair", Observed: true,
 	}, nil)
 	l.config = config.lock
-	return &Election{locker: l, value: config.value}
+	return &Election{handle: c.engine.newHandle(), lock: l, value: config.value}
 }
 
 // Name returns the name of the election, without prefix.
-func (e *Election) Name() string { return e.locker.name }
+func (e *Election) Name() string { return e.lock.name }
 
 const (
 	// campaignInterval is how long Run pauses after an outage that Lock has not endured. Up to as much is added at random,
@@ -82,8 +83,8 @@ func (e *Election) Run(ctx context.Context, lead func(context.Context) error) er
 			}
 			return err
 		case err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrLeaseLost):
-			e.locker.engine.logger.Warn("holdfast: error of a leader after its lead was lost",
-				"lock", digest(e.locker.keys.Lock), "error", err)
+			e.lock.engine.logger.Warn("holdfast: error of a leader after its lead was lost",
+				"lock", digest(e.lock.keys.Lock), "error", err)
 		}
 	}
 }
@@ -96,17 +97,17 @@ func (e *Election) campaignThroughOutages(ctx context.Context) (*Leadership, err
 			return l, err
 		}
 		if !logged {
-			e.locker.engine.logger.Warn("holdfast: campaign failed, trying again until Redis answers",
-				"lock", digest(e.locker.keys.Lock), "error", nameless(err))
+			e.lock.engine.logger.Warn("holdfast: campaign failed, trying again until Redis answers",
+				"lock", digest(e.lock.keys.Lock), "error", nameless(err))
 		}
-		lifecycle.Pause(ctx, campaignInterval+rand.N(campaignInterval), nil, e.locker.engine.operations.Closing)
+		lifecycle.Pause(ctx, campaignInterval+rand.N(campaignInterval), nil, e.lock.engine.operations.Closing)
 	}
 }
 
 // Campaign waits until this candidate is elected, or ctx ends; ctx bounds the waiting, not the lead. The caller must call
 // [Leadership.Resign] when its work has stopped. With an error, the candidate does not lead, now or later.
 //
-// Errors are those of [Locker.Lock]. Another one is [ErrLeading], if ctx is, or descends from, the context of a leader of
+// Errors are those of [Lock.Lock]. Another one is [ErrLeading], if ctx is, or descends from, the context of a leader of
 // this election through the same go-redis client.
 func (e *Election) Campaign(ctx context.Context) (*Leadership, error) {
 	return e.campaign(ctx, context.WithoutCancel(ctx))
@@ -118,7 +119,7 @@ func (e *Election) campaign(ctx, leading context.Context) (*Leadership, error) {
 	if err != nil {
 		return nil, err
 	}
-	lease, err := e.locker.Lock(ctx)
+	lease, err := e.lock.acquire(ctx, false, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -133,12 +134,12 @@ func (e *Election) campaign(ctx, leading context.Context) (*Leadership, error) {
 // holder, and two leaders would share a term. If ctx carries the lease of another client, which may reach another Redis, the
 // candidate has to forget it.
 func (e *Election) candidate(ctx context.Context) (context.Context, error) {
-	h := holdingFrom(ctx).of(e.locker.engine, e.locker.keys.Lock)
+	h := holdingFrom(ctx).of(e.lock.engine, e.lock.keys.Lock)
 	switch {
 	case h == nil:
 		return ctx, nil
-	case sameRedis(h.lease.engine, e.locker.engine):
-		return nil, errorf("%w: election %q: the context is that of its leader", ErrLeading, e.locker.name)
+	case sameRedis(h.lease.engine, e.lock.engine):
+		return nil, errorf("%w: election %q: the context is that of its leader", ErrLeading, e.lock.name)
 	}
 	return context.WithValue(ctx, holdingKey{}, (*holding)(nil)), nil
 }

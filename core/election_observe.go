@@ -31,10 +31,10 @@ func newLeader(l lockscript.Leader) Leader {
 // Leader reads the present leader, which may be outdated when it arrives. It returns [ErrNoLeader] if no process leads.
 // Right after its election, a leader may be returned without its value. Any process may ask, without a candidate.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
-	if err := e.locker.check(); err != nil {
+	if err := e.lock.check(); err != nil {
 		return Leader{}, err
 	}
-	c := e.locker.engine
+	c := e.lock.engine
 	if !c.operations.Start() {
 		return Leader{}, ErrClosed
 	}
@@ -42,7 +42,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	found, err := e.read(ctx)
 	switch {
 	case err != nil:
-		return Leader{}, errorf("holdfast: leader of election %q: %w", e.Name(), failure(ctx, e.locker.keys.Lock, err))
+		return Leader{}, errorf("holdfast: leader of election %q: %w", e.Name(), failure(ctx, e.lock.keys.Lock, err))
 	case found.Owner == "":
 		return Leader{}, errorf("%w: election %q", ErrNoLeader, e.Name())
 	}
@@ -50,7 +50,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 }
 
 func (e *Election) read(ctx context.Context) (lockscript.Leader, error) {
-	return e.locker.strategy.(lockscript.Queue).Leader(ctx, e.locker.keys)
+	return e.lock.strategy.(lockscript.Queue).Leader(ctx, e.lock.keys)
 }
 
 // Observe returns the present leader, and each change of the leader or its value, vacancies included. Terms
@@ -64,14 +64,14 @@ func (e *Election) read(ctx context.Context) (lockscript.Leader, error) {
 // reports.
 func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 	return func(yield func(Leader) bool) {
-		if e.locker.check() != nil {
+		if e.lock.check() != nil {
 			return
 		}
-		c := e.locker.engine
+		c := e.lock.engine
 		if !c.operations.Start() {
 			return
 		}
-		news := e.locker.strategy.(lockscript.Queue).SubscribeToLeader(e.locker.keys)
+		news := e.lock.strategy.(lockscript.Queue).SubscribeToLeader(e.lock.keys)
 		c.operations.Finish()
 		defer news.Close()
 		observer := waiters.Observer{
@@ -79,7 +79,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 			Notifications: news.Notifications(), Closing: c.operations.Closing,
 			Failed: func(err error) {
 				c.logger.Warn("holdfast: leader not known, asking again until Redis answers",
-					"lock", digest(e.locker.keys.Lock), "error", err)
+					"lock", digest(e.lock.keys.Lock), "error", err)
 			},
 		}
 		observer.Run(ctx, func(l lockscript.Leader) bool { return yield(newLeader(l)) })

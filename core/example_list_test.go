@@ -20,7 +20,7 @@ func ExampleClient_Locks() {
 	defer locks.Close()
 
 	ctx := context.Background()
-	for _, l := range []core.Locker{locks.Mutex("order:42"), locks.Read("order:43"), locks.Mutex("user:7")} {
+	for _, l := range []*core.Lock{locks.Mutex("order:42"), locks.Read("order:43"), locks.Mutex("user:7")} {
 		if _, err := l.Lock(ctx); err != nil {
 			log.Fatal(err)
 		}
@@ -46,7 +46,7 @@ func ExampleClient_Held() {
 	}
 	defer locks.Close()
 
-	_ = core.Do(context.Background(), locks.Mutex("order:42"), func(context.Context) error {
+	_ = locks.Mutex("order:42").Do(context.Background(), func(context.Context) error {
 		for _, held := range locks.Held() {
 			fmt.Println(held.Name, held.Mode, held.TTL)
 		}

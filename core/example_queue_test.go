@@ -26,7 +26,7 @@ func ExampleClient_Fair() {
 	var all sync.WaitGroup
 	for _, job := range []string{"first", "second", "third"} {
 		all.Go(func() {
-			_ = core.Do(ctx, locks.Fair("printer"), func(context.Context) error {
+			_ = locks.Fair("printer").Do(ctx, func(context.Context) error {
 				fmt.Println(job, "job")
 				return nil
 			})

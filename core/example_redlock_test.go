@@ -26,9 +26,9 @@ func ExampleNewRedlock() {
 	defer locks.Close()
 
 	ctx := context.Background()
-	err = core.Do(ctx, locks.Mutex("order:42"), func(ctx context.Context) error {
+	err = locks.Mutex("order:42").Do(ctx, func(ctx context.Context) error {
 		token, _ := core.TokenFrom(ctx) // for the resource, which refuses smaller ones
-		err := core.TryDo(context.Background(), locks.Mutex("order:42"), func(context.Context) error { return nil })
+		err := locks.Mutex("order:42").TryDo(context.Background(), func(context.Context) error { return nil })
 		fmt.Println("a token:", token > 0, "refused:", errors.Is(err, core.ErrNotAcquired))
 		return nil
 	})

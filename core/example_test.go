@@ -16,7 +16,7 @@ func Example() {
 	locks := server.NewClient() // in a service: core.New(rdb), once
 	ctx := context.Background()
 
-	err := core.Do(ctx, locks.Mutex("order:42"), func(ctx context.Context) error {
+	err := locks.Mutex("order:42").Do(ctx, func(ctx context.Context) error {
 		fmt.Println("charging, and no other process is")
 		return nil
 	})
@@ -26,15 +26,15 @@ func Example() {
 	// error: <nil>
 }
 
-func ExampleTryDo() {
+func ExampleLock_TryDo() {
 	server := locktest.NewServer()
 	defer server.Close()
 	locks := server.NewClient()
 	order := locks.Mutex("order:42")
 
-	_ = core.Do(context.Background(), order, func(context.Context) error {
+	_ = order.Do(context.Background(), func(context.Context) error {
 		// Another caller, with a context of its own, comes meanwhile.
-		err := core.TryDo(context.Background(), order, func(context.Context) error {
+		err := order.TryDo(context.Background(), func(context.Context) error {
 			fmt.Println("never printed")
 			return nil
 		})
@@ -52,7 +52,7 @@ func ExampleClient_Mutex() {
 
 	lease, err := locks.Mutex("order:42", core.WithTTL(10*time.Second)).Lock(ctx)
 	if err != nil {
-		return // not held; see Locker for the errors
+		return // not held; see Lock.Lock for the errors
 	}
 	defer lease.Unlock(ctx) // also when ctx was cancelled meanwhile
 
@@ -77,7 +77,7 @@ func ExampleMulti() {
 
 	// A program that moves money the other way at the same time names the accounts in the other order, and need not care.
 	accounts := core.Multi(locks.Mutex("account:bob"), locks.Mutex("account:alice"))
-	err := core.Do(ctx, accounts, func(ctx context.Context) error {
+	err := accounts.Do(ctx, func(ctx context.Context) error {
 		balances["bob"], balances["alice"] = balances["bob"]+30, balances["alice"]-30
 
 		// Another caller gets none of them meanwhile.
@@ -121,11 +121,11 @@ func ExampleTokenFrom() {
 		return nil
 	}
 	var paused context.Context
-	_ = core.Do(context.Background(), locks.Mutex("row"), func(ctx context.Context) error {
+	_ = locks.Mutex("row").Do(context.Background(), func(ctx context.Context) error {
 		paused = context.WithoutCancel(ctx) // a holder that sleeps through the end of its lease
 		return write(ctx)
 	})
-	_ = core.Do(context.Background(), locks.Mutex("row"), write)
+	_ = locks.Mutex("row").Do(context.Background(), write)
 	fmt.Println(write(paused))
 	// Output: stale
 }
@@ -157,7 +157,7 @@ func ExampleWithHooks() {
 		},
 	}))
 
-	_ = core.Do(context.Background(), locks.Mutex("order:42"), func(context.Context) error { return nil })
+	_ = locks.Mutex("order:42").Do(context.Background(), func(context.Context) error { return nil })
 	// Output:
 	// acquired order:42 requests: 1 error: <nil>
 	// released order:42 error: <nil>

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // Lease is one successful acquisition of a lock. The client renews it until you unlock or abandon it, unless
@@ -21,6 +22,7 @@ import (
 // Its methods may be called from several goroutines at once. Those of a nil Lease are those of one that has ended: a caller that
 // forgets to look at the error of Lock gets [ErrNotHeld] and an ended context, and no panic.
 type Lease struct {
+	handle
 	engine   *engine
 	strategy lockscript.Strategy
 	hold     lockscript.Hold
@@ -46,6 +48,7 @@ type grant struct {
 // not its end: ctx bounded the waiting, not the holding.
 func (e *engine) newLease(ctx context.Context, p lockscript.Strategy, h lockscript.Hold, g grant) (*Lease, error) {
 	l := &Lease{engine: e, strategy: p, hold: h, token: g.Token, leavesLosses: g.config.leavesLosses}
+	l.handle = seal.HandleOf(leaseFacts{l})
 	l.hold.ParentID = "" // it was for the requests
 	l.base = leaseContext{holding{lease: l, token: l.token, outer: holdingFrom(ctx)}, ctx}
 	live := e.renewer.Add(&l.entry, keptLease{l}, keepalive.Terms{

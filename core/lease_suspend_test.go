@@ -61,13 +61,13 @@ func TestErrAfterASuspend(t *testing.T) {
 			return lease.Unlock(t.Context())
 		},
 		"Do": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
-			return core.Do(t.Context(), locks.Mutex("g"), func(ctx context.Context) error {
+			return locks.Mutex("g").Do(t.Context(), func(ctx context.Context) error {
 				check(ctx)
 				return nil
 			})
 		},
 		"Do with Multi": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
-			return core.Do(t.Context(), core.Multi(locks.Mutex("h"), locks.Write("i")), func(ctx context.Context) error {
+			return core.Multi(locks.Mutex("h"), locks.Write("i")).Do(t.Context(), func(ctx context.Context) error {
 				check(ctx)
 				return nil
 			})
@@ -156,7 +156,7 @@ func TestErrWithinTheLease(t *testing.T) {
 	locks := coretest.NewClient(t, testkit.Start(t).Client(), core.WithTTL(coretest.Long))
 	suspend := core.Suspendable(locks)
 	ctx, cancel := context.WithCancel(t.Context())
-	err := core.Do(ctx, locks.Mutex("name"), func(held context.Context) error {
+	err := locks.Mutex("name").Do(ctx, func(held context.Context) error {
 		for range 10 {
 			suspend(coretest.Long / 20)
 			if err := held.Err(); err != nil {

@@ -19,21 +19,3 @@ const (
 
 // modeOf returns the mode in which a strategy holds.
 func modeOf(s lockscript.Strategy) Mode { return Mode(s.Name()) }
-
-// ModeOf returns the mode in which l is acquired, for adapters that get a [Strategy]. It is [ModeRead] for a [Multi] of
-// readers, and that of its first other member for any other Multi. It is "" for a Locker of another package.
-func ModeOf(l Locker) Mode {
-	switch l := l.(type) {
-	case *locker:
-		return modeOf(l.strategy)
-	case *multi:
-		mode := Mode("")
-		for _, member := range l.members {
-			if mode = ModeOf(member.Locker); mode != ModeRead {
-				return mode
-			}
-		}
-		return mode
-	}
-	return ""
-}

@@ -3,11 +3,13 @@ package core
 import (
 	"cmp"
 	"context"
-	"reflect"
+	"log/slog"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
-// Multi returns a lock of all lockers at once: all are held, or none. They may be of any strategy and of several
+// Multi returns a lock of all these locks at once: all are held, or none. They may be of any strategy and of several
 // clients, on several servers. A Multi among them counts as its members.
 //
 // Multi always locks members in one order, that of their names. So callers that name the same locks in another order
@@ -32,17 +34,22 @@ import (
 //
 // Multi does no I/O. Lock and TryLock return [ErrInvalidOption] if there are no members, if a member is nil, or if a
 // member occurs twice, that is with the same key in the same Redis, whatever the strategy. For members with the same
-// key and different connections, Lock and TryLock leave a mark in Redis that distinguishes the deployments. A Locker
-// of another package needs a name of its own among the members, and its Lock and TryLock have to return a lease of
-// this package.
-func Multi(lockers ...Locker) Locker {
-	m := &multi{}
-	if len(lockers) == 0 {
+// key and different connections, Lock and TryLock leave a mark in Redis that distinguishes the deployments.
+func Multi(locks ...*Lock) *Lock {
+	m := &multiLock{}
+	m.lock = Lock{seal.HandleOf(m), m}
+	if len(locks) == 0 {
 		m.refuse(invalidOption("Multi: no members"))
 	}
-	names := make([]string, len(lockers))
-	for i, l := range lockers {
-		names[i] = m.add(i, l)
+	names := make([]string, len(locks))
+	for i, l := range locks {
+		kind, err := l.is()
+		if err != nil {
+			m.refuse(invalidOption("Multi: member %d is nil", i+1))
+			continue
+		}
+		names[i] = kind.fullName()
+		kind.join(m)
 	}
 	m.name = strings.Join(names, "+")
 	if m.err == nil {
@@ -51,78 +58,82 @@ func Multi(lockers ...Locker) Locker {
 	if m.err == nil {
 		m.batch = m.batchable()
 	}
-	return m
+	return &m.lock
 }
 
-// multi is the [Locker] that [Multi] returns.
-type multi struct {
+// multiLock is what [Multi] makes.
+type multiLock struct {
+	lock             Lock // itself, for users
 	name             string
-	members          []member  // sorted
-	needsDeployments bool      // the order of some of them depends on where they lie
-	batch            []*locker // the same, if one script can grant them all
+	members          []member      // sorted
+	needsDeployments bool          // the order of some of them depends on where they lie
+	batch            []*singleLock // the same, if one script can grant them all
 	err              error
 }
 
 // member is one lock of a Multi.
 type member struct {
-	Locker
-	name  string
-	own   *locker // nil if it is an implementation of another package
-	key   string  // in Redis, if it is known
-	where string  // it lies, see location; asked for only if the key does not decide
+	*singleLock
+	key   string // in Redis
+	where string // it lies, see location; asked for only if the key does not decide
 }
 
-// add takes in the i-th of the lockers and returns its name.
-func (m *multi) add(i int, l Locker) string {
-	b := member{Locker: l}
-	switch l := l.(type) {
-	case *multi:
+// join makes the lock a member of m.
+func (l *singleLock) join(m *multiLock) {
+	if l.err != nil { // its name may be very long
 		m.refuse(l.err)
-		m.members = append(m.members, l.members...)
-		return l.name
-	case *locker:
-		if m.refuse(l.err); l.err == nil {
-			b.key = l.engine.prefix + l.name
-		}
-		b.name, b.own = l.name, l
-	default:
-		if l == nil || reflect.ValueOf(l).Kind() == reflect.Pointer && reflect.ValueOf(l).IsNil() {
-			m.refuse(invalidOption("Multi: member %d is nil", i+1))
-			return ""
-		}
-		b.name = l.Name()
+		return
 	}
-	m.members = append(m.members, b)
-	return b.name
+	m.members = append(m.members, member{singleLock: l, key: l.engine.prefix + l.name})
 }
 
-func (m *multi) refuse(err error) {
+// join makes the members of n members of m.
+func (n *multiLock) join(m *multiLock) {
+	m.refuse(n.err)
+	m.members = append(m.members, n.members...)
+}
+
+func (m *multiLock) refuse(err error) {
 	if m.err == nil {
 		m.err = err
 	}
 }
 
-func (m *multi) Name() string { return m.name }
+func (m *multiLock) fullName() string { return m.name }
 
-func (m *multi) Lock(ctx context.Context, opts ...LockOption) (*Lease, error) {
-	return m.acquire(ctx, false, opts)
+// Facts implements [seal.Source].
+func (m *multiLock) Facts() seal.Facts {
+	if len(m.members) == 0 {
+		return seal.Facts{Logger: slog.Default()}
+	}
+	all := m.members[0].Facts()
+	for _, member := range m.members[1:] {
+		one := member.Facts()
+		if all.Mode == string(ModeRead) {
+			all.Mode = one.Mode
+		}
+		all.Limit = min(all.Limit, one.Limit)
+	}
+	return all
 }
 
-func (m *multi) TryLock(ctx context.Context, opts ...LockOption) (*Lease, error) {
-	return m.acquire(ctx, true, opts)
+func (m *multiLock) check() error {
+	for _, member := range m.members {
+		if err := member.check(); err != nil {
+			return err
+		}
+	}
+	return m.err
 }
 
-func (m *multi) acquire(ctx context.Context, try bool, opts []LockOption) (*Lease, error) {
+func (m *multiLock) acquire(ctx context.Context, try bool, opts []LockOption) (*Lease, error) {
 	call := (&lockConfig{wait: -1}).with(opts)
 	if err := cmp.Or(m.err, call.err); err != nil {
 		return nil, err
 	}
 	for _, member := range m.members {
-		if member.own == nil {
-			continue
-		}
 		// Before anything is locked, rather than when its turn comes.
-		if err := member.own.config.with(opts).check(member.own.engine.redis, member.own.limit()); err != nil {
+		if err := member.config.with(opts).check(member.engine.redis, member.limit()); err != nil {
 			return nil, err
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 // multiAcquire is one call of Lock or TryLock of a Multi.
 type multiAcquire struct {
-	multi    *multi
+	multi    *multiLock
 	caller   context.Context // its end is an error of the call
 	try      bool            // ask for each once
 	opts     []LockOption
@@ -111,7 +111,7 @@ func (g *multiAcquire) lockSequentially(ctx context.Context, members []member) (
 		}
 	}()
 	for _, m := range members {
-		lease, err := g.lockMember(turn, m, held)
+		lease, err := g.lockMember(turn, m)
 		if err != nil {
 			return nil, cmp.Or(g.lostMember(held), err)
 		}
@@ -129,30 +129,18 @@ func (g *multiAcquire) lockSequentially(ctx context.Context, members []member) (
 	return newMultiLease(g.caller, g.multi.name, held, token), nil
 }
 
-// lockMember locks the next member. A member of another package may be a lock that is held already, so its context has the
-// leases of all earlier members: then it is entered again.
-func (g *multiAcquire) lockMember(ctx context.Context, m member, held []*Lease) (*Lease, error) {
-	if m.own == nil {
-		for _, l := range held {
-			ctx = l.within(ctx)
-		}
-	}
-	var lease *Lease
-	var err error
+// lockMember locks the next member.
+func (g *multiAcquire) lockMember(ctx context.Context, m member) (*Lease, error) {
 	switch left := time.Until(g.deadline); {
 	case g.try:
-		lease, err = m.TryLock(ctx, g.opts...)
+		return m.acquire(ctx, true, g.opts)
 	case g.deadline.IsZero():
-		lease, err = m.Lock(ctx, g.opts...)
+		return m.acquire(ctx, false, g.opts)
 	case left <= 0:
 		return nil, &NotAcquiredError{Name: m.name}
 	default:
-		lease, err = m.Lock(ctx, append(slices.Clip(g.opts), WithWait(max(left, leastLimit)))...)
+		return m.acquire(ctx, false, append(slices.Clip(g.opts), WithWait(max(left, leastLimit))))
 	}
-	if err == nil && lease == nil {
-		err = invalidOption("Multi: locking %q returned neither a lease nor an error", m.name)
-	}
-	return lease, err
 }
 
 // lostMember returns a [memberLost] if one of these leases has ended by itself, nil otherwise.

@@ -15,23 +15,20 @@ import (
 const maxBatchedMutexes = 64
 
 // batchable returns the members if one script can grant them all: mutexes of one client in one slot. It returns nil otherwise.
-func (m *multi) batchable() []*locker {
+func (m *multiLock) batchable() []*singleLock {
 	if len(m.members) > maxBatchedMutexes {
 		return nil
 	}
-	var mutexes []*locker
+	var mutexes []*singleLock
 	var keys []string
 	var on *lockscript.Instance
 	for _, member := range m.members {
-		if member.own == nil {
-			return nil
-		}
-		p, ok := member.own.strategy.(lockscript.Mutex)
+		p, ok := member.strategy.(lockscript.Mutex)
 		if !ok || on != nil && p.Instance != on {
 			return nil
 		}
 		on = p.Instance
-		mutexes, keys = append(mutexes, member.own), append(keys, member.key)
+		mutexes, keys = append(mutexes, member.singleLock), append(keys, member.key)
 	}
 	if !transport.SameSlot(on.Exec.Client, keys) {
 		return nil

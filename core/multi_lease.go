@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // multiLease is the lease of several locks. It ends when the lease of one of them does. Each of these leases is renewed,
@@ -26,12 +27,13 @@ type multiLease struct {
 // of them can be entered again.
 func newMultiLease(ctx context.Context, name string, members []*Lease, token int64) *Lease {
 	j := &multiLease{members: members}
-	first := members[0].singles()[0]
+	first := members[0]
 	j.lease = &Lease{engine: first.engine, token: token, multi: j}
+	j.lease.handle = seal.HandleOf(leaseFacts{j.lease})
 	j.lease.entry.Granted = first.entry.Granted
 	j.lease.hold = lockscript.Hold{Name: name, Owner: first.hold.Owner}
 	var keys []string
-	for _, l := range j.lease.singles() {
+	for _, l := range j.members {
 		keys = append(keys, l.hold.Keys.Lock)
 		j.lease.hold.TTL = max(j.lease.hold.TTL, l.hold.TTL)
 	}
@@ -44,25 +46,13 @@ func newMultiLease(ctx context.Context, name string, members []*Lease, token int
 	return j.lease
 }
 
-// singles returns the leases of single locks that make up this one.
-func (l *Lease) singles() []*Lease {
-	if l.multi == nil {
-		return []*Lease{l}
-	}
-	var singles []*Lease
-	for _, m := range l.multi.members {
-		singles = append(singles, m.singles()...)
-	}
-	return singles
-}
-
 // within returns ctx with the ownership of all locks of the lease.
 func (l *Lease) within(ctx context.Context) context.Context {
 	if l.multi == nil {
 		return withHolding(ctx, l, nil, l.token)
 	}
-	for _, single := range l.singles() {
-		ctx = withHolding(ctx, single, l, l.token)
+	for _, m := range l.multi.members {
+		ctx = withHolding(ctx, m, l, l.token)
 	}
 	return ctx
 }
@@ -103,7 +93,7 @@ func (j *multiLease) abandon() {
 
 // leaveToExpire ends all members that are still held, without releasing them.
 func (j *multiLease) leaveToExpire(cause error) {
-	for _, l := range j.lease.singles() {
+	for _, l := range j.members {
 		l.leaveToExpire(cause)
 	}
 }
@@ -171,10 +161,8 @@ func raise(ctx context.Context, leases []*Lease, patience time.Duration) (int64,
 	}
 	var smaller []*Lease
 	for _, l := range leases {
-		for _, leaf := range l.singles() {
-			if leaf.token < token {
-				smaller = append(smaller, leaf)
-			}
+		if l.token < token {
+			smaller = append(smaller, l)
 		}
 	}
 	errs := transport.DoGrouped(ctx, len(smaller), func(ctx context.Context, i int) error {

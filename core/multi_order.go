@@ -20,30 +20,24 @@ func (a member) before(b member) int {
 }
 
 // sort brings the members into order and refuses those that are certainly there twice.
-func (m *multi) sort() error {
+func (m *multiLock) sort() error {
 	slices.SortStableFunc(m.members, member.before)
-	keys := make(map[string][]*locker)
-	for i, b := range m.members {
-		if i > 0 && m.members[i-1].name == b.name && (m.members[i-1].own == nil || b.own == nil) {
-			return invalidOption("Multi: %q is a member twice, judging by its name", b.name)
-		}
-		if b.own == nil {
-			continue
-		}
+	keys := make(map[string][]*singleLock)
+	for _, b := range m.members {
 		for _, other := range keys[b.key] {
-			if sameRedis(other.engine, b.own.engine) {
+			if sameRedis(other.engine, b.engine) {
 				return invalidOption("Multi: %q is a member twice", b.name)
 			}
 			m.needsDeployments = true
 		}
-		keys[b.key] = append(keys[b.key], b.own)
+		keys[b.key] = append(keys[b.key], b.singleLock)
 	}
 	return nil
 }
 
 // order returns the members in order. Those with one key and different connections may lie in the same place, where
 // the second would wait for the first, or in places whose order has to be the same for all callers that lock both.
-func (m *multi) order(ctx context.Context) ([]member, error) {
+func (m *multiLock) order(ctx context.Context) ([]member, error) {
 	if !m.needsDeployments {
 		return m.members, nil
 	}
@@ -53,8 +47,8 @@ func (m *multi) order(ctx context.Context) ([]member, error) {
 	}
 	members := slices.Clone(m.members)
 	errs := transport.DoGrouped(ctx, len(members), func(ctx context.Context, i int) (err error) {
-		if b := &members[i]; b.own != nil && count[b.key] > 1 {
-			b.where, err = b.own.location(ctx)
+		if b := &members[i]; count[b.key] > 1 {
+			b.where, err = b.location(ctx)
 		}
 		return err
 	})
@@ -85,7 +79,7 @@ func sameRedis(a, b *engine) bool {
 // connection, and another one on any other server or database. It is kept beside the lock rather than made of what
 // the server tells of itself, because it then lives exactly as long as the lock's own state, through restarts,
 // failovers and moves of slots, and needs no rights that the lock does not need.
-func (l *locker) location(ctx context.Context) (where string, err error) {
+func (l *singleLock) location(ctx context.Context) (where string, err error) {
 	e := l.engine
 	if !e.operations.Start() {
 		return "", ErrClosed

@@ -99,8 +99,8 @@ func redlockDrift(ttl time.Duration) time.Duration { return 2*time.Millisecond +
 // ValidUntil.
 //
 // On each server it has the state of [Client.Mutex], so it excludes every lock of that name there.
-func (r *Redlock) Mutex(name string, opts ...LockOption) Locker {
-	return r.engine.locker(name, r.quorum, opts)
+func (r *Redlock) Mutex(name string, opts ...LockOption) *Lock {
+	return &r.engine.newLock(name, r.quorum, opts).lock
 }
 
 // Close is [Client.Close] for all servers.

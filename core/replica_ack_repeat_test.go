@@ -21,7 +21,7 @@ func TestRepetitionsAreReplicated(t *testing.T) {
 	r := &repeater{t: t, p: p, rdb: p.Master.Client()}
 	rdb.AddHook(r)
 	locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long), core.WithReplicaAck(1, coretest.Ample))
-	for kind, lock := range coretest.Lockers(locks) {
+	for kind, lock := range coretest.Locks(locks) {
 		r.during(kind)
 		lease := coretest.MustLock(t, lock)
 		inner := coretest.MustLockWith(t, lease.Context(), lock)

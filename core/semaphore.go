@@ -1,10 +1,6 @@
 package core
 
-import (
-	"slices"
-
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
-)
+import "github.com/holdfast-go/holdfast/core/internal/lockscript"
 
 // Semaphore returns a lock for at most n owners at a time. Each has a permit, or several by [WithPermits], with a TTL
 // of its own. Semaphore does no I/O; Lock and TryLock report a wrong name, n or option. n is 1 to 1,000,000.
@@ -30,9 +26,9 @@ import (
 //
 // There is no Semaphore over a [Redlock]. Why: each of its servers would grant other n owners, so a majority of them
 // need not agree on n owners in all, or on any.
-func (c *Client) Semaphore(name string, n int, opts ...LockOption) Locker {
+func (c *Client) Semaphore(name string, n int, opts ...LockOption) *Lock {
 	queue := lockscript.Queue{OneRedis: lockscript.OneRedis{Instance: c.server.Instance}, Mode: "semaphore", Limit: n}
-	return c.locker(name, queue, append([]LockOption{WithPermits(1), withLimit(n)}, opts...))
+	return &c.newLock(name, queue, append([]LockOption{WithPermits(1), withLimit(n)}, opts...)).lock
 }
 
 // withLimit refuses a wrong n of a semaphore. Why an option: Lock and TryLock report wrong options.
@@ -46,20 +42,7 @@ func withLimit(n int) LockOption {
 
 // Limit returns the strategy of a [Client.Semaphore] with that n, for adapters.
 func (c *Client) Limit(n int) Strategy {
-	return func(name string, opts ...LockOption) Locker { return c.Semaphore(name, n, opts...) }
-}
-
-// LimitOf returns how many owners can hold l at a time, for adapters that get a [Strategy]: n of a [Client.Semaphore],
-// divided by the permits of each. For a [Multi] of semaphores it is the smallest of its members' limits. It is 0 for
-// other locks.
-func LimitOf(l Locker) int {
-	if m, ok := l.(*multi); ok && m.err == nil {
-		return LimitOf(slices.MinFunc(m.members, func(a, b member) int { return LimitOf(a.Locker) - LimitOf(b.Locker) }).Locker)
-	}
-	if own, ok := l.(*locker); ok {
-		return own.limit() / max(own.config.permits, 1)
-	}
-	return 0
+	return func(name string, opts ...LockOption) *Lock { return c.Semaphore(name, n, opts...) }
 }
 
 // WithPermits sets how many permits of a [Client.Semaphore] are taken at once: all or none. A request for many holds
@@ -75,7 +58,7 @@ func WithPermits(k int) LockOption {
 }
 
 // limit returns n of a semaphore. It returns 0 for any other lock.
-func (l *locker) limit() int { return lockscript.LimitOf(l.strategy) }
+func (l *singleLock) limit() int { return lockscript.LimitOf(l.strategy) }
 
 // checkPermits refuses permits that the lock cannot have. The limit is 0 for a lock that is not a semaphore.
 func checkPermits(permits, limit int) error {

@@ -7,8 +7,8 @@ import "github.com/holdfast-go/holdfast/core/internal/lockscript"
 //
 // Its state in Redis is that of Redisson's RLock, so Go and Java exclude and wake each other on the same key (see
 // [WithPrefix]).
-func (c *Client) Mutex(name string, opts ...LockOption) Locker {
-	return c.locker(name, c.mutex, opts)
+func (c *Client) Mutex(name string, opts ...LockOption) *Lock {
+	return &c.newLock(name, c.mutex, opts).lock
 }
 
 // Fair returns a reentrant lock that is granted in the order of arrival, across all processes. Fair does no I/O; Lock
@@ -21,8 +21,8 @@ func (c *Client) Mutex(name string, opts ...LockOption) Locker {
 // The lock excludes every other strategy on the same name. Only waiters of Fair, [Client.FairRead] and
 // [Client.FairWrite] are in its queue: use one strategy for one name. Fair costs a little more than [Client.Mutex],
 // which has no order between processes.
-func (c *Client) Fair(name string, opts ...LockOption) Locker {
-	return c.locker(name, lockscript.Queue{OneRedis: lockscript.OneRedis{Instance: c.server.Instance}, Mode: "fair"}, opts)
+func (c *Client) Fair(name string, opts ...LockOption) *Lock {
+	return &c.newLock(name, lockscript.Queue{OneRedis: lockscript.OneRedis{Instance: c.server.Instance}, Mode: "fair"}, opts).lock
 }
 
 // Read returns the read side of a read-write lock: any number of owners hold it at once, but none while the lock is
@@ -39,26 +39,26 @@ func (c *Client) Fair(name string, opts ...LockOption) Locker {
 // Every hold has its own TTL. A crashed reader blocks writers until its own TTL expires, whatever other readers do.
 //
 // The lock excludes every other strategy on the same name.
-func (c *Client) Read(name string, opts ...LockOption) Locker {
-	return c.locker(name, c.reading(), opts)
+func (c *Client) Read(name string, opts ...LockOption) *Lock {
+	return &c.newLock(name, c.reading(), opts).lock
 }
 
 // Write returns the write side of a read-write lock: one owner holds it, and no owner holds the read side meanwhile.
 // See [Client.Read].
-func (c *Client) Write(name string, opts ...LockOption) Locker {
-	return c.locker(name, lockscript.Queue{OneRedis: lockscript.OneRedis{Instance: c.server.Instance}, Mode: "writing", ReadersNext: true}, opts)
+func (c *Client) Write(name string, opts ...LockOption) *Lock {
+	return &c.newLock(name, lockscript.Queue{OneRedis: lockscript.OneRedis{Instance: c.server.Instance}, Mode: "writing", ReadersNext: true}, opts).lock
 }
 
 // FairRead returns the read side of a read-write lock that follows strictly the order of arrival, with neighbouring
 // readers together. Otherwise it is [Client.Read].
-func (c *Client) FairRead(name string, opts ...LockOption) Locker {
-	return c.locker(name, c.reading(), opts)
+func (c *Client) FairRead(name string, opts ...LockOption) *Lock {
+	return &c.newLock(name, c.reading(), opts).lock
 }
 
 // FairWrite returns the write side of a read-write lock that follows strictly the order of arrival. See
 // [Client.FairRead].
-func (c *Client) FairWrite(name string, opts ...LockOption) Locker {
-	return c.locker(name, lockscript.Queue{OneRedis: lockscript.OneRedis{Instance: c.server.Instance}, Mode: "writing"}, opts)
+func (c *Client) FairWrite(name string, opts ...LockOption) *Lock {
+	return &c.newLock(name, lockscript.Queue{OneRedis: lockscript.OneRedis{Instance: c.server.Instance}, Mode: "writing"}, opts).lock
 }
 
 // reading is the read side of both kinds: which waiter follows a writer is decided when the write ends.

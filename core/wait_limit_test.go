@@ -61,13 +61,13 @@ func TestHundredThousandWaiters(t *testing.T) {
 
 // waitInLine lets n callers wait for a lock, each behind the one before it. It returns a channel of their numbers in the
 // order in which they get the lock, which is closed when all have released it.
-func waitInLine(t *testing.T, lock core.Locker, n int, begun <-chan core.Wait) <-chan int {
+func waitInLine(t *testing.T, lock *core.Lock, n int, begun <-chan core.Wait) <-chan int {
 	t.Helper()
 	served := make(chan int, n)
 	var waiters sync.WaitGroup
 	for i := range n {
 		waiters.Go(func() {
-			err := core.Do(context.Background(), lock, func(context.Context) error {
+			err := lock.Do(context.Background(), func(context.Context) error {
 				served <- i
 				return nil
 			})
@@ -86,7 +86,7 @@ func waitInLine(t *testing.T, lock core.Locker, n int, begun <-chan core.Wait) <
 
 // wantTooMany lets so many callers ask for a lock at once, and checks that each is told that there are too many, and that
 // hardly any of them asks Redis. It returns how many were told.
-func wantTooMany(t *testing.T, server *testkit.Server, lock core.Locker, callers int) int {
+func wantTooMany(t *testing.T, server *testkit.Server, lock *core.Lock, callers int) int {
 	t.Helper()
 	asked, began := server.CommandStats()["evalsha"].Calls, time.Now()
 	refused := flood(t, callers, func() error {

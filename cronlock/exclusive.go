@@ -49,7 +49,7 @@ func NewExclusive(strategy core.Strategy, name string, opts ...Option) (cron.Job
 		return nil, err
 	}
 	lock := strategy("cron:"+name, slices.Concat(config.lock, []core.LockOption{core.WithMinHold(config.minHold)})...)
-	if err := core.CheckLocker(lock); err != nil {
+	if err := lock.Check(); err != nil {
 		return nil, err
 	}
 	return func(inner cron.Job) cron.Job {
@@ -59,7 +59,7 @@ func NewExclusive(strategy core.Strategy, name string, opts ...Option) (cron.Job
 }
 
 // exclusive runs the job under the lock, or not.
-func (j *job) exclusive(lock core.Locker) {
+func (j *job) exclusive(lock *core.Lock) {
 	now := time.Now()
 	run := Run{Job: j.name, Tick: now, Replica: j.config.replica, Service: j.config.service}
 	wait := time.Duration(0)
@@ -95,7 +95,7 @@ func (j *job) exclusive(lock core.Locker) {
 
 // takeUnlessRunning takes the lock, unless a run of this process goes on that began without it, see [FailOpen]. end must be
 // called when the run has ended.
-func (j *job) takeUnlessRunning(lock core.Locker, wait time.Duration) (lease *core.Lease, end func(), err error) {
+func (j *job) takeUnlessRunning(lock *core.Lock, wait time.Duration) (lease *core.Lease, end func(), err error) {
 	ctx, end := j.config.context, func() {}
 	if !j.config.failOpen {
 		lease, err = j.take(ctx, lock, wait)
@@ -115,7 +115,7 @@ func (j *job) takeUnlessRunning(lock core.Locker, wait time.Duration) (lease *co
 }
 
 // take takes a lock, and waits for it that long. A busy lock never passes for an outage.
-func (j *job) take(ctx context.Context, lock core.Locker, wait time.Duration) (*core.Lease, error) {
+func (j *job) take(ctx context.Context, lock *core.Lock, wait time.Duration) (*core.Lease, error) {
 	if wait < outage.ShortestWait {
 		return lock.TryLock(ctx)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // LeaderElector is the [gocron.Elector] of an election: see [Elector].
@@ -66,7 +67,7 @@ func (l *LeaderElector) Lead(ctx context.Context) error {
 func (l *LeaderElector) IsLeader(ctx context.Context) error {
 	err := l.election.IsLeader(ctx)
 	if err != nil && l.warned.CompareAndSwap(false, true) {
-		l.election.Logger().Warn("holdfast: gocronlock: this replica runs no job: it does not lead, and has not called Lead")
+		seal.FactsOf(l.election).Logger.Warn("holdfast: gocronlock: this replica runs no job: it does not lead, and has not called Lead")
 	}
 	return err
 }

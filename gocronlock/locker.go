@@ -10,6 +10,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // DefaultMinHold is how long a job counts as running at least, after its start, unless [core.WithMinHold] says otherwise.
@@ -72,10 +73,10 @@ func NewLocker(strategy core.Strategy, opts ...core.LockOption) (*JobLocker, err
 //
 //   - [core.ErrNotAcquired] if another run has the lock. It is logged at the level debug, and any other error as a warning.
 //   - [core.ErrUnavailable] if Redis did not answer for some seconds.
-//   - [ErrUnnamed], and other errors of [core.Locker].
+//   - [ErrUnnamed], and other errors of [core.Lock].
 func (l *JobLocker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 	locker := l.strategy("gocron:"+job, l.options...)
-	logger := core.LoggerOf(locker)
+	logger := seal.FactsOf(locker).Logger
 	lease, err := l.tryLock(ctx, locker, job)
 	switch {
 	case err == nil:
@@ -88,12 +89,12 @@ func (l *JobLocker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 	return nil, err
 }
 
-func (l *JobLocker) tryLock(ctx context.Context, locker core.Locker, job string) (*core.Lease, error) {
+func (l *JobLocker) tryLock(ctx context.Context, locker *core.Lock, job string) (*core.Lease, error) {
 	if err := checkName(job); err != nil {
 		return nil, err
 	}
 	if l.names.shared(ctx, job) {
-		core.LoggerOf(locker).Warn("holdfast: gocronlock: two jobs have one name and exclude each other: use gocron.WithName",
+		seal.FactsOf(locker).Logger.Warn("holdfast: gocronlock: two jobs have one name and exclude each other: use gocron.WithName",
 			"job", job)
 	}
 	// An owner of its own, whatever ctx carries: no run enters the lock of another one.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/foreign"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // Action is what an operator can do from a page.
@@ -72,7 +73,7 @@ func (h *Handler) newAudit(a action, q url.Values) (audit Audit, refused error) 
 	case a.Kind == objectJob:
 		refused = checkJob(audit.Name)
 	default:
-		refused = core.CheckLocker(h.locks.Mutex(audit.Name)) // the names of locks and keys of records have the same rules
+		refused = h.locks.Mutex(audit.Name).Check() // the names of locks and keys of records have the same rules
 	}
 	if a.Kind != objectJob || refused != nil {
 		audit.Digest = h.digestOf(a.Kind, audit.Name)
@@ -141,7 +142,7 @@ func (h *Handler) record(r *http.Request, a Audit) {
 		attrs = append(attrs, "job", visible(a.Name))
 	}
 	attrs = append(attrs, a.holders()...)
-	log := h.locks.Logger()
+	log := seal.FactsOf(h.locks).Logger
 	switch {
 	case a.Refused:
 		log.Warn("holdfast: inspector: an action was refused", append(attrs, "reason", problemOf(a.Err).Title)...)

@@ -36,12 +36,12 @@ func TestEveryKind(t *testing.T) {
 	holders := newClient(t, server.Client(), core.WithInstance("web-1:4711"))
 	waiters := newClient(t, server.Client(), core.WithInstance("web-2:12"))
 	s := newSite(t, newClient(t, server.Client()))
-	kinds := map[core.Mode]func(c *core.Client) core.Locker{
-		core.ModeMutex:     func(c *core.Client) core.Locker { return c.Mutex("mutex") },
-		core.ModeFair:      func(c *core.Client) core.Locker { return c.Fair("fair") },
-		core.ModeRead:      func(c *core.Client) core.Locker { return c.FairRead("read") },
-		core.ModeWrite:     func(c *core.Client) core.Locker { return c.FairWrite("write") },
-		core.ModeSemaphore: func(c *core.Client) core.Locker { return c.Semaphore("semaphore", 1) },
+	kinds := map[core.Mode]func(c *core.Client) *core.Lock{
+		core.ModeMutex:     func(c *core.Client) *core.Lock { return c.Mutex("mutex") },
+		core.ModeFair:      func(c *core.Client) *core.Lock { return c.Fair("fair") },
+		core.ModeRead:      func(c *core.Client) *core.Lock { return c.FairRead("read") },
+		core.ModeWrite:     func(c *core.Client) *core.Lock { return c.FairWrite("write") },
+		core.ModeSemaphore: func(c *core.Client) *core.Lock { return c.Semaphore("semaphore", 1) },
 	}
 	tokens := make(map[core.Mode]int64)
 	for mode, of := range kinds {

@@ -3,6 +3,8 @@ package inspector
 import (
 	"fmt"
 	"net/http"
+
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // operator returns who may act by this request. It returns false if actions are off, or are not allowed to the request.
@@ -20,7 +22,7 @@ func (h *Handler) operator(r *http.Request) (who string, ok bool) {
 func (h *Handler) authorise(r *http.Request) (who string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			h.locks.Logger().Error("holdfast: inspector: the function of WithActions has panicked", "type", fmt.Sprintf("%T", p))
+			seal.FactsOf(h.locks).Logger.Error("holdfast: inspector: the function of WithActions has panicked", "type", fmt.Sprintf("%T", p))
 			who, err = "", errReadOnly
 		}
 	}()

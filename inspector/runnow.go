@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/cronlock"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // answerLimit is how long a page waits for a job. A run that lasts longer goes on without it.
@@ -43,7 +44,7 @@ func runNow(ctx context.Context, h *Handler, s subject, _ url.Values) error {
 // logLate tells how a run ended that no request waits for any more.
 func (h *Handler) logLate(job string, err error) {
 	if err != nil {
-		h.locks.Logger().Warn("holdfast: inspector: a requested run has failed", "action", string(RunNow), "job", job,
+		seal.FactsOf(h.locks).Logger.Warn("holdfast: inspector: a requested run has failed", "action", string(RunNow), "job", job,
 			"reason", problemOf(err).Title)
 	}
 }

@@ -168,7 +168,7 @@ func (s *site) send(status int, path string, form url.Values, more ...string) st
 }
 
 // mustLock acquires a lock that the test does not release.
-func mustLock(t testing.TB, l core.Locker, opts ...core.LockOption) *core.Lease {
+func mustLock(t testing.TB, l *core.Lock, opts ...core.LockOption) *core.Lease {
 	t.Helper()
 	lease, err := l.TryLock(context.Background(), opts...)
 	if err != nil {
@@ -178,7 +178,7 @@ func mustLock(t testing.TB, l core.Locker, opts ...core.LockOption) *core.Lease 
 }
 
 // wait lets a goroutine wait for a lock until the test ends.
-func wait(t testing.TB, l core.Locker) {
+func wait(t testing.TB, l *core.Lock) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

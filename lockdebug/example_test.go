@@ -26,7 +26,7 @@ func Example() {
 	mux := http.NewServeMux() // that of net/http/pprof
 	mux.Handle("GET /debug/locks", lockdebug.Handler(locks))
 
-	_ = core.Do(context.Background(), locks.Mutex("order:42"), func(context.Context) error {
+	_ = locks.Mutex("order:42").Do(context.Background(), func(context.Context) error {
 		answer := httptest.NewRecorder()
 		mux.ServeHTTP(answer, httptest.NewRequest("GET", "/debug/locks", nil))
 		summary, _, _ := strings.Cut(answer.Body.String(), ", at ")

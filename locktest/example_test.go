@@ -17,7 +17,7 @@ func Example() {
 	ctx := context.Background()
 	here, elsewhere := server.NewClient(), server.NewClient() // two processes
 
-	_ = core.Do(ctx, here.Mutex("order:42"), func(context.Context) error {
+	_ = here.Mutex("order:42").Do(ctx, func(context.Context) error {
 		_, err := elsewhere.Mutex("order:42").TryLock(ctx)
 		fmt.Println("refused:", errors.Is(err, core.ErrNotAcquired))
 		return nil
@@ -91,7 +91,7 @@ func ExampleServer_Flush() {
 	defer server.Close()
 	locks := server.NewClient(core.WithTTL(300 * time.Millisecond)) // renewed every 100 ms
 
-	err := core.Do(context.Background(), locks.Mutex("report"), func(ctx context.Context) error {
+	err := locks.Mutex("report").Do(context.Background(), func(ctx context.Context) error {
 		server.Flush()
 		<-ctx.Done()
 		return context.Cause(ctx)

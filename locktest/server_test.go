@@ -14,7 +14,7 @@ import (
 )
 
 // mustLock locks, and ends the test if that fails.
-func mustLock(t *testing.T, l core.Locker, opts ...core.LockOption) *core.Lease {
+func mustLock(t *testing.T, l *core.Lock, opts ...core.LockOption) *core.Lease {
 	t.Helper()
 	lease, err := l.Lock(t.Context(), opts...)
 	if err != nil {
@@ -24,7 +24,7 @@ func mustLock(t *testing.T, l core.Locker, opts ...core.LockOption) *core.Lease 
 }
 
 // refused checks that a lock is held.
-func refused(t *testing.T, l core.Locker) {
+func refused(t *testing.T, l *core.Lock) {
 	t.Helper()
 	if _, err := l.TryLock(t.Context()); !errors.Is(err, core.ErrNotAcquired) {
 		t.Errorf("error %v, want ErrNotAcquired", err)
@@ -32,7 +32,7 @@ func refused(t *testing.T, l core.Locker) {
 }
 
 // free checks that a lock can be had, and unlocks it.
-func free(t *testing.T, l core.Locker) {
+func free(t *testing.T, l *core.Lock) {
 	t.Helper()
 	lease, err := l.TryLock(t.Context())
 	if err != nil {
@@ -221,7 +221,7 @@ func TestWaiters(t *testing.T) {
 			lease := mustLock(t, strategies[0](name))
 			served := make(chan error)
 			go func() {
-				served <- core.Do(t.Context(), strategies[1](name), func(context.Context) error { return nil })
+				served <- strategies[1](name).Do(t.Context(), func(context.Context) error { return nil })
 			}()
 			time.Sleep(10 * time.Second)
 			if err := lease.Unlock(t.Context()); err != nil {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // Exclusive prevents two requests of one key from running at the same time, or more than n of them if its locks are
@@ -27,11 +27,11 @@ func NewExclusive(strategy core.Strategy, config Config) (*Exclusive, error) {
 	if err := config.checkExclusive(); err != nil {
 		return nil, err
 	}
-	if err := core.CheckLocker(strategy(lockPrefix+"check", config.Lock...)); err != nil {
+	lock := strategy(lockPrefix+"check", config.Lock...)
+	if err := lock.Check(); err != nil {
 		return nil, err
 	}
-	logger := func() *slog.Logger { return loggerOf(strategy) }
-	return &Exclusive{guard: newGuard(config, logger), strategy: strategy}, nil
+	return &Exclusive{guard: newGuard(config, seal.FactsOf(lock).Logger), strategy: strategy}, nil
 }
 
 // Do calls run under the lock of the request's key. It waits for the lock as long as the config says, at most until
@@ -62,11 +62,11 @@ func (e *Exclusive) Do(ctx context.Context, req Request, run func(ctx context.Co
 			return nil
 		}
 	}
-	return e.refuseLock(ctx, hash, core.LimitOf(lock), time.Since(asked), err)
+	return e.refuseLock(ctx, hash, seal.FactsOf(lock).Limit, time.Since(asked), err)
 }
 
 // lock takes the lock of a request, and waits for it as long as the request may.
-func (e *Exclusive) lock(ctx context.Context, lock core.Locker, hash string, req Request) (*core.Lease, error) {
+func (e *Exclusive) lock(ctx context.Context, lock *core.Lock, hash string, req Request) (*core.Lease, error) {
 	owner := req.answering()
 	wait := e.wait(hash, owner, req.AnswerBy)
 	if wait > 0 {
@@ -83,7 +83,7 @@ func (e *Exclusive) lock(ctx context.Context, lock core.Locker, hash string, req
 
 // hold is a lock that was granted to a request.
 type hold struct {
-	lock     core.Locker
+	lock     *core.Lock
 	lease    *core.Lease
 	hash     string
 	waited   time.Duration
@@ -123,7 +123,7 @@ type exclusiveRun struct {
 // open calls run without a lock, unless it is known that the key is in use: then the error says so. A request within a run of the
 // guard and key is no other one.
 func (e *Exclusive) open(
-	ctx context.Context, hash string, lock core.Locker, unavailable error, run func(ctx context.Context),
+	ctx context.Context, hash string, lock *core.Lock, unavailable error, run func(ctx context.Context),
 ) (err error) {
 	end := func() {}
 	if !e.within(ctx, hash) {

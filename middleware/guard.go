@@ -1,9 +1,9 @@
 package middleware
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -26,13 +26,9 @@ type guard struct {
 }
 
 // newGuard returns a guard that logs where the config says, or else where the client of its locks does.
-func newGuard(config Config, client func() *slog.Logger) guard {
-	logger := sync.OnceValue(client)
-	if config.Logger != nil {
-		logger = func() *slog.Logger { return config.Logger }
-	}
+func newGuard(config Config, client *slog.Logger) guard {
 	return guard{
-		config: config, gate: newGate(config.WaitersPerKey, config.Waiters), log: failureLog{logger: logger},
+		config: config, gate: newGate(config.WaitersPerKey, config.Waiters), log: failureLog{logger: cmp.Or(config.Logger, client)},
 		bodies: newShares(config.BodyMemory),
 	}
 }
@@ -94,7 +90,7 @@ func (g *guard) patience(wait time.Duration) outage.Patience {
 }
 
 // question is what the memory of the guard is asked about a key.
-func question(hash string, lock core.Locker, fingerprint []byte) outage.Question {
+func question(hash string, lock *core.Lock, fingerprint []byte) outage.Question {
 	return outage.Question{Key: hash, Lock: lock, Fingerprint: fingerprint}
 }
 

@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
 // TestDetailNamesWhatIsMissing: the names of parts are told, what a key function says beyond that is not.
 func TestDetailNamesWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	strategy := func(string, ...core.LockOption) core.Locker { return struct{ core.Locker }{} } // it panics if it is used
+	strategy := coretest.Unused(t)
 	e, err := middleware.NewExclusive(strategy, middleware.DefaultConfig())
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/throttle"
 )
 
@@ -27,7 +26,7 @@ const (
 // failureLog tells an operator of what clients can do nothing about: the first failure of each kind and then how many
 // there were; of an unknown outcome each key at least once. Keys appear by their hash only.
 type failureLog struct {
-	logger   func() *slog.Logger
+	logger   *slog.Logger
 	throttle throttle.Throttle
 	unknown  throttle.Seen // keys of unknown outcome
 }
@@ -71,7 +70,7 @@ func (l *failureLog) held(ctx context.Context, hash string) {
 
 // write logs an event of that kind, unless one was logged lately.
 func (l *failureLog) write(ctx context.Context, level slog.Level, text, kind, hash string, cause slog.Attr) {
-	if !l.logger().Enabled(ctx, level) {
+	if !l.logger.Enabled(ctx, level) {
 		return
 	}
 	seen, within := l.throttle.Event(kind)
@@ -93,7 +92,7 @@ func (l *failureLog) line(ctx context.Context, level slog.Level, text, hash stri
 	if hash != "" {
 		attrs = append([]slog.Attr{slog.String("key_hash", hash)}, attrs...)
 	}
-	l.logger().LogAttrs(ctx, level, text, attrs...)
+	l.logger.LogAttrs(ctx, level, text, attrs...)
 }
 
 // lockFailure is what the log says of an error of the lock or record. Its text has names by their hash only. An error
@@ -152,9 +151,4 @@ func (f sealFailure) Unwrap() error { return f.error }
 // LogValue returns the type of the error.
 func (f sealFailure) LogValue() slog.Value {
 	return slog.StringValue(fmt.Sprintf("the codec could not seal the answer: %T", innermost(f.error)))
-}
-
-// loggerOf returns the logger of the locks that a strategy makes. Making a lock does nothing.
-func loggerOf(strategy core.Strategy) *slog.Logger {
-	return core.LoggerOf(strategy(lockPrefix + "log"))
 }

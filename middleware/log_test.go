@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/middleware"
 	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
 // open is an error that says itself what of it is no secret.
@@ -41,7 +42,7 @@ func TestKeyFailuresAreLogged(t *testing.T) {
 		var logged bytes.Buffer
 		config := middleware.DefaultConfig()
 		config.Apply(nil, middleware.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
-		strategy := func(string, ...core.LockOption) core.Locker { return struct{ core.Locker }{} } // it panics if it is used
+		strategy := coretest.Unused(t)
 		e, err := middleware.NewExclusive(strategy, config)
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/outage"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // Once lets a request of each key take effect once. Make it with [NewOnce]. It is safe for concurrent use.
@@ -30,7 +31,7 @@ func NewOnce(client *core.Client, config Config) (*Once, error) {
 	if err := config.checkOnce(); err != nil {
 		return nil, err
 	}
-	return &Once{guard: newGuard(config, client.Logger), client: client, options: config.onceOptions()}, nil
+	return &Once{guard: newGuard(config, seal.FactsOf(client).Logger), client: client, options: config.onceOptions()}, nil
 }
 
 // Key joins the scope of a request to its Idempotency-Key, of which lines are the header fields. The scope comes

@@ -120,7 +120,7 @@ func WithHooks(hooks Hooks) Option {
 // answer or refused, requests that ran unguarded, lost leases, ends that were not recorded, unknown outcomes. The
 // first of each kind is logged at once, then one line a minute with how many were seen. Keys appear by their hash. Of
 // an error of a key function only its type appears, unless it is a [slog.LogValuer]. Nil switches logging off.
-// Defaults to the logger of the client that makes the locks, see [core.LoggerOf].
+// Defaults to the logger of the client that makes the locks, see [core.WithLogger].
 func WithLogger(logger *slog.Logger) Option {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
 // TestAdapterOption: an option changes the settings of its own adapter, and is an error for any other.
@@ -18,7 +18,7 @@ func TestAdapterOption(t *testing.T) {
 	t.Parallel()
 	type chi struct{ skipped bool }
 	type echo struct{ skipped bool }
-	never := func(string, ...core.LockOption) core.Locker { return struct{ core.Locker }{} } // it panics if it is used
+	never := coretest.Unused(t)
 	skip := middleware.AdapterOption("chilock.WithSkip", func(c *chi) { c.skipped = true })
 	makes := func(adapter any) error {
 		config := middleware.DefaultConfig()

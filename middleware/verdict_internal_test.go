@@ -36,7 +36,7 @@ func TestWaitIsBoundedByTheServer(t *testing.T) {
 	t.Parallel()
 	config := DefaultConfig()
 	config.Wait = time.Minute
-	g := newGuard(config, slog.Default)
+	g := newGuard(config, slog.Default())
 	if got := g.wait("key", "owner", time.Time{}); got != time.Minute {
 		t.Errorf("without limit: %v", got)
 	}

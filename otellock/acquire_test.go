@@ -19,7 +19,7 @@ func TestAcquired(t *testing.T) {
 	t.Parallel()
 	m := newTelemetry(t)
 	locks := m.client(testkit.Start(t).Client())
-	for name, lock := range map[core.Mode]core.Locker{
+	for name, lock := range map[core.Mode]*core.Lock{
 		core.ModeMutex: locks.Mutex("a"), core.ModeFair: locks.Fair("b"), core.ModeWrite: locks.Write("c"),
 		core.ModeSemaphore: locks.Semaphore("d", 1),
 	} {

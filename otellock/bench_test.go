@@ -17,7 +17,7 @@ import (
 // contestant is a lock of a client with some hooks.
 type contestant struct {
 	name string
-	lock core.Locker
+	lock *core.Lock
 }
 
 // pair locks and unlocks.

@@ -31,7 +31,7 @@ func ExampleNew() {
 	}
 	defer locks.Close()
 
-	err = core.Do(context.Background(), locks.Mutex("order:42"), func(ctx context.Context) error {
+	err = locks.Mutex("order:42").Do(context.Background(), func(ctx context.Context) error {
 		fmt.Println("held inside:", leases(reader))
 		return nil
 	})
@@ -80,7 +80,7 @@ func ExampleWithHoldSpans() {
 	}
 	defer locks.Close()
 
-	_ = core.Do(context.Background(), locks.Mutex("order:42"), func(context.Context) error { return nil })
+	_ = locks.Mutex("order:42").Do(context.Background(), func(context.Context) error { return nil })
 	for _, span := range spans.Ended() {
 		fmt.Println(span.Name())
 	}

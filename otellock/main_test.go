@@ -169,7 +169,7 @@ func family(name string) attribute.KeyValue { return attribute.String("holdfast.
 
 func named(name string) attribute.KeyValue { return attribute.String("holdfast.name", name) }
 
-func mustLock(t *testing.T, l core.Locker, opts ...core.LockOption) *core.Lease {
+func mustLock(t *testing.T, l *core.Lock, opts ...core.LockOption) *core.Lease {
 	t.Helper()
 	lease, err := l.Lock(t.Context(), opts...)
 	if err != nil {
@@ -186,7 +186,7 @@ func unlock(t *testing.T, l *core.Lease) {
 }
 
 // waits returns a channel with the result of a Lock that has begun to wait.
-func (m *telemetry) waits(ctx context.Context, l core.Locker, opts ...core.LockOption) <-chan error {
+func (m *telemetry) waits(ctx context.Context, l *core.Lock, opts ...core.LockOption) <-chan error {
 	m.t.Helper()
 	before := m.value("holdfast.waiters")
 	result := make(chan error, 1)

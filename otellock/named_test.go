@@ -82,7 +82,7 @@ func TestMulti(t *testing.T) {
 	t.Parallel()
 	m := newTelemetry(t)
 	locks := m.client(testkit.Start(t).Client())
-	for name, multi := range map[string]core.Locker{
+	for name, multi := range map[string]*core.Lock{
 		"together": core.Multi(locks.Mutex("a"), locks.Mutex("b"), locks.Mutex("c")),
 		"in turn":  core.Multi(locks.Mutex("a"), locks.Fair("b"), locks.Write("c")),
 	} {

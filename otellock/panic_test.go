@@ -23,7 +23,7 @@ func TestPanicInWork(t *testing.T) {
 	locks := m.client(testkit.Start(t).Client())
 	for range 3 {
 		if !panics(func() {
-			_ = core.Do(t.Context(), locks.Mutex("a"), func(context.Context) error { panic("work") })
+			_ = locks.Mutex("a").Do(t.Context(), func(context.Context) error { panic("work") })
 		}) {
 			t.Error("no panic")
 		}
@@ -48,9 +48,9 @@ func TestPanicInOtherHook(t *testing.T) {
 			before := m.client(server.Client(), core.WithPrefix(name+":"), core.WithHooks(hooks))
 			other := newTelemetry(t).client(server.Client(), core.WithPrefix(name+":"))
 			hold, attempt := mustLock(t, other.Mutex("held")), mustBegin(t, other.Once("e"))
-			panics(func() { _ = core.Do(t.Context(), before.Mutex("a"), func(context.Context) error { return nil }) })
+			panics(func() { _ = before.Mutex("a").Do(t.Context(), func(context.Context) error { return nil }) })
 			panics(func() {
-				_ = core.Do(t.Context(), core.Multi(before.Mutex("b"), before.Mutex("c")), func(context.Context) error { return nil })
+				_ = core.Multi(before.Mutex("b"), before.Mutex("c")).Do(t.Context(), func(context.Context) error { return nil })
 			})
 			panics(func() {
 				_, _ = before.Once("d").Do(t.Context(), func(context.Context) ([]byte, error) { return nil, nil })

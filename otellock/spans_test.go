@@ -155,7 +155,7 @@ func TestExemplars(t *testing.T) {
 	t.Parallel()
 	m := newTelemetry(t)
 	ctx, parent := m.tracers.Tracer("test").Start(t.Context(), "request")
-	if err := core.Do(ctx, m.client(testkit.Start(t).Client()).Mutex("a"), func(context.Context) error { return nil }); err != nil {
+	if err := m.client(testkit.Start(t).Client()).Mutex("a").Do(ctx, func(context.Context) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	trace := parent.SpanContext().TraceID()

@@ -45,7 +45,7 @@ func run(ctx context.Context, out io.Writer, rdb *redis.Client) error {
 		}
 		printing.Go(func() {
 			defer locks.Close()
-			err := core.Do(ctx, locks.Fair("example:printer"), func(context.Context) error {
+			err := locks.Fair("example:printer").Do(ctx, func(context.Context) error {
 				fmt.Fprintln(out, name, "prints")
 				return nil
 			})

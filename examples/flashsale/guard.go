@@ -72,13 +72,13 @@ func locked(locks *core.Client, cfg config) guards {
 		),
 
 		stock: func(ctx context.Context, name string, work func(context.Context) error) error {
-			return core.Do(ctx, locks.Mutex(name), work, core.WithWait(cfg.patience))
+			return locks.Mutex(name).Do(ctx, work, core.WithWait(cfg.patience))
 		},
 
 		// The contract with the gateway counts the calls of all replicas together. A replica that crashes gives its permits
 		// back when their leases expire.
 		gateway: func(ctx context.Context, call func(context.Context) error) error {
-			return core.Do(ctx, locks.Semaphore("gateway", cfg.gateway), call, core.WithWait(cfg.patience))
+			return locks.Semaphore("gateway", cfg.gateway).Do(ctx, call, core.WithWait(cfg.patience))
 		},
 
 		// All replicas have the same schedule, and each tick is for one of them, whichever comes first.

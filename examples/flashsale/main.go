@@ -8,8 +8,8 @@
 //	POST /cart/{id}/checkout   httplock.Exclusive: one at a time for each cart; may be repeated
 //	POST /orders               httplock.Once: one order per user; a second one is refused, at any time
 //	POST /payments             httplock.Idempotent: charged once; who asks again gets the same receipt
-//	the stock, within orders   core.Do, waiting for a bounded time: one replica at a time takes from it
-//	the payment gateway        core.Do on a Semaphore: it allows 20 calls at a time, from all replicas together
+//	the stock, within orders   Lock.Do, waiting for a bounded time: one replica at a time takes from it
+//	the payment gateway        Lock.Do of a Semaphore: it allows 20 calls at a time, from all replicas together
 //	the settlement             cronlock.AddFunc: in the schedules of all replicas, each tick booked once
 //	the receipts               asynqlock.Once: tasks that are enqueued twice; each order's is sent once
 //

@@ -30,10 +30,10 @@ func run(ctx context.Context, out io.Writer, rdb *redis.Client) error {
 	for _, balance := range accounts {
 		*balance = 100
 	}
-	account := func(owner string) core.Locker { return locks.Mutex("example:account:" + owner) }
+	account := func(owner string) *core.Lock { return locks.Mutex("example:account:" + owner) }
 
 	transfer := func(from, to string) error {
-		return core.Do(ctx, core.Multi(account(from), account(to)), func(context.Context) error {
+		return core.Multi(account(from), account(to)).Do(ctx, func(context.Context) error {
 			*accounts[from]--
 			*accounts[to]++
 			return nil
@@ -53,10 +53,10 @@ func run(ctx context.Context, out io.Writer, rdb *redis.Client) error {
 	fmt.Fprintln(out, "after 60 transfers ada has", *accounts["ada"], "bob", *accounts["bob"], "eve", *accounts["eve"])
 
 	// Not one of the locks is taken if another one cannot be had.
-	return core.Do(ctx, account("ada"), func(context.Context) error {
+	return account("ada").Do(ctx, func(context.Context) error {
 		_, err := core.Multi(account("bob"), account("ada")).TryLock(ctx)
 		fmt.Fprintln(out, "a transfer while ada's account is locked is refused:", errors.Is(err, core.ErrNotAcquired))
-		return core.TryDo(ctx, account("bob"), func(context.Context) error {
+		return account("bob").TryDo(ctx, func(context.Context) error {
 			fmt.Fprintln(out, "bob's account is free")
 			return nil
 		})

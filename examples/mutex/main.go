@@ -34,8 +34,8 @@ func run(ctx context.Context, out io.Writer, rdb *redis.Client) error {
 	fmt.Fprintln(out, "three clients of this program stand for three processes")
 
 	// TryDo refuses: the lock is held.
-	err := core.Do(ctx, processes[0].Mutex("example:account"), func(context.Context) error {
-		err := core.TryDo(ctx, processes[1].Mutex("example:account"), func(context.Context) error { return nil })
+	err := processes[0].Mutex("example:account").Do(ctx, func(context.Context) error {
+		err := processes[1].Mutex("example:account").TryDo(ctx, func(context.Context) error { return nil })
 		if errors.Is(err, core.ErrNotAcquired) {
 			fmt.Fprintln(out, "process 1 holds the lock; TryDo of process 2 is refused")
 			return nil
@@ -52,7 +52,7 @@ func run(ctx context.Context, out io.Writer, rdb *redis.Client) error {
 	failed := make(chan error, 30)
 	for i := range 30 {
 		all.Go(func() {
-			failed <- core.Do(ctx, processes[i%3].Mutex("example:account"), func(context.Context) error {
+			failed <- processes[i%3].Mutex("example:account").Do(ctx, func(context.Context) error {
 				read := balance
 				balance = read + 10
 				return nil

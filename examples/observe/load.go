@@ -88,34 +88,34 @@ func work(d time.Duration) func(context.Context) error {
 }
 
 func order(ctx context.Context, locks *core.Client, n int) error {
-	return core.Do(ctx, locks.Mutex(fmt.Sprintf("order:%d", n%4)), work(2*time.Millisecond))
+	return locks.Mutex(fmt.Sprintf("order:%d", n%4)).Do(ctx, work(2*time.Millisecond))
 }
 
 // till waits only for so long.
 func till(ctx context.Context, locks *core.Client, _ int) error {
-	return core.Do(ctx, locks.Fair("till:1", core.WithWait(100*time.Millisecond)), work(40*time.Millisecond))
+	return locks.Fair("till:1", core.WithWait(100*time.Millisecond)).Do(ctx, work(40*time.Millisecond))
 }
 
 // report is refused while another replica writes one.
 func report(ctx context.Context, locks *core.Client, _ int) error {
-	return core.TryDo(ctx, locks.Mutex("report:daily"), work(30*time.Millisecond))
+	return locks.Mutex("report:daily").TryDo(ctx, work(30*time.Millisecond))
 }
 
 // charge calls a gateway that allows three calls at a time.
 func charge(ctx context.Context, locks *core.Client, _ int) error {
-	return core.Do(ctx, locks.Semaphore("gateway", 3), work(10*time.Millisecond))
+	return locks.Semaphore("gateway", 3).Do(ctx, work(10*time.Millisecond))
 }
 
 func config(ctx context.Context, locks *core.Client, n int) error {
 	if n%20 == 0 {
-		return core.Do(ctx, locks.Write("config:shop"), work(5*time.Millisecond))
+		return locks.Write("config:shop").Do(ctx, work(5*time.Millisecond))
 	}
-	return core.Do(ctx, locks.Read("config:shop"), work(time.Millisecond))
+	return locks.Read("config:shop").Do(ctx, work(time.Millisecond))
 }
 
 func transfer(ctx context.Context, locks *core.Client, n int) error {
 	both := core.Multi(locks.Mutex(fmt.Sprintf("account:%d", n%3)), locks.Mutex(fmt.Sprintf("account:%d", 3+n%3)))
-	return core.Do(ctx, both, work(2*time.Millisecond))
+	return both.Do(ctx, work(2*time.Millisecond))
 }
 
 // payments numbers them, for both replicas.
@@ -159,12 +159,12 @@ func disputed(ctx context.Context, locks *core.Client, _ int) error {
 
 // importFile takes so long that its lease is renewed.
 func importFile(ctx context.Context, locks *core.Client, _ int) error {
-	return core.Do(ctx, locks.Mutex("import:file"), work(2*time.Second))
+	return locks.Mutex("import:file").Do(ctx, work(2*time.Second))
 }
 
 // forced loses its lease: an operator forces it out.
 func forced(ctx context.Context, locks *core.Client, _ int) error {
-	return core.Do(ctx, locks.Mutex("forced:1"), func(ctx context.Context) error {
+	return locks.Mutex("forced:1").Do(ctx, func(ctx context.Context) error {
 		if _, err := locks.ForceUnlock(context.WithoutCancel(ctx), "forced:1"); err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ func run(ctx context.Context, out io.Writer, rdb *redis.Client) error {
 
 	written := make(chan error, 1)
 	go func() {
-		written <- core.Do(ctx, locks.Write("example:catalogue"), func(context.Context) error {
+		written <- locks.Write("example:catalogue").Do(ctx, func(context.Context) error {
 			fmt.Fprintln(out, "the writer writes")
 			return nil
 		})
@@ -64,7 +64,7 @@ func run(ctx context.Context, out io.Writer, rdb *redis.Client) error {
 	if err := <-written; err != nil {
 		return err
 	}
-	return core.Do(ctx, locks.Read("example:catalogue"), func(context.Context) error {
+	return locks.Read("example:catalogue").Do(ctx, func(context.Context) error {
 		fmt.Fprintln(out, "readers read again")
 		return nil
 	})

@@ -46,18 +46,18 @@ func run(ctx context.Context, out io.Writer) error {
 	report := locks.Mutex("example:report")
 
 	write := func(context.Context) error {
-		err := core.TryDo(ctx, report, func(context.Context) error { return nil })
+		err := report.TryDo(ctx, func(context.Context) error { return nil })
 		fmt.Fprintln(out, "  the report is written; a second writer is refused:", errors.Is(err, core.ErrNotAcquired))
 		return nil
 	}
 	fmt.Fprintln(out, "three servers:")
-	if err := core.Do(ctx, report, write); err != nil {
+	if err := report.Do(ctx, write); err != nil {
 		return err
 	}
 
 	servers[0].Stop()
 	fmt.Fprintln(out, "one of them fails:")
-	if err := core.Do(ctx, report, write); err != nil {
+	if err := report.Do(ctx, write); err != nil {
 		return err
 	}
 
@@ -65,7 +65,7 @@ func run(ctx context.Context, out io.Writer) error {
 	fmt.Fprintln(out, "two of them fail:")
 	short, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	err = core.Do(short, report, write)
+	err = report.Do(short, write)
 	fmt.Fprintln(out, "  no majority, no lock:", errors.Is(err, core.ErrUnavailable))
 	return nil
 }

@@ -37,7 +37,7 @@ func (s *Shop) Order(ctx context.Context, user string) error {
 
 // Settle pays out all orders, unless another replica does that now.
 func (s *Shop) Settle(ctx context.Context) error {
-	return core.TryDo(ctx, s.Locks.Mutex("settlement"), func(ctx context.Context) error {
+	return s.Locks.Mutex("settlement").TryDo(ctx, func(ctx context.Context) error {
 		for {
 			if more, err := s.Pay(ctx); !more || err != nil {
 				return err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 const (
@@ -57,7 +58,7 @@ type Memory struct {
 type Question struct {
 	Key string
 	// Lock is nil for a record.
-	Lock core.Locker
+	Lock *core.Lock
 	// Fingerprint is that of the request, see [core.WithFingerprint]; nil if none is compared.
 	Fingerprint []byte
 }
@@ -227,12 +228,13 @@ func (m *Memory) most() int {
 	return mostRemembered
 }
 
-// besides returns how many runs there can be beside each other. A Locker of another package counts as exclusive.
-func besides(lock core.Locker) int {
-	if core.ModeOf(lock) == core.ModeRead {
+// besides returns how many runs there can be beside each other. lock is nil for a record.
+func besides(lock *core.Lock) int {
+	facts := seal.FactsOf(lock)
+	if facts.Mode == string(core.ModeRead) {
 		return math.MaxInt
 	}
-	return max(core.LimitOf(lock), 1)
+	return max(facts.Limit, 1)
 }
 
 // deadlines are keys with a time. The zero value is empty.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/outage"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // newClient returns a client that makes lockers, and is not asked for anything.
@@ -32,7 +33,7 @@ func newClient(t *testing.T) *core.Client {
 
 var errAway = fmt.Errorf("away: %w", core.ErrUnavailable)
 
-func ask(key string, lock core.Locker) outage.Question { return outage.Question{Key: key, Lock: lock} }
+func ask(key string, lock *core.Lock) outage.Question { return outage.Question{Key: key, Lock: lock} }
 
 // granted notes a run that Redis has granted.
 func granted(t *testing.T, m *outage.Memory, key string) (end func()) {
@@ -81,14 +82,14 @@ func TestMemory(t *testing.T) {
 		first, second := granted(t, &m, "a"), granted(t, &m, "a")
 		wantKnown(t, client, &m, "a", 30*time.Second)
 		wantKnown(t, client, &m, "b", 0)
-		for _, beside := range []core.Locker{client.Semaphore("a", 3), client.Read("a"), client.FairRead("a")} {
+		for _, beside := range []*core.Lock{client.Semaphore("a", 3), client.Read("a"), client.FairRead("a")} {
 			if err := m.Known(ask("a", beside), errAway); err != nil {
-				t.Errorf("%s: a third one may not run: %v", core.ModeOf(beside), err)
+				t.Errorf("%s: a third one may not run: %v", seal.FactsOf(beside).Mode, err)
 			}
 		}
-		for _, alone := range []core.Locker{client.Semaphore("a", 2), client.Write("a"), client.Fair("a")} {
+		for _, alone := range []*core.Lock{client.Semaphore("a", 2), client.Write("a"), client.Fair("a")} {
 			if err := m.Known(ask("a", alone), errAway); err == nil {
-				t.Errorf("%s: a third one may run", core.ModeOf(alone))
+				t.Errorf("%s: a third one may run", seal.FactsOf(alone).Mode)
 			}
 		}
 		first()
@@ -313,7 +314,7 @@ func TestMemoryFullOfRefusals(t *testing.T) {
 func TestMemoryEntersOnce(t *testing.T) {
 	t.Parallel()
 	client := newClient(t)
-	for most, lock := range map[int64]core.Locker{1: nil, 2: client.Semaphore("key", 2), 100: client.Read("key")} {
+	for most, lock := range map[int64]*core.Lock{1: nil, 2: client.Semaphore("key", 2), 100: client.Read("key")} {
 		var m outage.Memory
 		var entered atomic.Int64
 		var calls sync.WaitGroup

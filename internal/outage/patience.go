@@ -70,7 +70,7 @@ func (p Patience) Begin(ctx context.Context, begin func(ctx context.Context, wai
 }
 
 // Lock takes a lock by [Patience.Begin].
-func (p Patience) Lock(ctx context.Context, lock core.Locker, opts ...core.LockOption) (lease *core.Lease, err error) {
+func (p Patience) Lock(ctx context.Context, lock *core.Lock, opts ...core.LockOption) (lease *core.Lease, err error) {
 	err = p.Begin(ctx, func(ctx context.Context, wait time.Duration) (err error) {
 		if wait < ShortestWait {
 			lease, err = lock.TryLock(ctx, opts...)

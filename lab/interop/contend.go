@@ -12,7 +12,7 @@ import (
 
 // contend locks and unlocks over and over, and tells the referee of each hold of the resources, by default those of the
 // lock's names. It returns the number of holds.
-func (t *thread) contend(c Command, locker core.Locker) (string, error) {
+func (t *thread) contend(c Command, locker *core.Lock) (string, error) {
 	how := "exclusive"
 	if c.Arguments["kind"] == "read" {
 		how = "go"
@@ -24,7 +24,7 @@ func (t *thread) contend(c Command, locker core.Locker) (string, error) {
 	}
 	holds := 0
 	for end := time.Now().Add(c.duration("for", time.Millisecond)); time.Now().Before(end); holds++ {
-		err := core.Do(t.site.ctx, locker, func(ctx context.Context) error {
+		err := locker.Do(t.site.ctx, func(ctx context.Context) error {
 			return t.hold(ctx, resources, who, how, hold)
 		})
 		if err != nil {
@@ -63,7 +63,7 @@ func pause(most time.Duration) {
 }
 
 // pairs locks and unlocks as fast as it can, and returns how many pairs were done in how many microseconds.
-func (t *thread) pairs(c Command, locker core.Locker) (string, error) {
+func (t *thread) pairs(c Command, locker *core.Lock) (string, error) {
 	start := time.Now()
 	length := c.duration("for", time.Millisecond)
 	pairs := 0

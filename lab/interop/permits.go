@@ -14,7 +14,7 @@ const mostWaits = 1000
 
 // permits takes, holds and releases permits of a semaphore. It returns how many in how many microseconds, and the waits for
 // them in microseconds: all of them, or evenly chosen ones, the longest first.
-func (t *thread) permits(c Command, semaphore core.Locker) (string, error) {
+func (t *thread) permits(c Command, semaphore *core.Lock) (string, error) {
 	start := time.Now()
 	length, hold := c.duration("for", time.Millisecond), c.duration("hold", time.Microsecond)
 	var waits []int64

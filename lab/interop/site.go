@@ -75,7 +75,7 @@ func (s *site) close() {
 }
 
 // locker finds the lock that a command is about.
-func (s *site) locker(c Command) (core.Locker, error) {
+func (s *site) locker(c Command) (*core.Lock, error) {
 	name := c.Arguments["name"]
 	switch kind := c.Arguments["kind"]; kind {
 	case "lock":
@@ -87,7 +87,7 @@ func (s *site) locker(c Command) (core.Locker, error) {
 	case "write":
 		return s.locks.Write(name), nil
 	case "multi":
-		var members []core.Locker
+		var members []*core.Lock
 		for _, member := range c.names() {
 			members = append(members, s.locks.Mutex(member))
 		}

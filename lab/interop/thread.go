@@ -81,8 +81,11 @@ func options(c Command) (opts []core.LockOption) {
 	return opts
 }
 
-func (t *thread) lock(c Command, locker core.Locker) error {
-	lease, err := locker.Lock(t.context(c), options(c)...)
+func (t *thread) lock(c Command, locker *core.Lock) error { return t.keep(c, locker.Lock) }
+
+// keep keeps the lease that take returns.
+func (t *thread) keep(c Command, take func(context.Context, ...core.LockOption) (*core.Lease, error)) error {
+	lease, err := take(t.context(c), options(c)...)
 	if err != nil {
 		return err
 	}
@@ -92,22 +95,16 @@ func (t *thread) lock(c Command, locker core.Locker) error {
 }
 
 // tryLock waits if the command says so, as tryLock of Redisson does.
-func (t *thread) tryLock(c Command, locker core.Locker) (string, error) {
+func (t *thread) tryLock(c Command, locker *core.Lock) (string, error) {
+	take := locker.Lock
 	if !c.has("wait") {
-		locker = atOnce{locker}
+		take = locker.TryLock
 	}
-	err := t.lock(c, locker)
+	err := t.keep(c, take)
 	if errors.Is(err, core.ErrNotAcquired) {
 		return "false", nil
 	}
 	return strconv.FormatBool(err == nil), err
-}
-
-// atOnce is a locker whose Lock does not wait.
-type atOnce struct{ core.Locker }
-
-func (l atOnce) Lock(ctx context.Context, opts ...core.LockOption) (*core.Lease, error) {
-	return l.TryLock(ctx, opts...)
 }
 
 // unlock ends the last lease of that kind and name.

@@ -26,7 +26,7 @@ func Holdfast() Contestant {
 type holdfast struct {
 	rdb       *redis.Client
 	locks     *core.Client
-	semaphore core.Locker
+	semaphore *core.Lock
 }
 
 func openHoldfast(c Config) (Process, error) {

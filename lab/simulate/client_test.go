@@ -101,8 +101,8 @@ func (c *client) crash() {
 }
 
 // target is a lock of some strategy.
-func (c *client) target() (strategy string, names []string, lock core.Locker) {
-	one := func(strategy string, make core.Strategy, name string) (string, []string, core.Locker) {
+func (c *client) target() (strategy string, names []string, lock *core.Lock) {
+	one := func(strategy string, make core.Strategy, name string) (string, []string, *core.Lock) {
 		return strategy, []string{name}, make(name)
 	}
 	if c.redlock != nil {

@@ -59,7 +59,7 @@ func TestMistakesAreFailures(t *testing.T) {
 	_, err := asynqlock.NewExclusive(d.locks.Mutex, asynqlock.ByTaskID(), late, asynqlock.WithTTL(10*time.Second))
 	wantErrors(t, err, core.ErrInvalidOption)
 	checked := false
-	guard, err := asynqlock.NewExclusive(func(name string, opts ...core.LockOption) core.Locker {
+	guard, err := asynqlock.NewExclusive(func(name string, opts ...core.LockOption) *core.Lock {
 		if !checked {
 			checked = true
 			return d.locks.Mutex(name, opts...)

@@ -65,7 +65,7 @@ func TestLeaseLostOfStrategies(t *testing.T) {
 		"Fair":    {locks.Fair, locks.ForceUnlock},
 		"Write":   {locks.Write, locks.ForceUnlock},
 		"Redlock": {redlock.Mutex, redlock.ForceUnlock},
-		"Multi": {func(name string, opts ...core.LockOption) core.Locker {
+		"Multi": {func(name string, opts ...core.LockOption) *core.Lock {
 			return core.Multi(locks.Mutex("stock", opts...), locks.Mutex(name, opts...))
 		}, locks.ForceUnlock},
 	} {

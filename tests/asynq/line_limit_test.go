@@ -99,7 +99,7 @@ func TestLineOfALimitFindsFreePermits(t *testing.T) {
 	const n, tasks, lost = 5, 12, 3
 	limit := r.locks.Limit(n)
 	names := make(chan string, 1)
-	strategy := func(name string, opts ...core.LockOption) core.Locker {
+	strategy := func(name string, opts ...core.LockOption) *core.Lock {
 		select {
 		case names <- name:
 		default:

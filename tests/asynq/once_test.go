@@ -95,7 +95,7 @@ var strategies = map[string]func(t *testing.T) core.Strategy{
 	"Redlock":   func(t *testing.T) core.Strategy { return redlockOf(t).Mutex },
 	"Multi": func(t *testing.T) core.Strategy {
 		locks := newDesk(t).locks
-		return func(name string, opts ...core.LockOption) core.Locker {
+		return func(name string, opts ...core.LockOption) *core.Lock {
 			return core.Multi(locks.Mutex("stock", opts...), locks.Fair(name, opts...))
 		}
 	},

@@ -31,13 +31,13 @@ func TestInstanceOfTheHolder(t *testing.T) {
 	rdb := testkit.Start(t).Client()
 	ours := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long), core.WithInstance("web-1:7"))
 	theirs := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long), core.WithInstance("web-2:8"))
-	for name, kind := range map[string]func(*core.Client) core.Locker{
-		"mutex":     func(c *core.Client) core.Locker { return c.Mutex("mutex") },
-		"fair":      func(c *core.Client) core.Locker { return c.Fair("fair") },
-		"write":     func(c *core.Client) core.Locker { return c.Write("write") },
-		"semaphore": func(c *core.Client) core.Locker { return c.Semaphore("semaphore", 1) },
-		"at once":   func(c *core.Client) core.Locker { return core.Multi(c.Mutex("{m}a"), c.Mutex("{m}b")) },
-		"in turn":   func(c *core.Client) core.Locker { return core.Multi(c.Mutex("c"), c.Fair("d")) },
+	for name, kind := range map[string]func(*core.Client) *core.Lock{
+		"mutex":     func(c *core.Client) *core.Lock { return c.Mutex("mutex") },
+		"fair":      func(c *core.Client) *core.Lock { return c.Fair("fair") },
+		"write":     func(c *core.Client) *core.Lock { return c.Write("write") },
+		"semaphore": func(c *core.Client) *core.Lock { return c.Semaphore("semaphore", 1) },
+		"at once":   func(c *core.Client) *core.Lock { return core.Multi(c.Mutex("{m}a"), c.Mutex("{m}b")) },
+		"in turn":   func(c *core.Client) *core.Lock { return core.Multi(c.Mutex("c"), c.Fair("d")) },
 	} {
 		lease := coretest.MustLock(t, kind(ours))
 		_, err := kind(theirs).TryLock(t.Context())
@@ -169,7 +169,7 @@ func TestInstanceOfShortProcess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := core.Do(t.Context(), locks.Mutex("name"), func(context.Context) error { return nil }); err != nil {
+		if err := locks.Mutex("name").Do(t.Context(), func(context.Context) error { return nil }); err != nil {
 			t.Error(err)
 		}
 		if err := locks.Close(); err != nil {

@@ -2,8 +2,6 @@ package client_test
 
 import (
 	"context"
-	"io"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -70,7 +68,7 @@ func TestLogOfUnconfirmedEnds(t *testing.T) {
 	locks := coretest.NewClient(t, relay.Client(), core.WithLogger(coretest.TextLogger(log)), core.WithTTL(coretest.Long))
 	const name = "customer Lovelace"
 	a := coretest.MustBegin(t, locks.Once(name, core.WithFixedTTL(time.Second)))
-	err := core.Do(ctx, locks.Mutex(name), func(context.Context) error {
+	err := locks.Mutex(name).Do(ctx, func(context.Context) error {
 		relay.Refuse(true)
 		relay.Reset()
 		return nil
@@ -112,82 +110,5 @@ func TestReleaseOfAHeldLockIsNoCancelledOne(t *testing.T) {
 	}
 	if strings.Contains(log.String(), "could not be removed from Redis") {
 		t.Errorf("log: %s", log)
-	}
-}
-
-// logging is one that has a logger.
-type logging struct {
-	core.Locker
-	logger *slog.Logger
-}
-
-func (t logging) Logger() *slog.Logger { return t.logger }
-
-// TestLoggerOf: an adapter that gets a strategy logs where the strategy's client does.
-func TestLoggerOf(t *testing.T) {
-	t.Parallel()
-	logger, other := slog.New(slog.NewTextHandler(io.Discard, nil)), slog.New(slog.NewTextHandler(io.Discard, nil))
-	rdb := testkit.Start(t).Client()
-	locks := coretest.NewClient(t, rdb, core.WithLogger(logger))
-	if locks.Logger() != logger {
-		t.Error("a client has another logger than WithLogger says")
-	}
-	for name, strategy := range map[string]core.Strategy{
-		"Mutex": locks.Mutex, "Fair": locks.Fair, "Read": locks.Read, "Write": locks.Write,
-		"FairRead": locks.FairRead, "FairWrite": locks.FairWrite,
-	} {
-		if core.LoggerOf(strategy("x")) != logger {
-			t.Errorf("%s has another logger than its client", name)
-		}
-		if core.LoggerOf(strategy("{")) != logger {
-			t.Errorf("%s with an invalid name has another logger than its client", name)
-		}
-	}
-	mine := locks.Mutex("x")
-	for name, test := range map[string]struct {
-		locker core.Locker
-		want   *slog.Logger
-	}{
-		"nil":                          {nil, slog.Default()},
-		"foreign":                      {coretest.Foreign{Locker: mine}, slog.Default()},
-		"foreign that tells":           {logging{mine, other}, other},
-		"foreign that tells nil":       {logging{mine, nil}, slog.Default()},
-		"Multi":                        {core.Multi(coretest.Foreign{Locker: mine}, core.Multi(mine, locks.Fair("y"))), logger},
-		"Multi of a foreign one":       {core.Multi(coretest.Foreign{Locker: mine}), slog.Default()},
-		"Multi of one that tells":      {core.Multi(logging{mine, other}, locks.Fair("y")), other},
-		"Multi of nothing":             {core.Multi(), slog.Default()},
-		"Multi of nil, beside a Mutex": {core.Multi(nil, mine), logger},
-	} {
-		if got := core.LoggerOf(test.locker); got != test.want {
-			t.Errorf("%s: another logger than expected", name)
-		}
-	}
-}
-
-// TestLoggerOfRedlock: the same for locks on several servers.
-func TestLoggerOfRedlock(t *testing.T) {
-	t.Parallel()
-	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
-	var nodes []redis.UniversalClient
-	for range 3 {
-		nodes = append(nodes, testkit.Start(t).Client())
-	}
-	redlock, err := core.NewRedlock(nodes, core.WithLogger(logger))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer redlock.Close()
-	if redlock.Logger() != logger || core.LoggerOf(redlock.Mutex("x")) != logger {
-		t.Error("a Redlock has another logger than WithLogger says")
-	}
-}
-
-// TestLoggerOfElection: an adapter that gets an election logs where its client does.
-func TestLoggerOfElection(t *testing.T) {
-	t.Parallel()
-	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
-	locks := coretest.NewClient(t, testkit.Start(t).Client(), core.WithLogger(logger))
-	if locks.Election("name").Logger() != logger || locks.Election("").Logger() != logger {
-		t.Error("an election has another logger than its client")
 	}
 }

@@ -64,7 +64,7 @@ func lockNames(t *testing.T, rdb redis.UniversalClient, n, tokens int64, servers
 	t.Logf("%d names: %d keys before and %d after, %+d bytes", n, keysBefore, keys, bytes-bytesBefore)
 }
 
-func lockOnce(t *testing.T, l core.Locker) {
+func lockOnce(t *testing.T, l *core.Lock) {
 	t.Helper()
 	ctx := context.Background()
 	lease, err := l.TryLock(ctx)

@@ -59,7 +59,7 @@ func wantDurations(t *testing.T, found []string, name string, late time.Duration
 // TestLongWaitIsWarnedOf: once after ten seconds, then at doubling intervals, with the holder and its host.
 func TestLongWaitIsWarnedOf(t *testing.T) {
 	t.Parallel()
-	for name, strategy := range map[string]func(*core.Client, string, ...core.LockOption) core.Locker{
+	for name, strategy := range map[string]func(*core.Client, string, ...core.LockOption) *core.Lock{
 		"Mutex": (*core.Client).Mutex, "Fair": (*core.Client).Fair,
 	} {
 		t.Run(name, func(t *testing.T) {

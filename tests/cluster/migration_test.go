@@ -67,7 +67,7 @@ func surviveMigration(t *testing.T, cluster *testkit.Cluster, ttl time.Duration,
 func TestContentionThroughMigrations(t *testing.T) {
 	t.Parallel()
 	cluster := testkit.StartCluster(t, 3)
-	var locks []core.Locker
+	var locks []*core.Lock
 	names := []string{"{m}:mutex", "{m}:fair", "{m}:write", "elsewhere+{m}:joint"}
 	var clients []*core.Client
 	for range 3 {

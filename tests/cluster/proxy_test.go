@@ -51,7 +51,7 @@ func TestClusterBehindOneAddress(t *testing.T) {
 	}
 }
 
-func tryAndUnlock(l core.Locker) error {
+func tryAndUnlock(l *core.Lock) error {
 	lease, err := l.TryLock(context.Background())
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ func newLocks(t *testing.T, rdb redis.UniversalClient) *core.Client {
 }
 
 // mustLock takes a lock.
-func mustLock(t *testing.T, l core.Locker, opts ...core.LockOption) *core.Lease {
+func mustLock(t *testing.T, l *core.Lock, opts ...core.LockOption) *core.Lease {
 	t.Helper()
 	lease, err := l.Lock(t.Context(), opts...)
 	if err != nil {
@@ -49,7 +49,7 @@ func mustLock(t *testing.T, l core.Locker, opts ...core.LockOption) *core.Lease 
 }
 
 // waitLater waits for a lock until the test ends.
-func waitLater(t *testing.T, l core.Locker) {
+func waitLater(t *testing.T, l *core.Lock) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {

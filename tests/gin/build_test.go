@@ -9,11 +9,12 @@ import (
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
 func TestBuildErrors(t *testing.T) {
 	t.Parallel()
-	var never core.Strategy = func(string, ...core.LockOption) core.Locker { return struct{ core.Locker }{} } // it panics if it is used
+	never := coretest.Unused(t)
 	key := ginlock.Constant("all")
 	for name, test := range map[string]struct {
 		strategy core.Strategy

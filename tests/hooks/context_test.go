@@ -185,7 +185,7 @@ func TestHooksWithoutContext(t *testing.T) {
 		ReleaseStart: func(context.Context, core.ReleaseStart) context.Context { return nil },
 		BeginStart:   func(context.Context, core.BeginStart) context.Context { return nil },
 	}))
-	for _, l := range []core.Locker{locks.Mutex("a"), locks.Fair("b"), core.Multi(locks.Mutex("a"), locks.Mutex("b"))} {
+	for _, l := range []*core.Lock{locks.Mutex("a"), locks.Fair("b"), core.Multi(locks.Mutex("a"), locks.Mutex("b"))} {
 		coretest.Unlock(t, coretest.MustLock(t, l))
 	}
 	if err := coretest.MustBegin(t, locks.Once("a")).Complete(t.Context(), nil); err != nil {

@@ -33,7 +33,7 @@ func TestHooksTellTheMode(t *testing.T) {
 	})
 	c := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long), hooks)
 	r := three.Redlock(t, core.WithTTL(coretest.Long), hooks)
-	for want, l := range map[core.Mode]core.Locker{
+	for want, l := range map[core.Mode]*core.Lock{
 		core.ModeMutex: c.Mutex("a"), core.ModeFair: c.Fair("b"), core.ModeRead: c.Read("c"), core.ModeWrite: c.FairWrite("d"),
 		core.ModeSemaphore: c.Semaphore("e", 5, core.WithPermits(2)), core.ModeRedlock: r.Mutex("f"),
 	} {

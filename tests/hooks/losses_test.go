@@ -109,7 +109,7 @@ func TestLeasesAreCounted(t *testing.T) {
 	rdb := testkit.Start(t).Client()
 	var g gauge
 	locks := coretest.NewClient(t, rdb, core.WithTTL(2*time.Second), core.WithLogger(nil), g.hooks())
-	kinds := []core.Strategy{locks.Mutex, locks.Read, locks.Limit(2), func(name string, _ ...core.LockOption) core.Locker {
+	kinds := []core.Strategy{locks.Mutex, locks.Read, locks.Limit(2), func(name string, _ ...core.LockOption) *core.Lock {
 		return core.Multi(locks.Mutex("{"+name+"}a"), locks.Mutex("{"+name+"}b"))
 	}}
 	var all sync.WaitGroup
@@ -134,7 +134,7 @@ func TestLeasesAreCounted(t *testing.T) {
 }
 
 // countLease acquires a lock if it is free, and ends it in one of five ways.
-func countLease(rdb *redis.Client, lock core.Locker, way int) {
+func countLease(rdb *redis.Client, lock *core.Lock, way int) {
 	ctx := context.Background()
 	lease, err := lock.TryLock(ctx)
 	if err != nil {

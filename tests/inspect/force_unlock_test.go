@@ -73,7 +73,7 @@ func TestLossFoundByUnlock(t *testing.T) {
 	rdb := testkit.Start(t).Client()
 	var lost atomic.Int32
 	locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long), core.WithHooks(core.Hooks{Lost: func(context.Context, core.Lost) { lost.Add(1) }}))
-	err := core.Do(ctx, locks.Mutex("name"), func(context.Context) error {
+	err := locks.Mutex("name").Do(ctx, func(context.Context) error {
 		_, err := locks.ForceUnlock(ctx, "name")
 		return err
 	})

@@ -9,13 +9,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
 // whole is a lock, and the names that it takes.
 type whole struct {
-	core.Locker
+	coretest.Locker
 	names []string
 }
 
@@ -31,7 +32,7 @@ func wholes(c *core.Client) map[string]whole {
 	}
 	names := []string{"mixed a", "mixed b", "mixed c"}
 	inner := core.Multi(c.Fair(names[1]), c.Write(names[2]))
-	all["Multi, mixed"] = whole{core.Multi(c.Mutex(names[0]), coretest.Foreign{Locker: inner}), names}
+	all["Multi, mixed"] = whole{core.Multi(c.Mutex(names[0]), inner), names}
 	return all
 }
 
@@ -277,27 +278,14 @@ func TestAbandonInsideDo(t *testing.T) {
 	t.Parallel()
 	rdb := testkit.Start(t).Client()
 	locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long))
-	taken := make(chan *core.Lease, 1)
-	lock := telling{locks.Mutex("name"), taken}
-	err := core.Do(context.Background(), lock, func(ctx context.Context) error {
-		(<-taken).Abandon()
+	lease := coretest.MustLock(t, locks.Mutex("name"))
+	err := seal.FactsOf(lease).Run(context.Background(), func(ctx context.Context) error {
+		lease.Abandon()
 		coretest.WaitFor(t, ctx.Done(), "the context to end")
 		return context.Cause(ctx)
 	})
 	coretest.WantErr(t, err, core.ErrLeaseLost)
 	coretest.Gone(t, rdb, "lock:name")
-}
-
-// telling tells of each lease that is taken.
-type telling struct {
-	core.Locker
-	taken chan *core.Lease
-}
-
-func (l telling) Lock(ctx context.Context, opts ...core.LockOption) (*core.Lease, error) {
-	lease, err := l.Locker.Lock(ctx, opts...)
-	l.taken <- lease
-	return lease, err
 }
 
 // TestRedlockAbandon is TestAbandon, TestUnlockAfterAbandon and TestCloseAfterAbandon on five masters.

@@ -22,7 +22,7 @@ func TestExplicitOwnerEntersFromAnotherProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			waits := make(chan struct{}, 10)
-			process := func() core.Locker {
+			process := func() *core.Lock {
 				hooks := core.WithHooks(core.Hooks{Wait: func(context.Context, core.Wait) { waits <- struct{}{} }})
 				if name == "Redlock" {
 					return nodes.Redlock(t, hooks).Mutex("name")
@@ -57,7 +57,7 @@ func TestExplicitOwnerEntersFromAnotherProcess(t *testing.T) {
 
 // lockWaiting locks in another goroutine, and returns once a hook has told that the caller waits. What it returns gets
 // nil if the lock is refused.
-func lockWaiting(t *testing.T, waits <-chan struct{}, l core.Locker, opts ...core.LockOption) <-chan *core.Lease {
+func lockWaiting(t *testing.T, waits <-chan struct{}, l *core.Lock, opts ...core.LockOption) <-chan *core.Lease {
 	t.Helper()
 	got := make(chan *core.Lease, 1)
 	go func() {

@@ -16,7 +16,7 @@ import (
 
 // contested is a lock that one owner holds at a time, and the servers on which it lies.
 type contested struct {
-	lock    func(opts ...core.LockOption) core.Locker
+	lock    func(opts ...core.LockOption) *core.Lock
 	servers []*testkit.Server
 }
 
@@ -32,31 +32,31 @@ func (c contested) forget(t *testing.T, n int) {
 
 // eachContested runs a test with every exclusive strategy, with both kinds of Multi and with a Redlock.
 func eachContested(t *testing.T, test func(t *testing.T, c contested)) {
-	single := func(strategy func(c *core.Client, opts ...core.LockOption) core.Locker) func(t *testing.T) contested {
+	single := func(strategy func(c *core.Client, opts ...core.LockOption) *core.Lock) func(t *testing.T) contested {
 		return func(t *testing.T) contested {
 			server := testkit.Start(t)
 			locks := coretest.NewClient(t, server.Client())
 			return contested{
-				lock:    func(opts ...core.LockOption) core.Locker { return strategy(locks, opts...) },
+				lock:    func(opts ...core.LockOption) *core.Lock { return strategy(locks, opts...) },
 				servers: []*testkit.Server{server},
 			}
 		}
 	}
 	for name, start := range map[string]func(t *testing.T) contested{
-		"Mutex": single(func(c *core.Client, o ...core.LockOption) core.Locker { return c.Mutex("name", o...) }),
-		"Fair":  single(func(c *core.Client, o ...core.LockOption) core.Locker { return c.Fair("name", o...) }),
-		"Write": single(func(c *core.Client, o ...core.LockOption) core.Locker { return c.Write("name", o...) }),
-		"MultiAtOnce": single(func(c *core.Client, o ...core.LockOption) core.Locker {
+		"Mutex": single(func(c *core.Client, o ...core.LockOption) *core.Lock { return c.Mutex("name", o...) }),
+		"Fair":  single(func(c *core.Client, o ...core.LockOption) *core.Lock { return c.Fair("name", o...) }),
+		"Write": single(func(c *core.Client, o ...core.LockOption) *core.Lock { return c.Write("name", o...) }),
+		"MultiAtOnce": single(func(c *core.Client, o ...core.LockOption) *core.Lock {
 			return core.Multi(c.Mutex("name", o...), c.Mutex("name too", o...))
 		}),
-		"MultiOneByOne": single(func(c *core.Client, o ...core.LockOption) core.Locker {
+		"MultiOneByOne": single(func(c *core.Client, o ...core.LockOption) *core.Lock {
 			return core.Multi(c.Fair("name", o...), c.Write("name too", o...))
 		}),
 		"Redlock": func(t *testing.T) contested {
 			nodes := coretest.StartMasters(t, 5)
 			locks := nodes.Redlock(t, core.WithNodeTimeout(time.Minute)) // no test of time
 			return contested{
-				lock:    func(opts ...core.LockOption) core.Locker { return locks.Mutex("name", opts...) },
+				lock:    func(opts ...core.LockOption) *core.Lock { return locks.Mutex("name", opts...) },
 				servers: nodes.Servers,
 			}
 		},
@@ -89,7 +89,7 @@ func TestOverLeaseMakesNoOwner(t *testing.T) {
 }
 
 // together lets five goroutines of one context enter a lock at the same time, and fails if two of them are in.
-func doGrouped(t *testing.T, ctx context.Context, lock core.Locker) {
+func doGrouped(t *testing.T, ctx context.Context, lock *core.Lock) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, coretest.Within)
 	defer cancel()
@@ -146,7 +146,7 @@ func TestForgottenByAMajority(t *testing.T) {
 	nodes := coretest.StartMasters(t, 5)
 	locks := nodes.Redlock(t, core.WithNodeTimeout(time.Minute)) // no test of time
 	c := contested{
-		lock:    func(opts ...core.LockOption) core.Locker { return locks.Mutex("name", opts...) },
+		lock:    func(opts ...core.LockOption) *core.Lock { return locks.Mutex("name", opts...) },
 		servers: nodes.Servers,
 	}
 	ctx := context.WithoutCancel(coretest.MustLock(t, c.lock(core.WithTTL(coretest.Long))).Context())

@@ -135,9 +135,9 @@ func TestMaxHoldOfReentries(t *testing.T) {
 func TestMaxHoldEndsReentries(t *testing.T) {
 	t.Parallel()
 	rdb := testkit.Start(t).Client()
-	for kind, outside := range map[string]func(c *core.Client, limit core.LockOption) core.Locker{
-		"a lease": func(c *core.Client, limit core.LockOption) core.Locker { return c.Fair("lease", limit) },
-		"a Multi": func(c *core.Client, limit core.LockOption) core.Locker {
+	for kind, outside := range map[string]func(c *core.Client, limit core.LockOption) *core.Lock{
+		"a lease": func(c *core.Client, limit core.LockOption) *core.Lock { return c.Fair("lease", limit) },
+		"a Multi": func(c *core.Client, limit core.LockOption) *core.Lock {
 			return core.Multi(c.Fair("another", limit), c.Fair("multi"))
 		},
 	} {
@@ -145,7 +145,7 @@ func TestMaxHoldEndsReentries(t *testing.T) {
 			t.Parallel()
 			name := strings.Fields(strings.ToLower(kind))[1]
 			locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long))
-			inner := enterInTime(t, locks.Fair(name), func(limit core.LockOption) core.Locker { return outside(locks, limit) })
+			inner := enterInTime(t, locks.Fair(name), func(limit core.LockOption) *core.Lock { return outside(locks, limit) })
 			coretest.WaitFor(t, inner.Done(), "the re-entry to end")
 			if cause := context.Cause(inner.Context()); !strings.Contains(cause.Error(), "WithMaxHold") {
 				t.Errorf("the cause is %v", cause)
@@ -160,7 +160,7 @@ func TestMaxHoldEndsReentries(t *testing.T) {
 
 // enterInTime locks outside with a limit, and enters l under it. On a slow machine the limit may pass before that, so it
 // repeats that with a longer one.
-func enterInTime(t *testing.T, l core.Locker, outside func(limit core.LockOption) core.Locker) *core.Lease {
+func enterInTime(t *testing.T, l *core.Lock, outside func(limit core.LockOption) *core.Lock) *core.Lease {
 	t.Helper()
 	for limit := 200 * time.Millisecond; limit < coretest.Within; limit *= 2 {
 		outer := coretest.MustLock(t, outside(core.WithMaxHold(limit)))

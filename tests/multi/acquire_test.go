@@ -16,7 +16,7 @@ import (
 // TestMultiAllOrNone: a member that is held leaves the others free, at once, whatever their minimum time; the
 // refusal names it.
 func TestMultiAllOrNone(t *testing.T) {
-	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) core.Locker) {
+	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) *core.Lock) {
 		ctx := context.Background()
 		rdb := server.Client()
 		locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long))
@@ -68,7 +68,7 @@ func TestMultiAllOrNone(t *testing.T) {
 
 // TestMultiLease: what the lease of all says and does.
 func TestMultiLease(t *testing.T) {
-	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) core.Locker) {
+	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) *core.Lock) {
 		ctx := context.Background()
 		rdb := server.Client()
 		locks := coretest.NewClient(t, rdb)
@@ -87,13 +87,13 @@ func TestMultiLease(t *testing.T) {
 		coretest.WantErr(t, context.Cause(lease.Context()), core.ErrLeaseLost)
 		coretest.Gone(t, rdb, "lock:a")
 
-		err := core.Do(ctx, multi(locks, "a", "b"), func(ctx context.Context) error {
+		err := multi(locks, "a", "b").Do(ctx, func(ctx context.Context) error {
 			token, ok := core.TokenFrom(ctx)
 			for _, name := range []string{"a", "b"} {
 				if got := rdb.HGet(ctx, "lock:"+name, "token").Val(); !ok || got != fmt.Sprint(token) {
 					t.Errorf("%s has the token %s, the context %d", name, got, token)
 				}
-				if err := core.TryDo(ctx, locks.Mutex(name), func(context.Context) error { return nil }); err != nil {
+				if err := locks.Mutex(name).TryDo(ctx, func(context.Context) error { return nil }); err != nil {
 					t.Errorf("%s is not entered again: %v", name, err)
 				}
 			}
@@ -102,7 +102,7 @@ func TestMultiLease(t *testing.T) {
 		if err != nil {
 			t.Errorf("Do: %v", err)
 		}
-		err = core.Do(ctx, multi(locks, "a", "b"), func(ctx context.Context) error {
+		err = multi(locks, "a", "b").Do(ctx, func(ctx context.Context) error {
 			return rdb.Del(ctx, "lock:b").Err()
 		})
 		coretest.WantErr(t, err, core.ErrLeaseLost)
@@ -112,7 +112,7 @@ func TestMultiLease(t *testing.T) {
 
 // TestMultiReentry enters members of a Multi under it, a Multi under a member, and a Multi under itself.
 func TestMultiReentry(t *testing.T) {
-	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) core.Locker) {
+	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) *core.Lock) {
 		ctx := context.Background()
 		rdb := server.Client()
 		locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long))
@@ -157,7 +157,7 @@ func TestMultiReentry(t *testing.T) {
 
 // TestMultiHooks: the hooks see the steps of each member, by whichever way.
 func TestMultiHooks(t *testing.T) {
-	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) core.Locker) {
+	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) *core.Lock) {
 		ctx := context.Background()
 		steps := make(chan string, 100)
 		type key struct{}
@@ -212,7 +212,7 @@ func TestMultiHooks(t *testing.T) {
 }
 
 // eachWay runs a test for both ways, with a server of its own.
-func eachWay(t *testing.T, test func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) core.Locker)) {
+func eachWay(t *testing.T, test func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) *core.Lock)) {
 	t.Parallel()
 	for how, multi := range coretest.WaysToGather {
 		t.Run(how, func(t *testing.T) {

@@ -24,10 +24,10 @@ func TestMultiOppositeOrders(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	var inside [4]atomic.Int32
 	var last [4]int64 // guarded by the locks under test
-	visit := func(lock core.Locker, which []int) error {
+	visit := func(lock *core.Lock, which []int) error {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*coretest.Within)
 		defer cancel()
-		return core.Do(ctx, lock, func(ctx context.Context) error {
+		return lock.Do(ctx, func(ctx context.Context) error {
 			token, _ := core.TokenFrom(ctx)
 			for _, i := range which {
 				if n := inside[i].Add(1); n != 1 {
@@ -56,7 +56,7 @@ func TestMultiOppositeOrders(t *testing.T) {
 					for _, i := range which {
 						chosen = append(chosen, names[i])
 					}
-					lock := []core.Locker{coretest.MutexBatch(locks, chosen...), coretest.InTurn(locks, chosen...)}[rng.IntN(2)]
+					lock := []*core.Lock{coretest.MutexBatch(locks, chosen...), coretest.InTurn(locks, chosen...)}[rng.IntN(2)]
 					if len(which) == 1 {
 						lock = locks.Mutex(chosen[0])
 					}
@@ -73,7 +73,7 @@ func TestMultiOppositeOrders(t *testing.T) {
 
 // TestMultiLostReply: the fast path is sent again after a lost reply, and grants once.
 func TestMultiLostReply(t *testing.T) {
-	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) core.Locker) {
+	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) *core.Lock) {
 		ctx := context.Background()
 		relay := server.Relay()
 		rdb := server.Client()
@@ -117,7 +117,7 @@ func TestMultiLostReply(t *testing.T) {
 
 // TestMultiCancelledAnywhere cancels at random moments; whatever was under way, nothing stays locked.
 func TestMultiCancelledAnywhere(t *testing.T) {
-	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) core.Locker) {
+	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) *core.Lock) {
 		rdb := server.Client()
 		locks := []*core.Client{coretest.NewClient(t, server.Relay().Client(), core.WithTTL(coretest.Long)), coretest.NewClient(t, rdb, core.WithTTL(coretest.Long))}
 		var granted atomic.Int32
@@ -159,7 +159,7 @@ func TestMultiFrozenServer(t *testing.T) {
 	ctx := context.Background()
 	server, frozen := testkit.Start(t), testkit.Start(t)
 	a, z := coretest.NewClient(t, server.Client(), core.WithTTL(coretest.Long)), coretest.NewClient(t, frozen.Client(), core.WithTTL(coretest.Long))
-	for _, members := range [][]core.Locker{
+	for _, members := range [][]*core.Lock{
 		{a.Mutex("a"), z.Mutex("z")}, {z.Mutex("x"), z.Mutex("y")}, {z.Mutex("a"), a.Mutex("z")},
 	} {
 		lock := core.Multi(members...)
@@ -185,7 +185,7 @@ func TestMultiFrozenServer(t *testing.T) {
 // TestMultiPanickingHooks: a hook that panics gets no caller a lock, and keeps none. Hooks see the end of each call that has
 // started, so that calls can be counted.
 func TestMultiPanickingHooks(t *testing.T) {
-	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) core.Locker) {
+	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) *core.Lock) {
 		rdb := server.Client()
 		for _, step := range []string{"start", "end", "release start", "release end"} {
 			calls := 0
@@ -234,7 +234,7 @@ func TestMultiPanickingHooks(t *testing.T) {
 
 // TestMultiWrongType: the error names the key that is to blame, and the others are left alone.
 func TestMultiWrongType(t *testing.T) {
-	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) core.Locker) {
+	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) *core.Lock) {
 		ctx := context.Background()
 		rdb := server.Client()
 		rdb.Set(ctx, "lock:b", "text", 0)
@@ -249,7 +249,7 @@ func TestMultiWrongType(t *testing.T) {
 
 // TestMultiHalfway takes one command after another from the user: no member may stay locked.
 func TestMultiHalfway(t *testing.T) {
-	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) core.Locker) {
+	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) *core.Lock) {
 		ctx := context.Background()
 		rdb := server.Client()
 		for _, command := range []string{"time", "exists", "get", "set", "hset", "pexpire"} {
@@ -270,14 +270,14 @@ func TestMultiHalfway(t *testing.T) {
 // TestMultiTokenOutlivesAClockStep: a member whose last token lies ahead of the server's clock, which was set back,
 // raises those of the others for good.
 func TestMultiTokenOutlivesAClockStep(t *testing.T) {
-	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) core.Locker) {
+	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) *core.Lock) {
 		ctx := context.Background()
 		rdb := server.Client()
 		locks := coretest.NewClient(t, rdb)
 		last := time.Now().Add(time.Hour).UnixMicro()
 		rdb.Set(ctx, "holdfast:token", last, time.Hour)
 		for range 2 {
-			for _, lock := range []core.Locker{multi(locks, "a", "b"), locks.Mutex("a"), locks.Mutex("b")} {
+			for _, lock := range []*core.Lock{multi(locks, "a", "b"), locks.Mutex("a"), locks.Mutex("b")} {
 				lease := coretest.MustLock(t, lock)
 				if lock.Name() == "b" && lease.Token() < last || lock.Name() != "b" && lease.Token() <= last {
 					t.Errorf("%s: token %d after %d", lock.Name(), lease.Token(), last)

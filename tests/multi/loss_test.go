@@ -13,7 +13,7 @@ import (
 
 // TestMultiLoss: when one member goes, by force or with its client, the whole is over and the others are free.
 func TestMultiLoss(t *testing.T) {
-	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) core.Locker) {
+	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) *core.Lock) {
 		ctx := context.Background()
 		rdb := server.Client()
 		locks := coretest.NewClient(t, rdb)
@@ -84,7 +84,7 @@ func TestMultiClose(t *testing.T) {
 
 // TestMultiLossWhileWaiting: a member that is lost while a later one is waited for is locked again.
 func TestMultiLossWhileWaiting(t *testing.T) {
-	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) core.Locker) {
+	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) *core.Lock) {
 		ctx := context.Background()
 		rdb := server.Client()
 		held := coretest.MustLock(t, coretest.NewClient(t, rdb).Mutex("z"), core.WithTTL(coretest.Long))

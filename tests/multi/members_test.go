@@ -22,14 +22,13 @@ func TestMultiRefusesDuplicates(t *testing.T) {
 	rdb := server.Client()
 	locks, same, bare := coretest.NewClient(t, rdb), coretest.NewClient(t, rdb), coretest.NewClient(t, rdb, core.WithPrefix(""))
 	byOtherAddress := coretest.NewClient(t, server.Relay().Client())
-	for what, lockers := range map[string][]core.Locker{
+	for what, lockers := range map[string][]*core.Lock{
 		"one client":                  {locks.Mutex("a"), locks.Mutex("b"), locks.Mutex("a")},
 		"one connection":              {locks.Mutex("a"), same.Mutex("a")},
 		"another prefix":              {locks.Mutex("a"), bare.Mutex("lock:a")},
 		"another connection":          {locks.Mutex("b"), locks.Mutex("a"), byOtherAddress.Mutex("a")},
 		"another connection, renamed": {bare.Mutex("lock:a"), byOtherAddress.Mutex("a")},
 		"nested":                      {locks.Mutex("a"), coretest.MutexBatch(locks, "b", "a")},
-		"not of this package":         {locks.Mutex("a"), coretest.Foreign{Locker: locks.Mutex("a")}},
 	} {
 		_, err := core.Multi(lockers...).TryLock(ctx)
 		coretest.WantErr(t, err, core.ErrInvalidOption)
@@ -48,18 +47,7 @@ func TestMultiRefusesDuplicates(t *testing.T) {
 	if ttl := rdb.PTTL(ctx, marks[0]).Val(); ttl <= 0 {
 		t.Errorf("the mark stays for %v", ttl)
 	}
-
-	// In truth one lock twice, by a name that hides it: no wait for itself.
-	hidden := renamed{locks.Mutex("a"), "z"}
-	coretest.Unlock(t, coretest.MustLock(t, core.Multi(coretest.Foreign{Locker: locks.Mutex("a")}, hidden), core.WithWait(coretest.Within)))
 }
-
-type renamed struct {
-	core.Locker
-	name string
-}
-
-func (r renamed) Name() string { return r.name }
 
 // TestMultiOverServers: the same name on two servers, or in two databases, is two locks, which all lock in the same
 // order and enter by the same context.
@@ -81,12 +69,12 @@ func TestMultiOverServers(t *testing.T) {
 		}
 		coretest.Unlock(t, lease)
 		done := make(chan error, 2)
-		for _, lock := range []core.Locker{
+		for _, lock := range []*core.Lock{
 			core.Multi(a.Mutex("name"), b.Mutex("name")), core.Multi(b.Mutex("name"), a.Mutex("name")),
 		} {
 			go func() {
 				for range 10 {
-					if err := core.Do(ctx, lock, func(context.Context) error { return nil }); err != nil {
+					if err := lock.Do(ctx, func(context.Context) error { return nil }); err != nil {
 						done <- err
 						return
 					}
@@ -109,15 +97,14 @@ func TestMultiArguments(t *testing.T) {
 	server := testkit.Start(t)
 	locks := coretest.NewClient(t, server.Client())
 	a := locks.Mutex("a")
-	var none *coretest.Foreign
 	for what, tc := range map[string]struct {
-		lock core.Locker
+		lock *core.Lock
 		want error
 		says string
 	}{
 		"no members":     {core.Multi(), core.ErrInvalidOption, "Multi: no members"},
 		"nil":            {core.Multi(a, nil), core.ErrInvalidOption, "Multi: member 2 is nil"},
-		"typed nil":      {core.Multi(none, a), core.ErrInvalidOption, "Multi: member 1 is nil"},
+		"zero":           {core.Multi(new(core.Lock), a), core.ErrInvalidOption, "Multi: member 1 is nil"},
 		"nested":         {core.Multi(a, core.Multi()), core.ErrInvalidOption, "Multi: no members"},
 		"invalid name":   {core.Multi(a, locks.Mutex("b{")), core.ErrInvalidName, "b{"},
 		"invalid option": {core.Multi(a, locks.Mutex("b", core.WithTTL(-1))), core.ErrInvalidOption, "WithTTL"},
@@ -136,35 +123,19 @@ func TestMultiArguments(t *testing.T) {
 	if calls := server.CommandStats()["evalsha"].Calls; calls != 0 {
 		t.Errorf("%d requests", calls)
 	}
-	_, err = core.Multi(coretest.Foreign{Locker: a}, nothing{}).Lock(ctx)
-	coretest.WantErr(t, err, core.ErrInvalidOption)
 	coretest.WantFree(t, server.Client(), "a")
 	if name := core.Multi(a, core.Multi(locks.Mutex("c"), locks.Mutex("b"))).Name(); name != "a+c+b" {
 		t.Errorf("Name() = %q", name)
 	}
 }
 
-// nothing is a Locker that breaks its word.
-type nothing struct{}
-
-func (nothing) Name() string { return "nothing" }
-
-func (nothing) Lock(context.Context, ...core.LockOption) (*core.Lease, error) {
-	return nil, nil
-}
-
-func (n nothing) TryLock(ctx context.Context, _ ...core.LockOption) (*core.Lease, error) {
-	return n.Lock(ctx)
-}
-
-// TestMultiOfWrappedMulti: a Multi that is hidden in a Locker of another package counts as one member, whose locks get the
-// common token too.
-func TestMultiOfWrappedMulti(t *testing.T) {
+// TestMultiOfMulti: the locks of a Multi within another one get the common token too.
+func TestMultiOfMulti(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	rdb := testkit.Start(t).Client()
 	locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long))
-	lock := core.Multi(coretest.Foreign{Locker: coretest.MutexBatch(locks, "a", "b")}, locks.Mutex("c"))
+	lock := core.Multi(coretest.MutexBatch(locks, "a", "b"), locks.Fair("c"))
 	for range 2 {
 		lease := coretest.MustLock(t, lock)
 		for _, name := range []string{"a", "b", "c"} {

@@ -117,13 +117,13 @@ func BenchmarkMulti(b *testing.B) {
 	server := testkit.Start(b, testkit.TCP())
 	locks := coretest.NewClient(b, server.Client())
 	names := []string{"a", "b", "c", "d", "e"}
-	for what, lock := range map[string]core.Locker{
+	for what, lock := range map[string]*core.Lock{
 		"one": locks.Mutex("a"), "at once": coretest.MutexBatch(locks, names...), "in turn": coretest.InTurn(locks, names...),
 	} {
 		b.Run(what, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := core.Do(context.Background(), lock, func(context.Context) error { return nil }); err != nil {
+				if err := lock.Do(context.Background(), func(context.Context) error { return nil }); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -160,7 +160,7 @@ func BenchmarkRedlock(b *testing.B) {
 		clients = append(clients, five.Redlock(b))
 	}
 	do := func(r *core.Redlock) error {
-		return core.Do(context.Background(), r.Mutex("name"), func(context.Context) error { return nil })
+		return r.Mutex("name").Do(context.Background(), func(context.Context) error { return nil })
 	}
 	b.Run("alone", func(b *testing.B) {
 		b.ReportAllocs()

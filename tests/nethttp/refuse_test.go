@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
 )
 
@@ -242,7 +243,7 @@ func TestDeadlineOfTheContextEndsTheWait(t *testing.T) {
 
 func TestBuildErrors(t *testing.T) {
 	t.Parallel()
-	var never core.Strategy = func(string, ...core.LockOption) core.Locker { return struct{ core.Locker }{} } // it panics if it is used
+	never := coretest.Unused(t)
 	key := httplock.Constant("all")
 	for name, test := range map[string]struct {
 		strategy core.Strategy
@@ -280,7 +281,7 @@ func TestBuildErrors(t *testing.T) {
 
 func TestNilHandlerPanicsWhenBuilt(t *testing.T) {
 	t.Parallel()
-	guard := httplock.Exclusive(func(string, ...core.LockOption) core.Locker { return struct{ core.Locker }{} }, httplock.Constant("all"))
+	guard := httplock.Exclusive(coretest.Unused(t), httplock.Constant("all"))
 	defer func() {
 		if recover() == nil {
 			t.Error("no panic")

@@ -94,7 +94,7 @@ func TestCrashedHolderWithoutExpiry(t *testing.T) {
 	crashed, locks := coretest.NewClient(t, rdb), coretest.NewClient(t, rdb)
 	for _, next := range []struct {
 		name string
-		lock core.Locker
+		lock *core.Lock
 	}{
 		{"mutex", locks.Mutex("mutex")},
 		{"line", locks.Fair("line")},

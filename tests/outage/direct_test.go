@@ -19,16 +19,16 @@ import (
 // arrives when the lock is free, and the caller has gone: it must not be granted.
 func TestRepeatedRequestIsTakenBack(t *testing.T) {
 	t.Parallel()
-	try := func(lock func(*core.Client) core.Locker) func(*core.Client) (func(*testing.T), error) {
+	try := func(lock func(*core.Client) *core.Lock) func(*core.Client) (func(*testing.T), error) {
 		return func(locks *core.Client) (func(*testing.T), error) {
 			lease, err := lock(locks).TryLock(context.Background())
 			return func(t *testing.T) { coretest.Unlock(t, lease) }, err
 		}
 	}
 	for kind, take := range map[string]func(*core.Client) (end func(*testing.T), err error){
-		"Mutex": try(func(locks *core.Client) core.Locker { return locks.Mutex("name") }),
-		"Fair":  try(func(locks *core.Client) core.Locker { return locks.Fair("name") }),
-		"Multi": try(func(locks *core.Client) core.Locker {
+		"Mutex": try(func(locks *core.Client) *core.Lock { return locks.Mutex("name") }),
+		"Fair":  try(func(locks *core.Client) *core.Lock { return locks.Fair("name") }),
+		"Multi": try(func(locks *core.Client) *core.Lock {
 			return core.Multi(locks.Mutex("name"), locks.Mutex("other"))
 		}),
 		"Once": func(locks *core.Client) (func(*testing.T), error) {

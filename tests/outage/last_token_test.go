@@ -21,7 +21,7 @@ var foreignTokens = []string{"9007199254740993", "18000000000000000", "922337203
 func drawTokens(t *testing.T, locks *core.Client) map[string]func() int64 {
 	t.Helper()
 	draw := make(map[string]func() int64)
-	for name, lock := range map[string]core.Locker{
+	for name, lock := range map[string]*core.Lock{
 		"mutex": locks.Mutex("a"), "fair": locks.Fair("b"), "read": locks.Read("c"), "write": locks.Write("c"),
 		"semaphore": locks.Semaphore("d", 2), "joined": core.Multi(locks.Mutex("e"), locks.Mutex("f")),
 		"joined of two kinds": core.Multi(locks.Mutex("{g}1"), locks.Fair("{g}2")),

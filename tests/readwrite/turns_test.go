@@ -19,19 +19,19 @@ const tokenLag = 10_000
 
 // readWrite is a read-write lock, and what its turns must not be.
 type readWrite struct {
-	read, write func(*core.Client) core.Locker
+	read, write func(*core.Client) *core.Lock
 	breaches    func([]coretest.LocalWaiter) []string
 }
 
 var readWrites = map[string]readWrite{
 	"preferring": {
-		read:     func(c *core.Client) core.Locker { return c.Read("name") },
-		write:    func(c *core.Client) core.Locker { return c.Write("name") },
+		read:     func(c *core.Client) *core.Lock { return c.Read("name") },
+		write:    func(c *core.Client) *core.Lock { return c.Write("name") },
 		breaches: coretest.Unruly,
 	},
 	"fair": {
-		read:     func(c *core.Client) core.Locker { return c.FairRead("name") },
-		write:    func(c *core.Client) core.Locker { return c.FairWrite("name") },
+		read:     func(c *core.Client) *core.Lock { return c.FairRead("name") },
+		write:    func(c *core.Client) *core.Lock { return c.FairWrite("name") },
 		breaches: coretest.Overtakers,
 	},
 }
@@ -68,7 +68,7 @@ func streamReadersAndWriters(t *testing.T, kind readWrite, readers, writers int)
 	}
 	var reads, writes atomic.Int64
 	var all sync.WaitGroup
-	stream := func(n int, side func(*core.Client) core.Locker, by coretest.LocalWaiter, done *atomic.Int64) {
+	stream := func(n int, side func(*core.Client) *core.Lock, by coretest.LocalWaiter, done *atomic.Int64) {
 		for i := range n {
 			lock := side(clients[i%len(clients)])
 			all.Go(func() {
@@ -118,7 +118,7 @@ func TestReadersTurnAfterAMinimumTime(t *testing.T) {
 	holder := coretest.MustLock(t, locks.Write("name"), core.WithTTL(coretest.Long), core.WithMinHold(time.Minute))
 	entered, leave := make(chan string, 2), make(chan struct{})
 	var all sync.WaitGroup
-	enter := func(kind string, l core.Locker) {
+	enter := func(kind string, l *core.Lock) {
 		lease, err := l.Lock(ctx, core.WithTTL(coretest.Long))
 		if err != nil {
 			t.Errorf("%s: %v", kind, err)

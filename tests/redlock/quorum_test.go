@@ -79,7 +79,7 @@ func TestRedlockRestartDelayCoversEveryLease(t *testing.T) {
 	for _, opt := range []core.LockOption{core.WithTTL(2 * delay), core.WithFixedTTL(2 * delay), core.WithMinHold(2 * delay)} {
 		_, err := m.TryLock(ctx, opt)
 		coretest.WantErr(t, err, core.ErrInvalidOption)
-		coretest.WantErr(t, core.CheckLocker(r.Mutex("name", opt)), core.ErrInvalidOption)
+		coretest.WantErr(t, r.Mutex("name", opt).Check(), core.ErrInvalidOption)
 	}
 	lease := coretest.MustLock(t, m)
 	coretest.WantErr(t, lease.Extend(ctx, 2*delay), core.ErrInvalidOption)

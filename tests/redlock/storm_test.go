@@ -74,7 +74,7 @@ func bidUntilTold(addrs []string, say func(any), goroutines int, ttl time.Durati
 }
 
 // makeBid fails only if the referee does.
-func makeBid(lock core.Locker, referee redis.UniversalClient) (b bid, err error) {
+func makeBid(lock *core.Lock, referee redis.UniversalClient) (b bid, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), bidTime)
 	defer cancel()
 	now := func() int64 {

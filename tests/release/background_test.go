@@ -206,7 +206,7 @@ func TestDoWithUnconfirmedRelease(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	rdb := testkit.Start(t).Client()
-	err := core.Do(ctx, coretest.NewClient(t, rdb).Mutex("name"), func(context.Context) error {
+	err := coretest.NewClient(t, rdb).Mutex("name").Do(ctx, func(context.Context) error {
 		return rdb.ConfigSet(ctx, "min-replicas-to-write", "1").Err()
 	})
 	if err != nil {

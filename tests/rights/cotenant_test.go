@@ -134,7 +134,7 @@ func TestForeignServer(t *testing.T) {
 			defer cancel()
 			for mode, strategy := range map[string]core.Strategy{
 				"mutex": locks.Mutex, "fair": locks.Fair, "write": locks.Write, "read": locks.Read, "semaphore": locks.Limit(2),
-				"multi": func(name string, opts ...core.LockOption) core.Locker {
+				"multi": func(name string, opts ...core.LockOption) *core.Lock {
 					return core.Multi(locks.Mutex("{"+name+"}1", opts...), locks.Mutex("{"+name+"}2", opts...))
 				},
 			} {

@@ -105,7 +105,7 @@ func TestHalfALine(t *testing.T) {
 }
 
 // lockByHalves does what the user may.
-func lockByHalves(l core.Locker) {
+func lockByHalves(l *core.Lock) {
 	ctx := context.Background()
 	outer, err := l.Lock(ctx, core.WithWait(10*time.Millisecond))
 	if err != nil {

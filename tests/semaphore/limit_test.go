@@ -236,7 +236,7 @@ func TestSemaphoreMulti(t *testing.T) {
 	t.Parallel()
 	locks := coretest.NewClient(t, testkit.Start(t).Client(), core.WithTTL(coretest.Long))
 	all := locks.Semaphore("all", 2)
-	both := func(tenant string) core.Locker { return core.Multi(locks.Semaphore(tenant, 1), all) }
+	both := func(tenant string) *core.Lock { return core.Multi(locks.Semaphore(tenant, 1), all) }
 	first := coretest.MustLock(t, both("tenant:1"))
 	coretest.WantErr(t, coretest.TryLock(both("tenant:1")), core.ErrNotAcquired)
 	second := coretest.MustLock(t, both("tenant:2"))
@@ -283,7 +283,7 @@ func TestSemaphoreMinHoldOfAReentry(t *testing.T) {
 func TestSemaphoreOptions(t *testing.T) {
 	t.Parallel()
 	locks := coretest.NewClient(t, testkit.Start(t).Client())
-	for want, lock := range map[string]core.Locker{
+	for want, lock := range map[string]*core.Lock{
 		"Semaphore(n = 0)":             locks.Semaphore("name", 0),
 		"Semaphore(n = -1)":            locks.Limit(-1)("name"),
 		"Semaphore(n = 1000001)":       locks.Semaphore("name", 1_000_001),

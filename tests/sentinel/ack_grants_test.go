@@ -29,7 +29,7 @@ func TestReplicaAckIsWaitedFor(t *testing.T) {
 			locks := coretest.NewClient(t, p.Master.Client(), opts...)
 			before := p.Waits()
 			var want int64
-			for kind, lock := range coretest.Lockers(locks) {
+			for kind, lock := range coretest.Locks(locks) {
 				lease := coretest.MustLock(t, lock)
 				inner := coretest.MustLockWith(t, lease.Context(), lock)
 				if err := inner.Extend(ctx, 2*coretest.Long); err != nil {
@@ -59,13 +59,13 @@ func TestUnacknowledgedGrantsAreTakenBack(t *testing.T) {
 	rdb := p.Master.Client()
 	coretest.WarmPool(t, rdb)
 	locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long), core.WithReplicaAck(1, coretest.Soon))
-	for _, lock := range coretest.Lockers(locks) {
+	for _, lock := range coretest.Locks(locks) {
 		coretest.Unlock(t, coretest.MustLock(t, lock, core.WithReplicaAck(1, coretest.Ample)))
 	}
 	p.AwaitRest(t) // to a connection that writes nothing from now on, WAIT says yes
 	p.Link.Drop(testkit.Both)
 	var all sync.WaitGroup
-	for kind, lock := range coretest.Lockers(locks) {
+	for kind, lock := range coretest.Locks(locks) {
 		all.Go(func() {
 			lease, err := lock.TryLock(ctx)
 			if lease != nil {
@@ -115,7 +115,7 @@ func TestLockWaitsForReplicas(t *testing.T) {
 		given <- err
 	}()
 	waiting := map[string]<-chan error{}
-	for kind, lock := range coretest.Lockers(locks) {
+	for kind, lock := range coretest.Locks(locks) {
 		waiting[kind] = coretest.LockLater(lock)
 	}
 	testkit.Eventually(t, coretest.Within, "some tries", func() bool { return p.Waits() > before+3 })
@@ -167,10 +167,10 @@ func TestHandoverIsAcknowledged(t *testing.T) {
 // there, though the master goes on renewing it. Some renewals of a hold beside leases of its owner are made in part.
 func TestUnacknowledgedRenewalsDoNotCount(t *testing.T) {
 	t.Parallel()
-	for name, inside := range map[string]func(*core.Client) core.Locker{
+	for name, inside := range map[string]func(*core.Client) *core.Lock{
 		"alone":           nil,
-		"beside a read":   func(c *core.Client) core.Locker { return c.Read("name") },
-		"beside a permit": func(c *core.Client) core.Locker { return c.Semaphore("name", 3) },
+		"beside a read":   func(c *core.Client) *core.Lock { return c.Read("name") },
+		"beside a permit": func(c *core.Client) *core.Lock { return c.Semaphore("name", 3) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -180,7 +180,7 @@ func TestUnacknowledgedRenewalsDoNotCount(t *testing.T) {
 }
 
 // endAtTheKnownExpiry holds a mutex, with a lease inside it if there is one, until its replica has been away for a TTL.
-func endAtTheKnownExpiry(t *testing.T, inside func(*core.Client) core.Locker) {
+func endAtTheKnownExpiry(t *testing.T, inside func(*core.Client) *core.Lock) {
 	t.Helper()
 	p := coretest.StartReplicated(t)
 	var mu sync.Mutex

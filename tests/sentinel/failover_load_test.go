@@ -80,7 +80,7 @@ func followUntilTold(sentinels []string, say func(any), goroutines, replicas int
 	return nil
 }
 
-func follow(ctx context.Context, lock core.Locker, hold time.Duration, say func(any)) {
+func follow(ctx context.Context, lock *core.Lock, hold time.Duration, say func(any)) {
 	bounded, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	lease, err := lock.Lock(bounded)

@@ -68,7 +68,7 @@ func TestCoordinatedFailover(t *testing.T) {
 	a, b := coretest.NewClient(t, cluster.Client(seldom), core.WithTTL(10*time.Second)), coretest.NewClient(t, cluster.Client(seldom))
 	var held []*core.Lease
 	var names []string
-	var locks []core.Locker
+	var locks []*core.Lock
 	for i := range 9 {
 		for kind, lock := range coretest.Strategies(a) {
 			held = append(held, coretest.MustLock(t, lock(fmt.Sprint("held", kind, i))))

@@ -91,7 +91,7 @@ func (s *stage) hold() (held []*core.Lease) {
 }
 
 // contested returns locks for rivals: each name for all clients.
-func (s *stage) contested() (locks []core.Locker) {
+func (s *stage) contested() (locks []*core.Lock) {
 	for range 3 {
 		mutex, fair := s.name(), s.name()
 		for _, c := range s.clients {

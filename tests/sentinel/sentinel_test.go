@@ -185,7 +185,7 @@ func TestCallsDuringFailover(t *testing.T) {
 			defer cancel()
 			var ended []<-chan struct{}
 			var granted atomic.Int64
-			for _, lock := range coretest.Lockers(locks) {
+			for _, lock := range coretest.Locks(locks) {
 				done := make(chan struct{})
 				ended = append(ended, done)
 				go func() {

@@ -23,7 +23,7 @@ func TestReplicaKnowsNothing(t *testing.T) {
 	rdb := server.Client()
 	locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long), core.WithLogger(nil))
 	var leases []*core.Lease
-	for _, lock := range coretest.Lockers(locks) {
+	for _, lock := range coretest.Locks(locks) {
 		leases = append(leases, coretest.MustLock(t, lock))
 	}
 	attempt := coretest.MustBegin(t, locks.Once("once"))

@@ -59,7 +59,7 @@ func serve(socket string) error {
 }
 
 // order is the request.
-func order(ctx context.Context, lock core.Locker) {
+func order(ctx context.Context, lock *core.Lock) {
 	lease, err := lock.Lock(ctx)
 	if err != nil {
 		fmt.Println(err)

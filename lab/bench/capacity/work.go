@@ -21,7 +21,7 @@ const onceName = "Once"
 // A strategy is a kind of lock.
 type strategy struct {
 	name string
-	of   func(*core.Client, string, ...core.LockOption) core.Locker
+	of   func(*core.Client, string, ...core.LockOption) *core.Lock
 }
 
 func strategies() []strategy {

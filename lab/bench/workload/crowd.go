@@ -86,7 +86,7 @@ func (b *Bench) readCrowd(ctx context.Context, round, n int) error {
 	defer rdb.Close()
 	defer locks.Close()
 	name := fmt.Sprintf("readers-%d-%d", round, n)
-	leases, err := lockAll(ctx, func(string, ...core.LockOption) core.Locker { return locks.Read(name) }, name, n)
+	leases, err := lockAll(ctx, func(string, ...core.LockOption) *core.Lock { return locks.Read(name) }, name, n)
 	if err != nil {
 		return err
 	}

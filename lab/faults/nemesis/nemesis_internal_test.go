@@ -29,7 +29,7 @@ func TestHashesAreThoseOfCore(t *testing.T) {
 		before := sent()
 		testkit.Eventually(t, 20*time.Second, "a renewal", func() bool { return sent() > before })
 	}
-	for _, lock := range []core.Locker{
+	for _, lock := range []*core.Lock{
 		locks.Mutex("a"), locks.Fair("b"), locks.Read("c"), core.Multi(locks.Mutex("d"), locks.Mutex("e")),
 	} {
 		lease, err := lock.Lock(ctx)

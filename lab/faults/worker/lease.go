@@ -20,7 +20,7 @@ type held struct {
 	w     *worker
 	call  int64
 	event history.Event // what all events about it have in common
-	lock  core.Locker
+	lock  *core.Lock
 	lease *core.Lease
 }
 

@@ -13,7 +13,7 @@ type target struct {
 	shared   bool
 	limit    int // of a semaphore
 	permits  int
-	lock     core.Locker
+	lock     *core.Lock
 }
 
 // targets mixes strategies: some names are contended for by one of them only, some by several.

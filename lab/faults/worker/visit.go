@@ -162,7 +162,7 @@ func (w *worker) panics(ctx context.Context, t target) {
 		e.Kind, e.Op = history.Return, "unlock"
 		w.log.Say(e)
 	}()
-	err := core.Do(ctx, t.lock, func(ctx context.Context) error {
+	err := t.lock.Do(ctx, func(ctx context.Context) error {
 		e.Kind, e.At = history.Return, history.Now()
 		e.Token, _ = core.TokenFrom(ctx)
 		if ctx.Err() == nil {

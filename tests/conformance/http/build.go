@@ -104,8 +104,8 @@ func testExclusiveOptions(t *testing.T, s *suite) {
 	rejects(t, err, "WithPermits(4)")
 	_, err = s.Exclusive(locks.Mutex, ByUser, middleware.WithLock(core.WithPermits(1)))
 	rejects(t, err, "WithPermits(1)")
-	_, err = s.Exclusive(func(string, ...core.LockOption) core.Locker { return nil }, ByUser)
-	rejects(t, err, "nil Locker")
+	_, err = s.Exclusive(func(string, ...core.LockOption) *core.Lock { return nil }, ByUser)
+	rejects(t, err, "the Lock is nil")
 }
 
 func testMissingArguments(t *testing.T, s *suite) {

@@ -213,7 +213,7 @@ func testLogOff(t *testing.T, s *suite) {
 // testLogStrategy: a strategy that the application has made of others leads to their logger.
 func testLogStrategy(t *testing.T, s *suite) {
 	locks, j := logged(t, nowhere(t))
-	both := func(name string, opts ...core.LockOption) core.Locker {
+	both := func(name string, opts ...core.LockOption) *core.Lock {
 		return core.Multi(locks.Mutex(name+":a", opts...), locks.Fair(name+":b", opts...))
 	}
 	guard := must(t)(s.Exclusive(both, ByUser, middleware.WithAskTimeout(patience), middleware.WithWait(0)))

@@ -85,7 +85,7 @@ func (w *world) heldByRival(name string) {
 	w.wantRefused(w.process().lock(name))
 }
 
-func (w *world) wantRefused(l core.Locker) {
+func (w *world) wantRefused(l *core.Lock) {
 	w.t.Helper()
 	_, err := l.TryLock(context.Background())
 	w.wantErr(err, core.ErrNotAcquired)

@@ -23,13 +23,13 @@ func doRunsUnderTheLock(t *testing.T, s Subject) {
 	w := newWorld(t, s)
 	l := w.process(core.WithTTL(long)).lock("name")
 	failure := errors.New("failure")
-	err := core.Do(context.Background(), l, func(ctx context.Context) error {
+	err := l.Do(context.Background(), func(ctx context.Context) error {
 		w.held("name")
 		token, ok := core.TokenFrom(ctx)
 		if !ok || token <= 0 {
 			t.Errorf("TokenFrom = %d, %v", token, ok)
 		}
-		return core.Do(ctx, l, func(ctx context.Context) error { // enters again
+		return l.Do(ctx, func(ctx context.Context) error { // enters again
 			if inner, _ := core.TokenFrom(ctx); inner != token {
 				t.Errorf("inner token %d, outer %d", inner, token)
 			}
@@ -49,7 +49,7 @@ func doReleasesOnPanic(t *testing.T, s Subject) {
 				t.Errorf("recovered %v", got)
 			}
 		}()
-		_ = core.Do(context.Background(), l, func(context.Context) error { panic("panic") })
+		_ = l.Do(context.Background(), func(context.Context) error { panic("panic") })
 	}()
 	w.free("name")
 }
@@ -57,7 +57,7 @@ func doReleasesOnPanic(t *testing.T, s Subject) {
 func doTellsOfTheLoss(t *testing.T, s Subject) {
 	w := newOwnWorld(t, s)
 	l := w.process().lock("name")
-	err := core.Do(context.Background(), l, func(ctx context.Context) error {
+	err := l.Do(context.Background(), func(ctx context.Context) error {
 		w.restart()
 		wait(t, ctx.Done(), "the context to end")
 		w.wantErr(context.Cause(ctx), core.ErrLeaseLost)
@@ -69,7 +69,7 @@ func doTellsOfTheLoss(t *testing.T, s Subject) {
 func doEndsWithItsContext(t *testing.T, s Subject) {
 	w := newWorld(t, s)
 	ctx, cancel := context.WithCancel(context.Background())
-	err := core.Do(ctx, w.process(core.WithTTL(long)).lock("name"), func(ctx context.Context) error {
+	err := w.process(core.WithTTL(long)).lock("name").Do(ctx, func(ctx context.Context) error {
 		cancel()
 		wait(t, ctx.Done(), "the context to end")
 		w.held("name") // until the function has returned
@@ -82,7 +82,7 @@ func doEndsWithItsContext(t *testing.T, s Subject) {
 func tryDoDoesNotWait(t *testing.T, s Subject) {
 	w := newWorld(t, s)
 	w.must(w.process().lock("name").Lock(context.Background(), core.WithTTL(long)))
-	err := core.TryDo(context.Background(), w.process().rival("name"), func(context.Context) error {
+	err := w.process().rival("name").TryDo(context.Background(), func(context.Context) error {
 		t.Error("ran without the lock")
 		return nil
 	})

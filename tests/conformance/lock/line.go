@@ -48,7 +48,7 @@ func (p *process) waiters(name string) int {
 
 // start calls Lock in another goroutine and returns when the call has begun to wait: for an answer, for its turn or
 // for news.
-func start(ctx context.Context, l core.Locker, opts ...core.LockOption) <-chan outcome {
+func start(ctx context.Context, l *core.Lock, opts ...core.LockOption) <-chan outcome {
 	watched := &watchedContext{Context: ctx, waiting: make(chan struct{}, 1)}
 	done := make(chan outcome, 1)
 	go func() {

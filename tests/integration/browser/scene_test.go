@@ -32,7 +32,7 @@ func newScene(t *testing.T) *scene {
 }
 
 // lock acquires a lock that stays held.
-func (s *scene) lock(l core.Locker, opts ...core.LockOption) {
+func (s *scene) lock(l *core.Lock, opts ...core.LockOption) {
 	s.t.Helper()
 	if _, err := l.TryLock(context.Background(), opts...); err != nil {
 		s.t.Fatal(err)
@@ -40,7 +40,7 @@ func (s *scene) lock(l core.Locker, opts ...core.LockOption) {
 }
 
 // wait lets goroutines wait until the test ends.
-func (s *scene) wait(lockers ...core.Locker) {
+func (s *scene) wait(lockers ...*core.Lock) {
 	s.t.Helper()
 	for _, l := range lockers {
 		ctx, cancel := context.WithCancel(context.Background())

@@ -1,8 +1,10 @@
 package coretest
 
 import (
+	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +33,21 @@ func NewClient(t testing.TB, rdb redis.UniversalClient, opts ...core.Option) *co
 	}
 	t.Cleanup(func() { _ = locks.Close() })
 	return locks
+}
+
+// Unused returns a strategy whose locks must not ask Redis.
+func Unused(t testing.TB) core.Strategy {
+	t.Helper()
+	rdb := redis.NewClient(&redis.Options{Dialer: func(context.Context, string, string) (net.Conn, error) {
+		t.Error("Redis was asked")
+		return nil, errors.New("unused")
+	}})
+	t.Cleanup(func() { _ = rdb.Close() })
+	locks, err := core.New(rdb, core.WithInstance(""), core.WithLogger(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return locks.Mutex // not closed, which would ask Redis
 }
 
 // AwaitInstance waits until a refusal of the lock has the instance of its holder, and returns the error.

@@ -81,7 +81,7 @@ func (l *ledger) Hooks() core.Option {
 }
 
 // Pass locks, does something, unlocks, and writes that down.
-func (l *ledger) Pass(ctx context.Context, lock core.Locker, by LocalWaiter, do func()) error {
+func (l *ledger) Pass(ctx context.Context, lock *core.Lock, by LocalWaiter, do func()) error {
 	by.Asked = time.Now()
 	lease, err := lock.Lock(ctx)
 	if err != nil {

@@ -13,12 +13,17 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-func MustLock(t testing.TB, l core.Locker, opts ...core.LockOption) *core.Lease {
+// Locker is a [core.Lock], or one with another way to wait.
+type Locker interface {
+	Lock(ctx context.Context, opts ...core.LockOption) (*core.Lease, error)
+}
+
+func MustLock(t testing.TB, l Locker, opts ...core.LockOption) *core.Lease {
 	t.Helper()
 	return MustLockWith(t, context.Background(), l, opts...)
 }
 
-func MustLockWith(t testing.TB, ctx context.Context, l core.Locker, opts ...core.LockOption) *core.Lease {
+func MustLockWith(t testing.TB, ctx context.Context, l Locker, opts ...core.LockOption) *core.Lease {
 	t.Helper()
 	lease, err := l.Lock(ctx, opts...)
 	if err != nil {
@@ -58,7 +63,7 @@ func AwaitRenewed(t testing.TB, leases []*core.Lease, d time.Duration) {
 }
 
 // LockLater locks in another goroutine; the result arrives when it is granted.
-func LockLater(l core.Locker) <-chan error {
+func LockLater(l *core.Lock) <-chan error {
 	done := make(chan error, 1)
 	go func() {
 		lease, err := l.Lock(context.Background())
@@ -72,7 +77,7 @@ func LockLater(l core.Locker) <-chan error {
 
 // AskingAgain is a lock whose Lock asks again after an outage longer than one call endures. A busy machine takes longer
 // than that to replace a master.
-type AskingAgain struct{ core.Locker }
+type AskingAgain struct{ Locker }
 
 func (l AskingAgain) Lock(ctx context.Context, opts ...core.LockOption) (*core.Lease, error) {
 	for {
@@ -84,7 +89,7 @@ func (l AskingAgain) Lock(ctx context.Context, opts ...core.LockOption) (*core.L
 }
 
 // LeaseLater locks in another goroutine; the lease arrives when it is granted.
-func LeaseLater(t testing.TB, l core.Locker, opts ...core.LockOption) <-chan *core.Lease {
+func LeaseLater(t testing.TB, l Locker, opts ...core.LockOption) <-chan *core.Lease {
 	done := make(chan *core.Lease, 1)
 	go func() {
 		defer close(done)
@@ -112,7 +117,7 @@ func AwaitLease(t testing.TB, done <-chan *core.Lease) *core.Lease {
 	}
 }
 
-func TryLock(l core.Locker) error {
+func TryLock(l *core.Lock) error {
 	lease, err := l.TryLock(context.Background())
 	if err == nil {
 		_ = lease.Unlock(context.Background())
@@ -186,7 +191,7 @@ func MustInspect(t testing.TB, locks *core.Client, name string) core.Info {
 
 // LockCommitted returns a lease whose token all servers have committed. A server that answers late on a busy machine need not
 // get the token, so it locks again if one has not got it for a while.
-func (m byMaster) LockCommitted(t *testing.T, lock core.Locker) (lease *core.Lease) {
+func (m byMaster) LockCommitted(t *testing.T, lock *core.Lock) (lease *core.Lease) {
 	t.Helper()
 	polls := 0
 	testkit.Eventually(t, 2*Within, "the token to be agreed on", func() bool {
@@ -208,7 +213,7 @@ func (m byMaster) LockCommitted(t *testing.T, lock core.Locker) (lease *core.Lea
 }
 
 // MustHold takes permits of one semaphore until n leases have them.
-func MustHold(t *testing.T, l core.Locker, n int) []*core.Lease {
+func MustHold(t *testing.T, l *core.Lock, n int) []*core.Lease {
 	t.Helper()
 	var leases []*core.Lease
 	for range n {
@@ -218,7 +223,7 @@ func MustHold(t *testing.T, l core.Locker, n int) []*core.Lease {
 }
 
 // LockUntil locks in another goroutine until ctx ends; the result arrives then.
-func LockUntil(ctx context.Context, l core.Locker) <-chan error {
+func LockUntil(ctx context.Context, l *core.Lock) <-chan error {
 	done := make(chan error, 1)
 	go func() {
 		lease, err := l.Lock(ctx)

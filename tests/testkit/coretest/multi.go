@@ -9,29 +9,27 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// Foreign is a Locker that is not of this package, as those that trace or count.
-type Foreign struct{ core.Locker }
-
 // MutexBatch makes a Multi of mutexes of these names.
-func MutexBatch(c *core.Client, names ...string) core.Locker {
-	members := make([]core.Locker, len(names))
+func MutexBatch(c *core.Client, names ...string) *core.Lock {
+	members := make([]*core.Lock, len(names))
 	for i, name := range names {
 		members[i] = c.Mutex(name)
 	}
 	return core.Multi(members...)
 }
 
-// InTurn is mutexes for a Multi that cannot lock them all at once.
-func InTurn(c *core.Client, names ...string) core.Locker {
-	members := make([]core.Locker, len(names))
+// InTurn makes a Multi that cannot lock its members all at once, because the last one is no mutex.
+func InTurn(c *core.Client, names ...string) *core.Lock {
+	members := make([]*core.Lock, len(names))
 	for i, name := range names {
-		members[i] = Foreign{c.Mutex(name)}
+		members[i] = c.Mutex(name)
 	}
+	members[len(names)-1] = c.Write(names[len(names)-1])
 	return core.Multi(members...)
 }
 
 // WaysToGather are the two ways in which a Multi locks its members.
-var WaysToGather = map[string]func(c *core.Client, names ...string) core.Locker{
+var WaysToGather = map[string]func(c *core.Client, names ...string) *core.Lock{
 	"at once": MutexBatch, "in turn": InTurn,
 }
 

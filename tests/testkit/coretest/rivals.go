@@ -22,7 +22,7 @@ type Rivals struct {
 }
 
 // Contend lets one rival per lock begin. All locks of one name exclude each other.
-func Contend(t testing.TB, locks ...core.Locker) *Rivals {
+func Contend(t testing.TB, locks ...*core.Lock) *Rivals {
 	ctx, stop := context.WithCancel(context.Background())
 	r := &Rivals{stop: stop, Sections: make(map[string][]Section), Failed: make(map[string]int)}
 	for _, l := range locks {
@@ -36,7 +36,7 @@ func Contend(t testing.TB, locks ...core.Locker) *Rivals {
 	return r
 }
 
-func (r *Rivals) pass(ctx context.Context, l core.Locker) {
+func (r *Rivals) pass(ctx context.Context, l *core.Lock) {
 	lease, err := l.Lock(ctx)
 	if err != nil {
 		if ctx.Err() == nil {

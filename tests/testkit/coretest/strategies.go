@@ -47,7 +47,7 @@ func permits(c *core.Client) lockconformance.Side { return waitState(c, c.Limit(
 
 // atOnce is a Multi that one script grants.
 func atOnce(c *core.Client) lockconformance.Side {
-	return lockconformance.Side{Members: 2, Strategy: func(name string, opts ...core.LockOption) core.Locker {
+	return lockconformance.Side{Members: 2, Strategy: func(name string, opts ...core.LockOption) *core.Lock {
 		return core.Multi(c.Mutex(name+" too", opts...), c.Mutex(name, opts...))
 	}}
 }
@@ -55,7 +55,7 @@ func atOnce(c *core.Client) lockconformance.Side {
 // oneByOne is a Multi whose members are locked one after the other.
 func oneByOne(c *core.Client) lockconformance.Side {
 	s := fair(c)
-	s.Members, s.Strategy = 2, func(name string, opts ...core.LockOption) core.Locker {
+	s.Members, s.Strategy = 2, func(name string, opts ...core.LockOption) *core.Lock {
 		return core.Multi(c.Write(name+" too", opts...), c.Fair(name, opts...))
 	}
 	return s
@@ -160,9 +160,9 @@ func Exclusives(c *core.Client) map[string]core.Strategy {
 	return map[string]core.Strategy{"Mutex": c.Mutex, "Fair": c.Fair, "Write": c.Write, "FairWrite": c.FairWrite}
 }
 
-// Lockers are one of each kind.
-func Lockers(c *core.Client) map[string]core.Locker {
-	all := map[string]core.Locker{
+// Locks are one of each kind.
+func Locks(c *core.Client) map[string]*core.Lock {
+	all := map[string]*core.Lock{
 		"all at once":   core.Multi(c.Mutex("all at once"), c.Mutex("and this")),
 		"one after one": core.Multi(c.Write("one after one"), c.Mutex("that too")),
 	}

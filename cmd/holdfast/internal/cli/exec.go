@@ -91,8 +91,14 @@ func (c *execCommand) conflictText(err error) string {
 // a busy host. Why a bound: a line of a crontab runs again each minute.
 const tryTimeout = 5 * time.Second
 
+// taker is a [core.Lock].
+type taker interface {
+	Lock(ctx context.Context, opts ...core.LockOption) (*core.Lease, error)
+	TryLock(ctx context.Context, opts ...core.LockOption) (*core.Lease, error)
+}
+
 // lock waits for the lock as the flags say.
-func (c *execCommand) lock(ctx context.Context, l core.Locker) (*core.Lease, error) {
+func (c *execCommand) lock(ctx context.Context, l taker) (*core.Lease, error) {
 	if c.Nonblock || c.Wait != nil && c.Wait.value() == 0 {
 		ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 		defer cancel()
@@ -106,7 +112,7 @@ func (c *execCommand) lock(ctx context.Context, l core.Locker) (*core.Lease, err
 }
 
 // locker returns the lock of the strategy that the flags choose.
-func (c *execCommand) locker(locks *core.Client) core.Locker {
+func (c *execCommand) locker(locks *core.Client) *core.Lock {
 	opts := []core.LockOption{core.WithMinHold(c.MinHold.value())}
 	switch {
 	case c.Jobs != nil:

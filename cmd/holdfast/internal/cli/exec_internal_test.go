@@ -10,7 +10,6 @@ import (
 
 // triedLocker takes down with which context it was asked.
 type triedLocker struct {
-	core.Locker
 	tried, waited context.Context
 }
 
