@@ -124,7 +124,7 @@ func (s *onceScripts) see(id string) (state, token any) {
 
 func (s *onceScripts) forget(id string) string {
 	state, token := s.see(id)
-	reply := s.run(coretest.ForgetParts, id, hour, "PUBLISH", "channel", state, token, 1)
+	reply := s.run(coretest.ForgetParts, id, hour, "PUBLISH", "channel", state, token, 1, 0)
 	reply, _, _ = strings.Cut(reply, " ")
 	return reply
 }
@@ -132,7 +132,7 @@ func (s *onceScripts) forget(id string) string {
 // resolve is done by a program other than the attempts.
 func (s *onceScripts) resolve(id string) string {
 	state, token := s.see(id)
-	reply := s.run(coretest.ResolveParts, id, id, hour, hour, "PUBLISH", "channel", "value of "+id, "", "print", 0, state, token)
+	reply := s.run(coretest.ResolveParts, id, id, hour, hour, "PUBLISH", "channel", "value of "+id, "", "print", 0, state, token, 0)
 	reply, _, _ = strings.Cut(reply, " ")
 	return reply
 }
