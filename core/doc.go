@@ -47,6 +47,8 @@
 //		return pay(ctx) // runs once; later calls get what it returned
 //	})
 //
+// [OnceValue] does the same for a value of any type.
+//
 // During the run, the client renews its lease as that of a lock. Other callers get [ErrInProgress], or wait, see
 // [WithWait]. [WithFailurePolicy] sets what a failed run leaves: by default the next call runs again. If the outcome
 // of a run is unknown, an operator finds out and calls [Once.Resolve] or [Once.Forget]. [Once.Begin] gives you the

@@ -29,6 +29,27 @@ func ExampleOnce_Do() {
 	// order 7 replayed: true error: <nil>
 }
 
+func ExampleOnceValue() {
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
+	ctx := context.Background()
+
+	type rate struct{ EUR, USD float64 }
+	fetch := func(context.Context) (rate, error) {
+		fmt.Println("fetching the rate")
+		return rate{EUR: 1, USD: 1.08}, nil
+	}
+	for range 2 {
+		today, err := core.OnceValue(ctx, locks.Once("rate:2026-01-05"), fetch)
+		fmt.Println(today.USD, err)
+	}
+	// Output:
+	// fetching the rate
+	// 1.08 <nil>
+	// 1.08 <nil>
+}
+
 func ExampleOnce_Begin() {
 	server := locktest.NewServer()
 	defer server.Close()

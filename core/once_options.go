@@ -41,6 +41,8 @@ const (
 type onceConfig struct {
 	lock   lockConfig // of the lease
 	record oncescript.Terms
+	encode func(any) ([]byte, error) // of OnceValue; nil for JSON
+	decode func([]byte, any) error
 }
 
 func newOnceConfig(client lockConfig, opts []OnceOption) onceConfig {
