@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/oncescript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // Attempt is one run of a [Once] in progress. The client renews it until it is completed, released, withdrawn, held or
@@ -24,18 +25,21 @@ type Attempt struct {
 	began    time.Time
 	declared atomic.Int64 // number of the last declaration
 	ended    atomic.Bool
+	word     seal.Word        // what its run has said
 	ending   oncescript.End   // once ended is true
 	endHold  *lockscript.Hold // of ending; see end
 }
 
 // Context returns a context that carries the fencing token and ends with the attempt, with the cause [ErrLeaseLost] if
 // its lease was lost. It has the values of the context given to Begin, but not its end.
-func (a *Attempt) Context() context.Context { return a.lease.Context() }
+func (a *Attempt) Context() context.Context {
+	return seal.WithRun(a.lease.Context(), attemptRun{a})
+}
 
 // Bind returns a context that descends from ctx, carries the fencing token as [Attempt.Context] does, and ends with
 // ctx or with the attempt. The caller must call cancel when the context is no longer needed.
 func (a *Attempt) Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
-	bound, end, unbind := a.lease.end.Within(a.lease.within(ctx), expirer{a.lease})
+	bound, end, unbind := a.lease.end.Within(seal.WithRun(a.lease.within(ctx), attemptRun{a}), expirer{a.lease})
 	return bound, func() { unbind(); end(nil) }
 }
 
@@ -249,32 +253,27 @@ func (a *Attempt) notHeld() error {
 // run calls fn and ends the attempt, however fn ends.
 func (a *Attempt) run(ctx context.Context, fn func(context.Context) ([]byte, error)) (Result, error) {
 	running, cancel := a.Bind(ctx)
-	result := Result{Attempt: a.number}
-	err, returned := error(nil), false
+	returned := false
 	defer func() {
 		cancel()
 		if !returned {
-			_ = a.fail(ctx, "panic or Goexit")
+			_ = a.conclude(ctx, nil, "panic or Goexit")
 		}
 	}()
-	result.Value, err = fn(running)
+	value, err := fn(running)
 	returned = true
 	if err == nil {
-		return result, a.Complete(ctx, result.Value)
+		err = a.conclude(ctx, value, "")
+		if d, _ := a.word.Said(); d == seal.Held {
+			err = errors.Join(errorf("%w: once %q", ErrOutcomeUnknown, a.once.key), err)
+		}
+		return Result{Value: value, Attempt: a.number}, err
 	}
 	lost := a.lease.end.Cause() // before its end gives it one
-	_ = a.fail(ctx, "error")
+	// What cannot be confirmed is logged when it was given up, and the policy holds all the same once the lease is over.
+	_ = a.conclude(ctx, value, "error")
 	if lost != nil && !errors.Is(err, lost) {
 		err = errors.Join(err, lost)
 	}
 	return Result{Attempt: a.number}, err
-}
-
-// fail ends the attempt as its failure policy says. What cannot be confirmed is logged when it was given up, and the
-// policy holds all the same once the lease is over.
-func (a *Attempt) fail(ctx context.Context, reason string) error {
-	if a.once.config.record.HoldFailures {
-		return a.Hold(ctx, reason)
-	}
-	return a.Release(ctx)
 }

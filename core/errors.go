@@ -93,6 +93,10 @@ var (
 	// ErrOutsideWindow refuses an attempt that begins before or after its [WithWindow]. See [OutsideWindowError].
 	ErrOutsideWindow = errors.New("holdfast: outside of the window")
 
+	// ErrNotGuarded says that [Complete], [Release] or [Hold] was called with a context that is not that of a run of a
+	// [Once]: the code is behind no guard, or behind one that keeps no records.
+	ErrNotGuarded = errors.New("holdfast: not in a run of a Once")
+
 	// ErrStale says that an attempt ended too late to be recorded: its lease had expired and another attempt has
 	// followed, or [Once.Resolve] has recorded the outcome. It comes with [ErrLeaseLost].
 	ErrStale = errors.New("holdfast: another attempt has followed")

@@ -70,7 +70,9 @@ type Result struct {
 // lost.
 //
 // If fn returns an error, or panics, the failure policy decides. With [RetryFailures] the next call runs fn again.
-// With [HoldFailures] all further calls get [ErrOutcomeUnknown]. Do returns fn's error; a panic continues.
+// With [HoldFailures] all further calls get [ErrOutcomeUnknown]. Do returns fn's error; a panic continues. fn can overrule
+// both its end and the policy, by [Complete], [Release] and [Hold]. After Hold, Do returns ErrOutcomeUnknown even if fn
+// returned nil.
 //
 // While another run is in progress, Do returns [ErrInProgress], or waits if [WithWait] says so. Other errors are those
 // of [Once.Begin], except [ErrCompleted], and those of [Attempt.Complete]. After an error of Complete, fn has run, and

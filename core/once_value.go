@@ -61,7 +61,7 @@ func (o *Once) encode(value any, as reflect.Type) ([]byte, error) {
 
 // decode decodes the value of an earlier run into the pointer to.
 func (o *Once) decode(r Result, to any, as reflect.Type) error {
-	if r.Omitted {
+	if r.Omitted || o.config.encode == nil && len(r.Value) == 0 { // a run that failed after Complete has no value
 		return errorf("%w: once %q: its value of type %v was not recorded", ErrCompleted, o.key, as)
 	}
 	decode := o.config.decode

@@ -1,0 +1,60 @@
+package seal
+
+import (
+	"context"
+	"sync"
+)
+
+// Disposition is what has become of a run, in the words of core's Complete, Release and Hold.
+type Disposition int
+
+const (
+	Undecided Disposition = iota // neither was called: the end of the run decides
+	Completed
+	Released
+	Held
+)
+
+// Run is one run of a Once, whichever guard began it. Core's Complete, Release and Hold call Declare of the innermost run.
+type Run interface {
+	// Attempt is the *core.Attempt. It is nil if the run has no record.
+	Attempt() any
+	// KeyHash is the same for every attempt of a key.
+	KeyHash() string
+	// Declare takes down what has become of the run, and writes it at once. The reason is for Held.
+	Declare(ctx context.Context, d Disposition, reason string) error
+	// Said returns what Declare has taken down. The last call of it counts.
+	Said() (d Disposition, reason string)
+}
+
+type runKey struct{}
+
+// WithRun returns a context inside a run.
+func WithRun(ctx context.Context, r Run) context.Context { return context.WithValue(ctx, runKey{}, r) }
+
+// RunFrom returns the innermost run of which ctx is the context, nil if there is none.
+func RunFrom(ctx context.Context) Run {
+	r, _ := ctx.Value(runKey{}).(Run)
+	return r
+}
+
+// Word is what was said of a run. The zero value is Undecided.
+type Word struct {
+	mu     sync.Mutex
+	said   Disposition
+	reason string
+}
+
+// Set replaces what was said.
+func (w *Word) Set(d Disposition, reason string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.said, w.reason = d, reason
+}
+
+// Said implements [Run].
+func (w *Word) Said() (d Disposition, reason string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.said, w.reason
+}
