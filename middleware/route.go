@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -17,6 +18,20 @@ type Route struct {
 	// Decoded is true if the router matches the decoded path, in which an escaped slash ends a segment. Defaults to
 	// false: the path as it was sent.
 	Decoded bool
+}
+
+type decodedPaths struct{}
+
+// WithDecodedPaths returns a context for the request of a key function, for adapters whose router matches decoded paths: see
+// [RouteOf].
+func WithDecodedPaths(ctx context.Context) context.Context {
+	return context.WithValue(ctx, decodedPaths{}, true)
+}
+
+// RouteOf returns the route of a request by its Pattern, and by its context if that is one of [WithDecodedPaths].
+func RouteOf(r *http.Request) Route {
+	decoded, _ := r.Context().Value(decodedPaths{}).(bool)
+	return Route{Pattern: r.Pattern, Decoded: decoded}
 }
 
 // RouteKey returns the key of all requests of that method to that pattern, as [Route.Key] makes it. The pattern is in

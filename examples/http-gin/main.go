@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/examples/internal/example"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 func main() {
@@ -31,7 +32,7 @@ func run(_ context.Context, out io.Writer, rdb *redis.Client) error {
 	}
 	defer locks.Close()
 
-	guard := ginlock.Idempotent(locks, ginlock.ByKey("user"),
+	guard := ginlock.Idempotent(locks, httplock.ByContext("user"),
 		ginlock.WithFailurePolicy(ginlock.HoldFailures), ginlock.WithRetention(time.Minute))
 	payments := 0
 	router := gin.New()

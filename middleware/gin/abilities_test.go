@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	"github.com/holdfast-go/holdfast/middleware/internal/writer"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -124,9 +125,9 @@ func TestEveryChoiceOfMethods(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = locks.Close() })
-	user := ginlock.ByHeader("X-User")
+	user := httplock.ByHeader("X-User")
 	guards := map[string]gin.HandlerFunc{
-		"Once":       ginlock.Once(locks, ginlock.Keys(user, ginlock.ByHeader("Idempotency-Key")), ginlock.WithReplay()),
+		"Once":       ginlock.Once(locks, httplock.Keys(user, httplock.ByHeader("Idempotency-Key")), ginlock.WithReplay()),
 		"Idempotent": ginlock.Idempotent(locks, user),
 		"Exclusive":  ginlock.Exclusive(locks.Mutex, user, ginlock.WithWait(time.Minute)),
 		"a refusal":  nil,
@@ -148,7 +149,7 @@ func TestEveryChoiceOfMethods(t *testing.T) {
 					w := writer.Compose(has, n, writer.Compose(writer.Every, n, nil))
 					handler := func(c *gin.Context) { did = use(c.Writer) }
 					if kind == "a refusal" && guard == nil {
-						guard = ginlock.Once(locks, ginlock.ByHeader("X-Missing"), ginlock.WithRefusalHandler(
+						guard = ginlock.Once(locks, httplock.ByHeader("X-Missing"), ginlock.WithRefusalHandler(
 							func(c *gin.Context, _ *ginlock.Conflict) { handler(c) }))
 					}
 					r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil)

@@ -9,11 +9,14 @@
 //
 // The directory is not called like the package, so import it by name:
 //
-//	import ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+//	import (
+//		ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+//		httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+//	)
 //
-//	user := ginlock.ByKey("user") // c.Set by your authentication
-//	checkout := ginlock.Exclusive(locks.Mutex, ginlock.Keys(user, ginlock.ByParam("id")))
-//	order := ginlock.Once(locks, ginlock.Keys(ginlock.ByRoute(), user))
+//	user := httplock.ByContext("user") // c.Set by your authentication
+//	checkout := ginlock.Exclusive(locks.Mutex, httplock.Keys(user, httplock.ByPathValue("id")))
+//	order := ginlock.Once(locks, httplock.Keys(httplock.ByRoute(), user))
 //	pay := ginlock.Idempotent(locks, user, ginlock.WithFailurePolicy(ginlock.HoldFailures)) // no second charge after a 500
 //	router.POST("/cart/:id/checkout", authenticate, checkout, handler)
 //
@@ -38,14 +41,15 @@
 //
 // # What the key is made of
 //
-// [ByRoute] is the operation: method and route, whatever its parameters match. [ByParam] is the thing: "/cart/:id" and
+// [httplock.ByRoute] is the operation: method and route, whatever its parameters match. [httplock.ByPathValue] is the thing: "/cart/:id" and
 // the value of id. Give Exclusive the thing, so that requests for it do not overlap. Give Once the operation, and the
-// thing where each has its own. Give both the user: [ByKey], [ByPrincipal]. Idempotent compares method, path, query,
+// thing where each has its own. Give both the user: [httplock.ByContext], which finds what c.Set has
+// put into the gin.Context too, and [httplock.ByPrincipal]. Idempotent compares method, path, query,
 // type and body without an option. The path is the one that the client has sent. Of a multipart body the parts count,
 // not the boundary. A net/http service on the same Redis makes the same keys of the same routes and users.
 //
 // Services with the same routes on one Redis share keys. Give their clients prefixes of their own ([core.WithPrefix]),
-// and join [ByHost] to distinguish hosts.
+// and join [httplock.ByHost] to distinguish hosts.
 //
 // These guards are for gin. In FIBER NO GUARD OF HOLDFAST WORKS, without any error: its adaptor runs the handler after
 // the middleware has returned. Use package core in its handlers.
@@ -130,7 +134,7 @@
 //
 //   - A timeout belongs around the guard, and should be one of the context. A middleware inside the guard that answers
 //     while its handler still runs would free the key, and record an answer, under the running handler.
-//   - Authentication belongs around the guard: without it, any client that guesses a key can hold it. [ByKey] finds
+//   - Authentication belongs around the guard: without it, any client that guesses a key can hold it. [httplock.ByContext] finds
 //     only what was set before.
 //   - Compression belongs around the guard: each replay is then compressed as its client can read it.
 //   - A transaction belongs inside: it must be committed before the next request may look.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locktest"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 // postAs sends a POST of a user, with an Idempotency-Key if there is one, and prints what comes back.
@@ -48,8 +49,8 @@ func ExampleOnce() {
 		orders++
 		c.String(http.StatusCreated, "order %d", orders)
 	}
-	user := ginlock.ByKey("user")
-	guard := ginlock.Once(locks, ginlock.Keys(ginlock.ByRoute(), user))
+	user := httplock.ByContext("user")
+	guard := ginlock.Once(locks, httplock.Keys(httplock.ByRoute(), user))
 	router := gin.New()
 	router.POST("/orders", authenticate, guard, place)
 	srv := httptest.NewServer(router)
@@ -77,7 +78,7 @@ func ExampleIdempotent() {
 		payments++
 		c.String(http.StatusCreated, "payment %d", payments)
 	}
-	guard := ginlock.Idempotent(locks, ginlock.ByKey("user"), ginlock.WithFailurePolicy(ginlock.HoldFailures))
+	guard := ginlock.Idempotent(locks, httplock.ByContext("user"), ginlock.WithFailurePolicy(ginlock.HoldFailures))
 	router := gin.New()
 	router.POST("/payments", authenticate, guard, pay)
 	srv := httptest.NewServer(router)
@@ -111,7 +112,7 @@ func ExampleComplete() {
 		}
 		c.String(http.StatusInternalServerError, "charged, but the mail was not sent")
 	}
-	guard := ginlock.Idempotent(locks, ginlock.ByKey("user"), ginlock.WithFailurePolicy(ginlock.HoldFailures))
+	guard := ginlock.Idempotent(locks, httplock.ByContext("user"), ginlock.WithFailurePolicy(ginlock.HoldFailures))
 	router := gin.New()
 	router.POST("/payments", authenticate, guard, pay)
 	srv := httptest.NewServer(router)
@@ -146,7 +147,7 @@ func ExampleRelease() {
 		charges++
 		c.String(http.StatusCreated, "charged")
 	}
-	guard := ginlock.Idempotent(locks, ginlock.ByKey("user"), ginlock.WithFailurePolicy(ginlock.HoldFailures))
+	guard := ginlock.Idempotent(locks, httplock.ByContext("user"), ginlock.WithFailurePolicy(ginlock.HoldFailures))
 	router := gin.New()
 	router.POST("/payments", authenticate, guard, pay)
 	srv := httptest.NewServer(router)

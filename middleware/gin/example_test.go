@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/locktest"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 // authenticate stands for real authentication, which belongs around the guard.
@@ -30,7 +31,7 @@ func ExampleExclusive() {
 		<-leave
 		c.String(http.StatusOK, "paid under token %d", token)
 	}
-	guard := ginlock.Exclusive(locks.Mutex, ginlock.Keys(ginlock.ByKey("user"), ginlock.ByParam("id")))
+	guard := ginlock.Exclusive(locks.Mutex, httplock.Keys(httplock.ByContext("user"), httplock.ByPathValue("id")))
 	router := gin.New()
 	router.Use(gin.Recovery())
 	router.POST("/cart/:id/checkout", authenticate, guard, checkout)
@@ -76,7 +77,7 @@ func ExampleErrorsOnly() {
 	}
 	router := gin.New()
 	router.Use(render)
-	guard := ginlock.Exclusive(locks.Mutex, ginlock.ByKey("user"), ginlock.ErrorsOnly())
+	guard := ginlock.Exclusive(locks.Mutex, httplock.ByContext("user"), ginlock.ErrorsOnly())
 	router.POST("/orders", guard, func(c *gin.Context) { c.Status(http.StatusCreated) })
 
 	answer := httptest.NewRecorder() // of a request that nobody has logged in for

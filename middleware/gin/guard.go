@@ -8,12 +8,13 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/middleware/internal/request"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 // engine is what all engines of package middleware have.
 type engine interface {
 	Guards(method string) bool
-	BufferRequest(r *http.Request, key Key) error
+	BufferRequest(r *http.Request, key httplock.Key) error
 	Admit(r *http.Request) (release func())
 	Passes(err error) bool
 	Refuse(ctx context.Context, err error) *Conflict
@@ -22,12 +23,12 @@ type engine interface {
 // guard is what all guards of a chain have in common.
 type guard struct {
 	engine engine
-	key    KeyFunc
+	key    httplock.KeyFunc
 	refuse RefusalHandler
 }
 
 // newGuard fails if the key function is nil or an option is invalid.
-func newGuard(e engine, key KeyFunc, config config) (guard, error) {
+func newGuard(e engine, key httplock.KeyFunc, config config) (guard, error) {
 	if key == nil {
 		return guard{}, errors.New("holdfast: the key function is nil: a guard needs a key")
 	}
@@ -35,7 +36,7 @@ func newGuard(e engine, key KeyFunc, config config) (guard, error) {
 }
 
 // serve lets a request pass, has run call the rest of the chain, or refuses the request.
-func (g guard) serve(c *gin.Context, run func(key Key) *Conflict) {
+func (g guard) serve(c *gin.Context, run func(key httplock.Key) *Conflict) {
 	if !g.engine.Guards(c.Request.Method) {
 		return // and gin calls what comes next
 	}
@@ -46,7 +47,7 @@ func (g guard) serve(c *gin.Context, run func(key Key) *Conflict) {
 
 // visit calls the rest of the chain, or returns why not. However that ends, the middlewares around the guard find
 // their own request and writer again: the context of the run has ended by then.
-func (g guard) visit(c *gin.Context, run func(key Key) *Conflict) *Conflict {
+func (g guard) visit(c *gin.Context, run func(key httplock.Key) *Conflict) *Conflict {
 	outer, writer := c.Request, c.Writer
 	defer func() {
 		request.GiveBack(outer, c.Request)
@@ -57,7 +58,7 @@ func (g guard) visit(c *gin.Context, run func(key Key) *Conflict) *Conflict {
 	restoreBody(c)
 	defer g.engine.Admit(c.Request)()
 	aborted, answer := c.IsAborted(), watch(c)
-	key, err := g.key(c)
+	key, err := keyOf(c, g.key)
 	if err == nil {
 		err = g.engine.BufferRequest(c.Request, key)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 // Once returns a middleware that lets a request of each key take effect once: for instance one order per user. A
@@ -19,12 +20,12 @@ import (
 // A handler guarded twice with the same key runs: the inner guard lets the run of the outer one pass, whose options
 // apply. Only [HoldFailures] of either guard counts for both. A handler that is reached through gin's HandleContext
 // runs too.
-func Once(client *core.Client, key KeyFunc, opts ...Option) gin.HandlerFunc {
+func Once(client *core.Client, key httplock.KeyFunc, opts ...Option) gin.HandlerFunc {
 	return must(NewOnce(client, key, opts...)).Handle
 }
 
 // NewOnce is [Once] as a value, with methods for an operator. It returns an error instead of panicking.
-func NewOnce(client *core.Client, key KeyFunc, opts ...Option) (*Guard, error) {
+func NewOnce(client *core.Client, key httplock.KeyFunc, opts ...Option) (*Guard, error) {
 	config := newConfig(middleware.OnceConfig(), opts)
 	engine, err := middleware.NewOnce(client, config.engine)
 	if err != nil {
@@ -35,18 +36,18 @@ func NewOnce(client *core.Client, key KeyFunc, opts ...Option) (*Guard, error) {
 
 // Idempotent returns a middleware that answers a request as it has answered an earlier one with the same
 // Idempotency-Key (IETF draft-ietf-httpapi-idempotency-key-header). The client's retry gets the first answer, and the
-// handler runs once. The scope identifies the user of the key, for instance [ByKey] with the logged-in user: no
-// request reaches another user's answer. [Unscoped] is for services all of whose clients are one.
+// handler runs once. The scope identifies the user of the key, for instance [httplock.ByContext] with the logged-in user: no
+// request reaches another user's answer. [httplock.Unscoped] is for services all of whose clients are one.
 //
 // A missing or malformed key gets 400. The same key with another request gets 422 key-reused. While the first request
 // is running, others get 409 request-in-progress. Records are kept for 24 hours unless [WithRetention] says otherwise.
 // Idempotent panics if client or scope is nil or an option is invalid: [NewIdempotent] returns an error instead.
-func Idempotent(client *core.Client, scope KeyFunc, opts ...Option) gin.HandlerFunc {
+func Idempotent(client *core.Client, scope httplock.KeyFunc, opts ...Option) gin.HandlerFunc {
 	return must(NewIdempotent(client, scope, opts...)).Handle
 }
 
 // NewIdempotent is [Idempotent] as a value, with methods for an operator. It returns an error instead of panicking.
-func NewIdempotent(client *core.Client, scope KeyFunc, opts ...Option) (*Guard, error) {
+func NewIdempotent(client *core.Client, scope httplock.KeyFunc, opts ...Option) (*Guard, error) {
 	config := newConfig(middleware.IdempotentConfig(), opts)
 	engine, err := middleware.NewOnce(client, config.engine)
 	if err != nil {
@@ -56,12 +57,12 @@ func NewIdempotent(client *core.Client, scope KeyFunc, opts ...Option) (*Guard, 
 		return newOnce(engine, nil, config)
 	}
 	field := http.CanonicalHeaderKey(engine.KeyHeader())
-	return newOnce(engine, func(c *gin.Context) (Key, error) {
-		key, err := scope(c)
+	return newOnce(engine, func(r *http.Request) (httplock.Key, error) {
+		key, err := scope(r)
 		if err != nil {
-			return Key{}, err
+			return httplock.Key{}, err
 		}
-		return engine.Key(key, c.Request.Header[field])
+		return engine.Key(key, r.Header[field])
 	}, config)
 }
 
@@ -72,7 +73,7 @@ func must[G any](guard G, err error) G {
 	return guard
 }
 
-func newOnce(engine *middleware.Once, key KeyFunc, config config) (*Guard, error) {
+func newOnce(engine *middleware.Once, key httplock.KeyFunc, config config) (*Guard, error) {
 	g, err := newGuard(engine, key, config)
 	if err != nil {
 		return nil, err
@@ -89,13 +90,13 @@ type once struct {
 func (o *once) handle(c *gin.Context) {
 	// The request's time begins before its body is read.
 	ctx, by := c.Request.Context(), middleware.AnswerBy(c.Request.Context())
-	o.serve(c, func(key Key) *Conflict {
+	o.serve(c, func(key httplock.Key) *Conflict {
 		if o.engine.Entered(ctx, key) {
 			next(ctx, c)
 			return nil
 		}
 		request := middleware.RequestOf(c.Request, key, by)
-		request.Pattern = routeOf(c).Pattern
+		request.Pattern = patternOf(c)
 		run, recorded, conflict := o.engine.Begin(ctx, request)
 		switch {
 		case recorded != nil:

@@ -36,7 +36,7 @@ func WithFinishTimeout(limit time.Duration) Option { return middleware.WithFinis
 func WithWaiters(perKey, all int) Option { return middleware.WithWaiters(perKey, all) }
 
 // WithBodyLimit sets how many bytes of body are read before the lock is asked for, see [middleware.WithBodyLimit]. 0
-// reads none, but a key of the body still reads it: see [ByJSON]. Defaults to 64 KiB, and to 1 MiB for [Idempotent],
+// reads none, but a key of the body still reads it: see ByJSON of package httplock. Defaults to 64 KiB, and to 1 MiB for [Idempotent],
 // which refuses larger ones with 413.
 func WithBodyLimit(bytes int64) Option { return middleware.WithBodyLimit(bytes) }
 

@@ -24,10 +24,6 @@ func (g *Guard) Handle(c *gin.Context) {
 	g.handle(c)
 }
 
-// IdempotencyKey returns the key that [Idempotent] joins to its scope for a client's Idempotency-Key, for [Join]: after
-// the keys of the scope.
-func IdempotencyKey(value string) (Key, error) { return middleware.IdempotencyKey(value) }
-
 // Record is the record of a key behind a [Guard].
 type Record = middleware.Record
 

@@ -18,7 +18,8 @@ import (
 // or 401. It refuses any other error, and [ErrNoRoute], with 500.
 //
 // The request is a shallow copy of the one that came in, which the handler gets too. Its body is not read yet. A
-// KeyFunc that reads it takes it from the handler: see [ByForm] and [ByJSON].
+// KeyFunc that reads it takes it from the handler: see [ByForm] and [ByJSON]. A guard of another framework hands on a copy in
+// which Pattern, path values and context values are the framework's, so one KeyFunc serves all of them.
 type KeyFunc func(r *http.Request) (Key, error)
 
 // Key identifies what must not run at the same time.

@@ -3,12 +3,13 @@ package httplock
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 
 	"github.com/holdfast-go/holdfast/middleware"
 )
 
 // ByContext identifies requests by the value of the request's context at ctxKey: the user, put there by
-// authentication. It may be a string, an integer, a UUID or an [encoding.TextMarshaler], see
+// authentication. Behind a guard of gin, a string finds what c.Set has put into the gin.Context too. It may be a string, an integer, a UUID or an [encoding.TextMarshaler], see
 // [middleware.PrincipalKey]. If it is absent or its type's zero value, no user is logged in, and the error is
 // [ErrScopeRequired]. A value of any other type is refused with 500, even one that has a method String. Use
 // [ByPrincipal] for it, whose types the compiler checks. ByContext panics if ctxKey is nil.
@@ -22,10 +23,18 @@ func ByContext(ctxKey any) KeyFunc {
 	return func(r *http.Request) (Key, error) {
 		key, err := PrincipalKey(r.Context().Value(ctxKey))
 		if err != nil {
-			return Key{}, fmt.Errorf("%w (the value at %T in the context)", err, ctxKey)
+			return Key{}, fmt.Errorf("%w (the value at %s in the context)", err, nameOf(ctxKey))
 		}
 		return key, nil
 	}
+}
+
+// nameOf returns what a program calls a key of a context: the name of a value of gin, or the type.
+func nameOf(ctxKey any) string {
+	if name, ok := ctxKey.(string); ok {
+		return strconv.Quote(name)
+	}
+	return fmt.Sprintf("%T", ctxKey)
 }
 
 // ByPrincipal identifies requests by the user that the function of finds in the request, by an identity that no other

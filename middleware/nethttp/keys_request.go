@@ -98,7 +98,7 @@ func ByRoute() KeyFunc {
 // "{rest...}", pass the path of the request instead. The error is [ErrNoRoute] if there is no path.
 func RouteKey(method, pattern string) (Key, error) { return middleware.RouteKey(method, pattern) }
 
-func routeOf(r *http.Request) middleware.Route { return middleware.Route{Pattern: r.Pattern} }
+func routeOf(r *http.Request) middleware.Route { return middleware.RouteOf(r) }
 
 // ByHost identifies requests by their host, without case, default port and the dot at the end. It distinguishes the
 // sites and tenants of one service on one Redis: join it with the user. Clients choose the host, even in HTTP/2 and by

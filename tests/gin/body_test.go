@@ -10,6 +10,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -18,19 +19,19 @@ func TestKeyOfTheBody(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	for name, test := range map[string]struct {
-		key       ginlock.KeyFunc
+		key       httplock.KeyFunc
 		mediaType string
 		body      string
 		status    int
 	}{
-		"JSON":         {ginlock.ByJSON("/cart"), "application/json", `{"cart":7}`, http.StatusOK},
-		"JSON, absent": {ginlock.ByJSON("/cart"), "application/json", `{"order":7}`, http.StatusBadRequest},
-		"form":         {ginlock.ByForm("cart"), "application/x-www-form-urlencoded", "cart=7", http.StatusOK},
-		"form, absent": {ginlock.ByForm("cart"), "application/x-www-form-urlencoded", "order=7", http.StatusBadRequest},
+		"JSON":         {httplock.ByJSON("/cart"), "application/json", `{"cart":7}`, http.StatusOK},
+		"JSON, absent": {httplock.ByJSON("/cart"), "application/json", `{"order":7}`, http.StatusBadRequest},
+		"form":         {httplock.ByForm("cart"), "application/x-www-form-urlencoded", "cart=7", http.StatusOK},
+		"form, absent": {httplock.ByForm("cart"), "application/x-www-form-urlencoded", "order=7", http.StatusBadRequest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			guard := ginlock.Exclusive(locks.Mutex, ginlock.Keys(test.key, ginlock.Constant(name)), patient)
+			guard := ginlock.Exclusive(locks.Mutex, httplock.Keys(test.key, httplock.Constant(name)), patient)
 			outer := func(c *gin.Context) {
 				body := c.Request.Body
 				c.Next()
@@ -57,7 +58,7 @@ func TestKeyOfTheBody(t *testing.T) {
 func TestOptionalKey(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, ginlock.ByJSON("/cart"), ginlock.OptionalKey(), ginlock.WithWait(patience))
+	guard := ginlock.Exclusive(locks.Mutex, httplock.ByJSON("/cart"), ginlock.OptionalKey(), ginlock.WithWait(patience))
 	srv := serve(t, router(guard, func(c *gin.Context) {
 		if _, locked := ginlock.TokenFrom(c); locked {
 			t.Error("locked without key")

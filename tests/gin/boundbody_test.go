@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -24,12 +25,12 @@ func TestBodyBoundInFront(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	bind := func(c *gin.Context) { _ = c.ShouldBindBodyWithJSON(&payment{}) }
-	guard := ginlock.Idempotent(locks, ginlock.ByHeader("X-User"), patiently()...)
+	guard := ginlock.Idempotent(locks, httplock.ByHeader("X-User"), patiently()...)
 	for name, front := range map[string][]gin.HandlerFunc{
 		"bound":             {bind},
 		"bound twice":       {bind, bind},
-		"within a lock":     {ginlock.Exclusive(locks.Mutex, ginlock.Constant("lock"), patient), bind},
-		"beyond its buffer": {ginlock.Exclusive(locks.Mutex, ginlock.Constant("small"), patient, ginlock.WithBodyLimit(4)), bind},
+		"within a lock":     {ginlock.Exclusive(locks.Mutex, httplock.Constant("lock"), patient), bind},
+		"beyond its buffer": {ginlock.Exclusive(locks.Mutex, httplock.Constant("small"), patient, ginlock.WithBodyLimit(4)), bind},
 		"put back":          {bind, restore},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +73,7 @@ func restore(c *gin.Context) {
 func TestBodyLostInFront(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := ginlock.Idempotent(locks, ginlock.ByHeader("X-User"), patiently()...)
+	guard := ginlock.Idempotent(locks, httplock.ByHeader("X-User"), patiently()...)
 	for name, front := range map[string]gin.HandlerFunc{
 		"bound": func(c *gin.Context) { _ = c.ShouldBindJSON(&payment{}) },
 		"read":  func(c *gin.Context) { _, _ = c.GetRawData() },

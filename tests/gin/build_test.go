@@ -15,10 +15,10 @@ import (
 func TestBuildErrors(t *testing.T) {
 	t.Parallel()
 	never := coretest.Unused(t)
-	key := ginlock.Constant("all")
+	key := httplock.Constant("all")
 	for name, test := range map[string]struct {
 		strategy core.Strategy
-		key      ginlock.KeyFunc
+		key      httplock.KeyFunc
 		option   ginlock.Option
 		says     string
 	}{
@@ -55,10 +55,10 @@ func TestBuildErrors(t *testing.T) {
 func TestBuildErrorsOfRecords(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	key := ginlock.Constant("all")
+	key := httplock.Constant("all")
 	for name, test := range map[string]struct {
 		client *core.Client
-		key    ginlock.KeyFunc
+		key    httplock.KeyFunc
 		option ginlock.Option
 		says   string
 	}{

@@ -63,55 +63,55 @@ func TestCommandNamesRecords(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("0123456789abcdef"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	hUser, gUser := httplock.ByContext(ctxUser{}), ginlock.ByKey("user")
+	hUser, gUser := httplock.ByContext(ctxUser{}), httplock.ByContext("user")
 	for i, test := range []struct {
 		theirs, ours string // routes
 		path         string
 		http         httplock.KeyFunc
-		gin          ginlock.KeyFunc
+		gin          httplock.KeyFunc
 		args         string // behind the route
 		method       string // of the command; none by default
 		options      []httplock.Option
 	}{
-		{"/orders", "/orders", "/orders", httplock.ByRoute(), ginlock.ByRoute(), "", "POST", nil},
-		{"/orders/{event}", "/orders/:event", "/orders/7", httplock.ByRoute(), ginlock.ByRoute(), "", "POST", nil},
-		{"/orders/{$}", "/orders/", "/orders/", httplock.ByRoute(), ginlock.ByRoute(), "", "POST", nil},
+		{"/orders", "/orders", "/orders", httplock.ByRoute(), httplock.ByRoute(), "", "POST", nil},
+		{"/orders/{event}", "/orders/:event", "/orders/7", httplock.ByRoute(), httplock.ByRoute(), "", "POST", nil},
+		{"/orders/{$}", "/orders/", "/orders/", httplock.ByRoute(), httplock.ByRoute(), "", "POST", nil},
 		{
 			"/events/{event}/seats/{seat}", "/events/:event/seats/:seat", "/events/7/seats/9",
 			httplock.Keys(httplock.ByRoute(), hUser, httplock.ByPathValue("event"), httplock.ByPathValue("seat")),
-			ginlock.Keys(ginlock.ByRoute(), gUser, ginlock.ByParam("event"), ginlock.ByParam("seat")),
+			httplock.Keys(httplock.ByRoute(), gUser, httplock.ByPathValue("event"), httplock.ByPathValue("seat")),
 			"--user ada --part path:event=7 --part path:seat=9", "POST", nil,
 		},
 		{
-			"/cart/{id}/checkout", "/cart/:id/checkout", "/cart/a%2Fb%20c/checkout", httplock.ByPathValue("id"), ginlock.ByParam("id"),
+			"/cart/{id}/checkout", "/cart/:id/checkout", "/cart/a%2Fb%20c/checkout", httplock.ByPathValue("id"), httplock.ByPathValue("id"),
 			"--part path:id=a/b\x00c", "", nil,
 		},
 		{
 			"/files/{file...}", "/files/*file", "/files/a/b%20c", httplock.Keys(httplock.ByRoute(), httplock.ByPathValue("file")),
-			ginlock.Keys(ginlock.ByRoute(), ginlock.ByParam("file")), "--part path:file=a/b\x00c", "POST", nil,
+			httplock.Keys(httplock.ByRoute(), httplock.ByPathValue("file")), "--part path:file=a/b\x00c", "POST", nil,
 		},
 		{"/", "/", "/", hUser, gUser, "--user ada", "", nil},
 		{
 			"/", "/", "/", httplock.ByPrincipal(func(r *http.Request) (string, error) { return r.Context().Value(ctxUser{}).(string), nil }),
-			ginlock.ByPrincipal(func(c *gin.Context) (string, error) { return c.GetString("user"), nil }), "--part user=ada", "", nil,
+			httplock.ByPrincipal(func(r *http.Request) (string, error) { return ginlock.Context(r).GetString("user"), nil }), "--part user=ada", "", nil,
 		},
 		{
-			"/orders", "/orders", "/orders", httplock.Keys(hUser, httplock.ByRoute()), ginlock.Keys(gUser, ginlock.ByRoute()),
+			"/orders", "/orders", "/orders", httplock.Keys(hUser, httplock.ByRoute()), httplock.Keys(gUser, httplock.ByRoute()),
 			"--part user=ada --part route", "POST", nil,
 		},
-		{"/", "/", "/", httplock.ByHeader("x-cart"), ginlock.ByHeader("x-cart"), "--part header:x-cart=9", "", nil},
-		{"/", "/", "/", httplock.ByCookie("cart"), ginlock.ByCookie("cart"), "--part cookie:cart=c9", "", nil},
-		{"/", "/", "/?cart=9%20a", httplock.ByQuery("cart"), ginlock.ByQuery("cart"), "--part query:cart=9\x00a", "", nil},
-		{"/", "/", "/form", httplock.ByForm("cart"), ginlock.ByForm("cart"), "--part form:cart=9=9", "", nil},
-		{"/", "/", "/json", httplock.ByJSON("/cart/id"), ginlock.ByJSON("/cart/id"), "--part json:/cart/id=9", "", nil},
-		{"/", "/", "/json", httplock.ByJSON("/cart/a~1b"), ginlock.ByJSON("/cart/a~1b"), "--part json:/cart/a~1b=text", "", nil},
-		{"/", "/", "/", httplock.ByHost(), ginlock.ByHost(), "--part host=shop.example.com", "", nil},
+		{"/", "/", "/", httplock.ByHeader("x-cart"), httplock.ByHeader("x-cart"), "--part header:x-cart=9", "", nil},
+		{"/", "/", "/", httplock.ByCookie("cart"), httplock.ByCookie("cart"), "--part cookie:cart=c9", "", nil},
+		{"/", "/", "/?cart=9%20a", httplock.ByQuery("cart"), httplock.ByQuery("cart"), "--part query:cart=9\x00a", "", nil},
+		{"/", "/", "/form", httplock.ByForm("cart"), httplock.ByForm("cart"), "--part form:cart=9=9", "", nil},
+		{"/", "/", "/json", httplock.ByJSON("/cart/id"), httplock.ByJSON("/cart/id"), "--part json:/cart/id=9", "", nil},
+		{"/", "/", "/json", httplock.ByJSON("/cart/a~1b"), httplock.ByJSON("/cart/a~1b"), "--part json:/cart/a~1b=text", "", nil},
+		{"/", "/", "/", httplock.ByHost(), httplock.ByHost(), "--part host=shop.example.com", "", nil},
 		{"/", "/", "/", httplock.ByClientIP(httplock.RemoteAddr), ginlock.ByClientIP(), "--part ip=2001:db8::1", "", nil},
-		{"/", "/", "/", httplock.Constant("all"), ginlock.Constant("all"), "--part constant=all", "", nil},
-		{"/", "/", "/", httplock.Unscoped(), ginlock.Unscoped(), "--part unscoped", "", nil},
+		{"/", "/", "/", httplock.Constant("all"), httplock.Constant("all"), "--part constant=all", "", nil},
+		{"/", "/", "/", httplock.Unscoped(), httplock.Unscoped(), "--part unscoped", "", nil},
 		{
 			"/", "/", "/", func(*http.Request) (httplock.Key, error) { return httplock.NewKey("tenant", "7") },
-			func(*gin.Context) (ginlock.Key, error) { return ginlock.NewKey("tenant", "7") }, "--part key:tenant=7", "", nil,
+			func(*http.Request) (httplock.Key, error) { return httplock.NewKey("tenant", "7") }, "--part key:tenant=7", "", nil,
 		},
 		{"/", "/", "/", hUser, gUser, "--user ada --secret-file " + secret, "", []httplock.Option{httplock.WithKeySecret([]byte("0123456789abcdef"))}},
 		{"/", "/", "/", nil, nil, "--user ada --idempotency-key k1", "", nil}, // Idempotent
@@ -197,7 +197,7 @@ func TestCommandNamesLocks(t *testing.T) {
 	locks := newLocks(t, srv.Client())
 	var stdout, stderr string
 	engine := gin.New()
-	engine.POST("/orders/:event", ginlock.Exclusive(locks.Mutex, ginlock.Keys(ginlock.ByRoute(), ginlock.ByParam("event"))), func(*gin.Context) {
+	engine.POST("/orders/:event", ginlock.Exclusive(locks.Mutex, httplock.Keys(httplock.ByRoute(), httplock.ByPathValue("event"))), func(*gin.Context) {
 		stdout, stderr = command("http-key", "POST", "/orders/:event", "--part", "path:event=7")
 	})
 	engine.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/orders/7", nil))

@@ -10,18 +10,19 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	httpconformance "github.com/holdfast-go/holdfast/tests/conformance/http"
 )
 
 // TestConformance comes before the parallel tests of the package: it takes all there is of a small machine.
 func TestConformance(t *testing.T) {
-	user := ginlock.ByHeader("X-User")
-	keys := map[httpconformance.Key]ginlock.KeyFunc{
+	user := httplock.ByHeader("X-User")
+	keys := map[httpconformance.Key]httplock.KeyFunc{
 		httpconformance.ByUser:      user,
-		httpconformance.ByRoute:     ginlock.Keys(ginlock.ByRoute(), user),
-		httpconformance.ByID:        ginlock.Keys(user, ginlock.ByParam("id")),
-		httpconformance.ByPrincipal: ginlock.ByContext(httpconformance.PrincipalKey{}),
-		httpconformance.ByHost:      ginlock.Keys(ginlock.ByHost(), user),
+		httpconformance.ByRoute:     httplock.Keys(httplock.ByRoute(), user),
+		httpconformance.ByID:        httplock.Keys(user, httplock.ByPathValue("id")),
+		httpconformance.ByPrincipal: httplock.ByContext(httpconformance.PrincipalKey{}),
+		httpconformance.ByHost:      httplock.Keys(httplock.ByHost(), user),
 	}
 	httpconformance.Run(t, httpconformance.Adapter{
 		Exclusive: func(s core.Strategy, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {

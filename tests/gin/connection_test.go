@@ -20,6 +20,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -134,9 +135,9 @@ func TestSlowBodyHoldsNoLock(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	begun := make(chan struct{}, 2)
-	key := func(c *gin.Context) (ginlock.Key, error) {
+	key := func(r *http.Request) (httplock.Key, error) {
 		begun <- struct{}{}
-		return cart()(c)
+		return cart()(r)
 	}
 	guard := ginlock.Exclusive(locks.Mutex, key, ginlock.WithWait(0), unhurried)
 	srv := serve(t, router(guard, func(c *gin.Context) { _, _ = io.Copy(io.Discard, c.Request.Body) }))
@@ -225,7 +226,7 @@ func TestHandlerGetsTheErrorOfTheBody(t *testing.T) {
 func TestFilesOfFormAreRemoved(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, ginlock.Constant("all"), ginlock.WithWait(patience))
+	guard := ginlock.Exclusive(locks.Mutex, httplock.Constant("all"), ginlock.WithWait(patience))
 	srv := serve(t, router(guard, func(c *gin.Context) {
 		if err := c.Request.ParseMultipartForm(1); err != nil {
 			t.Error(err)
@@ -300,7 +301,7 @@ func TestAnswersBeforeTheServerStopsWriting(t *testing.T) {
 func TestWriterIsPassedThrough(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, ginlock.Constant("all"), ginlock.WithWait(patience))
+	guard := ginlock.Exclusive(locks.Mutex, httplock.Constant("all"), ginlock.WithWait(patience))
 	var outer gin.ResponseWriter
 	handler := func(c *gin.Context) {
 		if c.Writer != outer {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -104,8 +105,8 @@ func TestFactsOfTheInnermostGuard(t *testing.T) {
 		c.Next()
 		note(c)
 	}
-	outer := ginlock.Exclusive(locks.Mutex, ginlock.ByHeader("X-User"), ginlock.WithWait(patience))
-	inner := ginlock.Exclusive(locks.Mutex, ginlock.ByQuery("cart"), ginlock.WithWait(patience))
+	outer := ginlock.Exclusive(locks.Mutex, httplock.ByHeader("X-User"), ginlock.WithWait(patience))
+	inner := ginlock.Exclusive(locks.Mutex, httplock.ByQuery("cart"), ginlock.WithWait(patience))
 	post(t.Context(), serve(t, router(outer, around, inner, note)), "ada", "7").want(t, http.StatusOK)
 	if len(tokens) != 3 || tokens[0] == tokens[1] || tokens[0] != tokens[2] {
 		t.Errorf("tokens %d before, inside and after the inner guard", tokens)
@@ -119,7 +120,7 @@ func TestRouteOfAMuxInside(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /{id...}", func(http.ResponseWriter, *http.Request) {})
 	guards := recording(locks)
-	guards["Exclusive"] = ginlock.Exclusive(locks.Mutex, ginlock.ByHeader("X-User"), patient)
+	guards["Exclusive"] = ginlock.Exclusive(locks.Mutex, httplock.ByHeader("X-User"), patient)
 	guards["none"] = nextOnly
 	for kind, guard := range guards {
 		var pattern string
@@ -144,7 +145,7 @@ func TestBodyIsLeftToTheChain(t *testing.T) {
 		clear := strings.ReplaceAll(string(text), "encrypted", `{"amount":5}`)
 		c.Request.Body, c.Request.ContentLength = io.NopCloser(strings.NewReader(clear)), int64(len(clear))
 	}
-	user := ginlock.ByHeader("X-User")
+	user := httplock.ByHeader("X-User")
 	for name, guard := range map[string]gin.HandlerFunc{
 		"Exclusive":  ginlock.Exclusive(locks.Mutex, user, patient),
 		"Once":       ginlock.Once(locks, user, patiently()...),

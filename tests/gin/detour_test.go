@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -80,10 +81,10 @@ func TestHandleContextInTheMiddle(t *testing.T) {
 		for kind, guard := range recording(locks, ginlock.WithRecordLimit(heldBack)) {
 			guards[kind] = gin.HandlersChain{guard}
 			guards[kind+", nested"] = gin.HandlersChain{
-				guard, ginlock.Once(locks, ginlock.Keys(ginlock.ByHeader("X-User"), ginlock.Constant("inner"))),
+				guard, ginlock.Once(locks, httplock.Keys(httplock.ByHeader("X-User"), httplock.Constant("inner"))),
 			}
 		}
-		guards["Exclusive"] = gin.HandlersChain{ginlock.Exclusive(locks.Mutex, ginlock.ByHeader("X-User"), patient)}
+		guards["Exclusive"] = gin.HandlersChain{ginlock.Exclusive(locks.Mutex, httplock.ByHeader("X-User"), patient)}
 		for kind, chain := range guards {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				t.Parallel()
@@ -208,7 +209,7 @@ func TestBodyAddedAround(t *testing.T) {
 			c.String(-1, "no such pen")
 		}
 	}
-	guard := ginlock.Idempotent(locks, ginlock.ByHeader("X-User"), patiently()...)
+	guard := ginlock.Idempotent(locks, httplock.ByHeader("X-User"), patiently()...)
 	srv := serve(t, router(page, guard, func(c *gin.Context) { c.Status(http.StatusNotFound) }))
 	order(t, srv, "k").wantRun(t, http.StatusNotFound)
 	order(t, srv, "k").wantReplay(t, http.StatusNotFound, "no such pen")
@@ -236,8 +237,8 @@ func TestBodyThatAnswers(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	guards := recording(locks)
-	guards["Exclusive"] = ginlock.Exclusive(locks.Mutex, ginlock.ByHeader("X-User"), patient)
-	guards["by the key"] = ginlock.Exclusive(locks.Mutex, ginlock.ByJSON("/item"), patient)
+	guards["Exclusive"] = ginlock.Exclusive(locks.Mutex, httplock.ByHeader("X-User"), patient)
+	guards["by the key"] = ginlock.Exclusive(locks.Mutex, httplock.ByJSON("/item"), patient)
 	for kind, guard := range guards {
 		for name, around := range map[string]gin.HandlerFunc{"gin's own": nextOnly, "blank": blank} {
 			limit := func(c *gin.Context) { c.Request.Body = limited{c.Request.Body, c} }

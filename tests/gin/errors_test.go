@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -98,7 +99,7 @@ func TestErrorsOfTheHandlerPass(t *testing.T) {
 func TestRefusalAborts(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	none := func(*gin.Context) (ginlock.Key, error) { return ginlock.Key{}, ginlock.ErrScopeRequired }
+	none := func(*http.Request) (httplock.Key, error) { return httplock.Key{}, httplock.ErrScopeRequired }
 	never := func(c *gin.Context) { t.Error("the chain went on") }
 	srv := serve(t, router(ginlock.Exclusive(locks.Mutex, none), never, never))
 	post(t.Context(), srv, "ada", "7").want(t, http.StatusUnauthorized)

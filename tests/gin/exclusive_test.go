@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -266,7 +267,7 @@ func TestHandleContextEntersAgain(t *testing.T) {
 func TestMethods(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	key := ginlock.Constant("all")
+	key := httplock.Constant("all")
 	standard := ginlock.Exclusive(locks.Mutex, key, ginlock.WithWait(0), unhurried)
 	chosen := ginlock.Exclusive(locks.Mutex, key, ginlock.WithWait(0), unhurried, ginlock.WithMethods("GET", "PURGE"))
 	for _, test := range []struct {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -124,9 +125,9 @@ func TestForeignTextInLogs(t *testing.T) {
 					}, guard, served)
 				}
 				var all []http.Handler
-				for _, key := range []ginlock.KeyFunc{
-					ginlock.ByHeader("X-User"), ginlock.ByQuery("cart"), ginlock.ByJSON("/id"), ginlock.ByForm("id"), ginlock.ByHost(),
-					ginlock.ByCookie("c"), ginlock.ByParam("none"), ginlock.Constant("all"),
+				for _, key := range []httplock.KeyFunc{
+					httplock.ByHeader("X-User"), httplock.ByQuery("cart"), httplock.ByJSON("/id"), httplock.ByForm("id"), httplock.ByHost(),
+					httplock.ByCookie("c"), httplock.ByPathValue("none"), httplock.Constant("all"),
 				} {
 					all = append(all,
 						serveBy(ginlock.Exclusive(locks.Mutex, key, hooks, logs, ginlock.WithWait(0))), serveBy(ginlock.Once(locks, key, hooks, logs)),

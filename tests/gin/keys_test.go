@@ -3,13 +3,17 @@ package gin_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/gin-gonic/gin"
+	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
@@ -20,14 +24,35 @@ type userKey struct{}
 
 type userID uint64
 
+// keyAt returns what key makes of the request at hand, as a guard asks it.
+func keyAt(c *gin.Context, key httplock.KeyFunc) (httplock.Key, error) {
+	var made httplock.Key
+	err := errors.New("not reached")
+	ginlock.Once(offline(), func(r *http.Request) (httplock.Key, error) {
+		made, err = key(r)
+		return httplock.Key{}, httplock.ErrKeyRequired // so that the request passes, and Redis is not asked
+	}, ginlock.OptionalKey())(c)
+	return made, err
+}
+
+// offline is a client that asks no server.
+var offline = sync.OnceValue(func() *core.Client {
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	locks, err := core.New(rdb, core.WithLogger(nil))
+	if err := errors.Join(err, rdb.Close()); err != nil {
+		panic(err)
+	}
+	return locks
+})
+
 // keyOf returns what key makes of a request to an engine with that route.
-func keyOf(key ginlock.KeyFunc, route, path string, edit func(*gin.Context)) (got ginlock.Key, err error) {
+func keyOf(key httplock.KeyFunc, route, path string, edit func(*gin.Context)) (got httplock.Key, err error) {
 	engine := gin.New()
 	engine.Use(func(c *gin.Context) {
 		if edit != nil {
 			edit(c)
 		}
-		got, err = key(c)
+		got, err = keyAt(c, key)
 	})
 	engine.POST(route, func(*gin.Context) {})
 	r := httptest.NewRequest(http.MethodPost, path, nil)
@@ -46,39 +71,38 @@ func inRequest(value any) func(*gin.Context) {
 
 func TestKeyFunctions(t *testing.T) {
 	t.Parallel()
-	user := ginlock.ByKey("user")
-	byUser := ginlock.ByPrincipal(func(c *gin.Context) (string, error) { return c.GetString("user"), nil })
+	user := httplock.ByContext("user")
+	byUser := httplock.ByPrincipal(func(r *http.Request) (string, error) { return ginlock.Context(r).GetString("user"), nil })
 	for name, test := range map[string]struct {
-		key  ginlock.KeyFunc
+		key  httplock.KeyFunc
 		edit func(*gin.Context)
 		want error
 	}{
-		"header":           {ginlock.ByHeader("x-cart"), nil, nil},
-		"header absent":    {ginlock.ByHeader("X-Absent"), nil, ginlock.ErrKeyRequired},
-		"header twice":     {ginlock.ByHeader("X-Two"), nil, ginlock.ErrKeyInvalid},
-		"query":            {ginlock.ByQuery("cart"), nil, nil},
-		"query absent":     {ginlock.ByQuery("absent"), nil, ginlock.ErrKeyRequired},
-		"cookie":           {ginlock.ByCookie("cart"), nil, nil},
-		"cookie absent":    {ginlock.ByCookie("absent"), nil, ginlock.ErrKeyRequired},
-		"constant":         {ginlock.Constant("all"), nil, nil},
-		"context":          {ginlock.ByContext(userKey{}), inRequest("ada"), nil},
-		"context absent":   {ginlock.ByContext(userKey{}), nil, ginlock.ErrScopeRequired},
+		"header":           {httplock.ByHeader("x-cart"), nil, nil},
+		"header absent":    {httplock.ByHeader("X-Absent"), nil, httplock.ErrKeyRequired},
+		"header twice":     {httplock.ByHeader("X-Two"), nil, httplock.ErrKeyInvalid},
+		"query":            {httplock.ByQuery("cart"), nil, nil},
+		"query absent":     {httplock.ByQuery("absent"), nil, httplock.ErrKeyRequired},
+		"cookie":           {httplock.ByCookie("cart"), nil, nil},
+		"cookie absent":    {httplock.ByCookie("absent"), nil, httplock.ErrKeyRequired},
+		"constant":         {httplock.Constant("all"), nil, nil},
+		"context":          {httplock.ByContext(userKey{}), inRequest("ada"), nil},
+		"context absent":   {httplock.ByContext(userKey{}), nil, httplock.ErrScopeRequired},
 		"user":             {user, set("ada"), nil},
 		"user id":          {user, set(userID(7)), nil},
-		"user absent":      {user, nil, ginlock.ErrScopeRequired},
-		"user nil":         {user, set(nil), ginlock.ErrScopeRequired},
-		"user empty":       {user, set(""), ginlock.ErrScopeRequired},
-		"user zero":        {user, set(userID(0)), ginlock.ErrScopeRequired},
+		"user absent":      {user, nil, httplock.ErrScopeRequired},
+		"user nil":         {user, set(nil), httplock.ErrScopeRequired},
+		"user empty":       {user, set(""), httplock.ErrScopeRequired},
+		"user zero":        {user, set(userID(0)), httplock.ErrScopeRequired},
 		"principal":        {byUser, set("ada"), nil},
-		"principal absent": {byUser, set(""), ginlock.ErrScopeRequired},
-		"host":             {ginlock.ByHost(), nil, nil},
-		"param":            {ginlock.ByParam("id"), nil, nil},
-		"param of another": {ginlock.ByParam("order"), nil, ginlock.ErrNoRoute},
-		"route":            {ginlock.ByRoute(), nil, nil},
-		"path of net/http": {ginlock.From(httplock.ByPathValue("id")), nil, ginlock.ErrNoRoute},
-		"joined":           {ginlock.Keys(user, ginlock.ByQuery("cart")), set("ada"), nil},
-		"joined, one gone": {ginlock.Keys(ginlock.ByQuery("cart"), user), nil, ginlock.ErrScopeRequired},
-		"joined, zero key": {ginlock.Keys(ginlock.ByQuery("cart"), noKey), nil, ginlock.ErrKeyRequired},
+		"principal absent": {byUser, set(""), httplock.ErrScopeRequired},
+		"host":             {httplock.ByHost(), nil, nil},
+		"param":            {httplock.ByPathValue("id"), nil, nil},
+		"param of another": {httplock.ByPathValue("order"), nil, httplock.ErrNoRoute},
+		"route":            {httplock.ByRoute(), nil, nil},
+		"joined":           {httplock.Keys(user, httplock.ByQuery("cart")), set("ada"), nil},
+		"joined, one gone": {httplock.Keys(httplock.ByQuery("cart"), user), nil, httplock.ErrScopeRequired},
+		"joined, zero key": {httplock.Keys(httplock.ByQuery("cart"), noKey), nil, httplock.ErrKeyRequired},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,12 +114,12 @@ func TestKeyFunctions(t *testing.T) {
 	}
 }
 
-func noKey(*gin.Context) (ginlock.Key, error) { return ginlock.Key{}, nil }
+func noKey(*http.Request) (httplock.Key, error) { return httplock.Key{}, nil }
 
 func TestUserWithoutText(t *testing.T) {
 	t.Parallel()
-	_, err := keyOf(ginlock.ByKey("user"), "/", "/", set(3.5))
-	for _, kind := range []error{ginlock.ErrKeyRequired, ginlock.ErrKeyInvalid, ginlock.ErrScopeRequired} {
+	_, err := keyOf(httplock.ByContext("user"), "/", "/", set(3.5))
+	for _, kind := range []error{httplock.ErrKeyRequired, httplock.ErrKeyInvalid, httplock.ErrScopeRequired} {
 		if err == nil || errors.Is(err, kind) {
 			t.Errorf("error %v, want one that is the server's own", err)
 		}
@@ -104,18 +128,18 @@ func TestUserWithoutText(t *testing.T) {
 
 func TestKeysOfTheRoute(t *testing.T) {
 	t.Parallel()
-	hash := func(key ginlock.KeyFunc, route, path string) string {
+	hash := func(key httplock.KeyFunc, route, path string) string {
 		k, err := keyOf(key, route, path, nil)
 		if err != nil {
 			return err.Error()
 		}
 		return k.Hash()
 	}
-	id, file, route := ginlock.ByParam("id"), ginlock.ByParam("file"), ginlock.ByRoute()
+	id, file, route := httplock.ByPathValue("id"), httplock.ByPathValue("file"), httplock.ByRoute()
 	if a, b := hash(id, "/cart/:id", "/cart/7"), hash(id, "/cart/:id", "/cart/8"); a == b {
 		t.Errorf("two carts, one key %s", a)
 	}
-	if got := hash(file, "/files/*file", "/files/"); !strings.HasPrefix(got, ginlock.ErrKeyRequired.Error()) {
+	if got := hash(file, "/files/*file", "/files/"); !strings.HasPrefix(got, httplock.ErrKeyRequired.Error()) {
 		t.Errorf("a parameter that matched nothing: %s", got)
 	}
 	if a, b := hash(file, "/files/*file", "/files/a"), hash(file, "/files/*file", "/files//a"); a == b {
@@ -127,7 +151,7 @@ func TestKeysOfTheRoute(t *testing.T) {
 	if a, b := hash(route, "/cart/:id", "/cart/7"), hash(route, "/orders", "/orders"); a == b {
 		t.Errorf("two routes, one key %s", a)
 	}
-	if got := hash(route, "/orders", "/unknown"); !strings.HasPrefix(got, ginlock.ErrKeyInvalid.Error()) {
+	if got := hash(route, "/orders", "/unknown"); !strings.HasPrefix(got, httplock.ErrNoRoute.Error()) {
 		t.Errorf("a path without route: %s", got)
 	}
 }
@@ -135,9 +159,9 @@ func TestKeysOfTheRoute(t *testing.T) {
 // Business code without request names what a request has left behind.
 func TestKeysOfValues(t *testing.T) {
 	t.Parallel()
-	values := func(keys ...func() (ginlock.Key, error)) ginlock.Key {
+	values := func(keys ...func() (httplock.Key, error)) httplock.Key {
 		t.Helper()
-		var made []ginlock.Key
+		var made []httplock.Key
 		for _, key := range keys {
 			k, err := key()
 			if err != nil {
@@ -145,27 +169,27 @@ func TestKeysOfValues(t *testing.T) {
 			}
 			made = append(made, k)
 		}
-		joined, err := ginlock.Join(made...)
+		joined, err := httplock.Join(made...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return joined
 	}
-	user := func() (ginlock.Key, error) { return ginlock.PrincipalKey(userID(7)) }
-	route := func() (ginlock.Key, error) { return ginlock.RouteKey(http.MethodPost, "/cart/:id") }
-	id := func() (ginlock.Key, error) { return ginlock.PathKey("/cart/:id", "id", "9") }
-	rest := func() (ginlock.Key, error) { return ginlock.PathKey("/files/*file", "file", "a/b") }
+	user := func() (httplock.Key, error) { return httplock.PrincipalKey(userID(7)) }
+	route := func() (httplock.Key, error) { return httplock.RouteKey(http.MethodPost, "/cart/{id}") }
+	id := func() (httplock.Key, error) { return httplock.PathKey("/cart/{id}", "id", "9") }
+	rest := func() (httplock.Key, error) { return httplock.PathKey("/files/{file...}", "file", "a/b") }
 	for name, test := range map[string]struct {
-		of          ginlock.KeyFunc
+		of          httplock.KeyFunc
 		route, path string
-		want        ginlock.Key
+		want        httplock.Key
 	}{
-		"route":     {ginlock.ByRoute(), "/cart/:id", "/cart/9", values(route)},
-		"path":      {ginlock.ByParam("id"), "/cart/:id", "/cart/9", values(id)},
-		"catch-all": {ginlock.ByParam("file"), "/files/*file", "/files/a/b", values(rest)},
-		"user":      {ginlock.ByKey("user"), "/", "/", values(user)},
+		"route":     {httplock.ByRoute(), "/cart/:id", "/cart/9", values(route)},
+		"path":      {httplock.ByPathValue("id"), "/cart/:id", "/cart/9", values(id)},
+		"catch-all": {httplock.ByPathValue("file"), "/files/*file", "/files/a/b", values(rest)},
+		"user":      {httplock.ByContext("user"), "/", "/", values(user)},
 		"joined": {
-			ginlock.Keys(ginlock.ByRoute(), ginlock.ByKey("user"), ginlock.ByParam("id")),
+			httplock.Keys(httplock.ByRoute(), httplock.ByContext("user"), httplock.ByPathValue("id")),
 			"/cart/:id", "/cart/9", values(route, user, id),
 		},
 	} {
@@ -174,37 +198,37 @@ func TestKeysOfValues(t *testing.T) {
 			t.Errorf("%s: error %v, keys equal %v", name, err, got.Equal(test.want))
 		}
 	}
-	if _, err := ginlock.RouteKey(http.MethodPost, ""); !errors.Is(err, ginlock.ErrNoRoute) {
+	if _, err := httplock.RouteKey(http.MethodPost, ""); !errors.Is(err, httplock.ErrNoRoute) {
 		t.Errorf("no route: error %v", err)
 	}
-	if _, err := ginlock.Join(); !errors.Is(err, ginlock.ErrKeyRequired) {
+	if _, err := httplock.Join(); !errors.Is(err, httplock.ErrKeyRequired) {
 		t.Errorf("no keys: error %v", err)
 	}
-	if _, err := ginlock.PrincipalKey(userID(0)); !errors.Is(err, ginlock.ErrScopeRequired) {
+	if _, err := httplock.PrincipalKey(userID(0)); !errors.Is(err, httplock.ErrScopeRequired) {
 		t.Errorf("no user: error %v", err)
 	}
 }
 
 func TestFirstOf(t *testing.T) {
 	t.Parallel()
-	user, cart, absent := ginlock.ByKey("user"), ginlock.ByHeader("X-Cart"), ginlock.ByHeader("X-Absent")
+	user, cart, absent := httplock.ByContext("user"), httplock.ByHeader("X-Cart"), httplock.ByHeader("X-Absent")
 	own := errors.New("own")
-	fails := func(*gin.Context) (ginlock.Key, error) { return ginlock.Key{}, own }
-	zero := func(*gin.Context) (ginlock.Key, error) { return ginlock.Key{}, nil }
+	fails := func(*http.Request) (httplock.Key, error) { return httplock.Key{}, own }
+	zero := func(*http.Request) (httplock.Key, error) { return httplock.Key{}, nil }
 	for name, test := range map[string]struct {
-		fns  []ginlock.KeyFunc
-		like ginlock.KeyFunc // the same key
+		fns  []httplock.KeyFunc
+		like httplock.KeyFunc // the same key
 		want error
 	}{
-		"first":        {[]ginlock.KeyFunc{cart, fails}, cart, nil},
-		"no user":      {[]ginlock.KeyFunc{user, cart}, cart, nil},
-		"no key":       {[]ginlock.KeyFunc{absent, zero, cart}, cart, nil},
-		"none":         {[]ginlock.KeyFunc{user, absent}, nil, ginlock.ErrScopeRequired},
-		"zero":         {[]ginlock.KeyFunc{zero, user}, nil, ginlock.ErrKeyRequired},
-		"invalid":      {[]ginlock.KeyFunc{ginlock.ByHeader("X-Two"), cart}, nil, ginlock.ErrKeyInvalid},
-		"server's own": {[]ginlock.KeyFunc{fails, cart}, nil, own},
+		"first":        {[]httplock.KeyFunc{cart, fails}, cart, nil},
+		"no user":      {[]httplock.KeyFunc{user, cart}, cart, nil},
+		"no key":       {[]httplock.KeyFunc{absent, zero, cart}, cart, nil},
+		"none":         {[]httplock.KeyFunc{user, absent}, nil, httplock.ErrScopeRequired},
+		"zero":         {[]httplock.KeyFunc{zero, user}, nil, httplock.ErrKeyRequired},
+		"invalid":      {[]httplock.KeyFunc{httplock.ByHeader("X-Two"), cart}, nil, httplock.ErrKeyInvalid},
+		"server's own": {[]httplock.KeyFunc{fails, cart}, nil, own},
 	} {
-		first := ginlock.FirstOf(test.fns...)
+		first := httplock.FirstOf(test.fns...)
 		clear(test.fns) // which are the caller's
 		got, err := keyOf(first, "/", "/", nil)
 		if !errors.Is(err, test.want) {
@@ -226,13 +250,13 @@ func TestUnknownRouteIsRefused(t *testing.T) {
 	locks := newLocks(t, testkit.Start(t).Client())
 	watch := newWatch()
 	engine := gin.New()
-	engine.Use(ginlock.Exclusive(locks.Mutex, ginlock.ByRoute(), watch.option(), ginlock.WithWait(patience)))
+	engine.Use(ginlock.Exclusive(locks.Mutex, httplock.ByRoute(), watch.option(), ginlock.WithWait(patience)))
 	a := post(t.Context(), serve(t, engine), "ada", "7")
 	a.want(t, http.StatusBadRequest)
 	if p := a.problem(t); p.Code != "key-invalid" || p.Retryable {
 		t.Errorf("problem %+v, want key-invalid", p)
 	}
-	if c := receive(t, watch.refused, "the hook"); !errors.Is(c, ginlock.ErrKeyInvalid) {
+	if c := receive(t, watch.refused, "the hook"); !errors.Is(c, httplock.ErrKeyInvalid) {
 		t.Errorf("the hook was told %v, want ErrKeyInvalid", c)
 	}
 }
@@ -240,14 +264,13 @@ func TestUnknownRouteIsRefused(t *testing.T) {
 func TestKeyMistakesPanicWhenBuilt(t *testing.T) {
 	t.Parallel()
 	for name, build := range map[string]func(){
-		"no keys":     func() { ginlock.Keys() },
-		"no first":    func() { ginlock.FirstOf() },
-		"nil first":   func() { ginlock.FirstOf(ginlock.ByHeader("X-Cart"), nil) },
-		"nil key":     func() { ginlock.Keys(ginlock.ByRoute(), nil) },
-		"nil from":    func() { ginlock.From(nil) },
-		"nil context": func() { ginlock.ByContext(nil) },
-		"nil user":    func() { ginlock.ByPrincipal(nil) },
-		"no constant": func() { ginlock.Constant("") },
+		"no keys":     func() { httplock.Keys() },
+		"no first":    func() { httplock.FirstOf() },
+		"nil first":   func() { httplock.FirstOf(httplock.ByHeader("X-Cart"), nil) },
+		"nil key":     func() { httplock.Keys(httplock.ByRoute(), nil) },
+		"nil context": func() { httplock.ByContext(nil) },
+		"nil user":    func() { httplock.ByPrincipal(nil) },
+		"no constant": func() { httplock.Constant("") },
 	} {
 		func() {
 			defer func() {
@@ -263,13 +286,13 @@ func TestKeyMistakesPanicWhenBuilt(t *testing.T) {
 // TestSharedKeys: a key of a value is that of package middleware, and a host has the key of requests to it.
 func TestSharedKeys(t *testing.T) {
 	t.Parallel()
-	got, err1 := ginlock.NewKey("cart", "7")
+	got, err1 := httplock.NewKey("cart", "7")
 	want, err2 := middleware.NewKey("cart", "7")
 	if err1 != nil || err2 != nil || !got.Equal(want) {
 		t.Errorf("NewKey: errors %v, %v, keys equal %v", err1, err2, got.Equal(want))
 	}
-	host, err1 := ginlock.HostKey("Shop.Example.COM.:443")
-	request, err2 := keyOf(ginlock.ByHost(), "/", "/", func(c *gin.Context) { c.Request.Host = "shop.example.com" })
+	host, err1 := httplock.HostKey("Shop.Example.COM.:443")
+	request, err2 := keyOf(httplock.ByHost(), "/", "/", func(c *gin.Context) { c.Request.Host = "shop.example.com" })
 	if err1 != nil || err2 != nil || !host.Equal(request) {
 		t.Errorf("HostKey: errors %v, %v, keys equal %v", err1, err2, host.Equal(request))
 	}
@@ -279,8 +302,8 @@ func TestSharedKeys(t *testing.T) {
 func TestKeyErrorIsTheDetail(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	key := func(*gin.Context) (ginlock.Key, error) {
-		return ginlock.Key{}, ginlock.KeyError(ginlock.ErrKeyInvalid, "a cart has %d digits", 7)
+	key := func(*http.Request) (httplock.Key, error) {
+		return httplock.Key{}, httplock.KeyError(httplock.ErrKeyInvalid, "a cart has %d digits", 7)
 	}
 	a := refused(t, ginlock.Exclusive(locks.Mutex, key))
 	a.want(t, http.StatusBadRequest)
@@ -293,32 +316,32 @@ func TestKeyErrorIsTheDetail(t *testing.T) {
 func TestSameLockAsNetHTTP(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		here         ginlock.KeyFunc
+		here         httplock.KeyFunc
 		there        httplock.KeyFunc
 		route, muxed string
 		path         string
 	}{
-		"user in either": {ginlock.ByKey("user"), httplock.ByContext(userKey{}), "/", "/", "/"},
-		"context":        {ginlock.ByContext(userKey{}), httplock.ByContext(userKey{}), "/", "/", "/"},
-		"header":         {ginlock.ByHeader("X-Cart"), httplock.ByHeader("X-Cart"), "/", "/", "/"},
-		"cookie":         {ginlock.ByCookie("cart"), httplock.ByCookie("cart"), "/", "/", "/"},
-		"query":          {ginlock.ByQuery("cart"), httplock.ByQuery("cart"), "/", "/", "/?cart=7"},
-		"constant":       {ginlock.Constant("all"), httplock.Constant("all"), "/", "/", "/"},
-		"param":          {ginlock.ByParam("id"), httplock.ByPathValue("id"), "/cart/:id", "/cart/{id}", "/cart/7"},
-		"param, escaped": {ginlock.ByParam("id"), httplock.ByPathValue("id"), "/cart/:id", "/cart/{id}", "/cart/a%20b"},
-		"rest of a path": {ginlock.ByParam("f"), httplock.ByPathValue("f"), "/f/*f", "/f/{f...}", "/f/a/b"},
-		"host":           {ginlock.ByHost(), httplock.ByHost(), "/", "/", "/"},
-		"route":          {ginlock.ByRoute(), httplock.ByRoute(), "/orders", "POST /orders", "/orders"},
-		"route of ids":   {ginlock.ByRoute(), httplock.ByRoute(), "/cart/:id/:item", "/cart/{cart}/{item}", "/cart/7/8"},
-		"route of files": {ginlock.ByRoute(), httplock.ByRoute(), "/f/*f", "/f/{f...}", "/f/a/b"},
-		"route of a mux": {ginlock.ByRoute(), httplock.ByRoute(), "/f/*f", "/f/", "/f/a/b/"},
-		"route, slash":   {ginlock.ByRoute(), httplock.ByRoute(), "/cart/:id/", "/cart/{id}/{$}", "/cart/7/"},
-		"route, escaped": {ginlock.ByRoute(), httplock.ByRoute(), "/caf\u00e9/:id", "/caf\u00e9/{id}", "/caf%C3%A9/7"},
-		"route of root":  {ginlock.ByRoute(), httplock.ByRoute(), "/", "/{$}", "/"},
-		"longer param":   {ginlock.ByParam("id"), httplock.ByPathValue("id"), "/cart/:id/pay", "/cart/{id}/pay", "/cart/7/pay"},
+		"user in either": {httplock.ByContext("user"), httplock.ByContext(userKey{}), "/", "/", "/"},
+		"context":        {httplock.ByContext(userKey{}), httplock.ByContext(userKey{}), "/", "/", "/"},
+		"header":         {httplock.ByHeader("X-Cart"), httplock.ByHeader("X-Cart"), "/", "/", "/"},
+		"cookie":         {httplock.ByCookie("cart"), httplock.ByCookie("cart"), "/", "/", "/"},
+		"query":          {httplock.ByQuery("cart"), httplock.ByQuery("cart"), "/", "/", "/?cart=7"},
+		"constant":       {httplock.Constant("all"), httplock.Constant("all"), "/", "/", "/"},
+		"param":          {httplock.ByPathValue("id"), httplock.ByPathValue("id"), "/cart/:id", "/cart/{id}", "/cart/7"},
+		"param, escaped": {httplock.ByPathValue("id"), httplock.ByPathValue("id"), "/cart/:id", "/cart/{id}", "/cart/a%20b"},
+		"rest of a path": {httplock.ByPathValue("f"), httplock.ByPathValue("f"), "/f/*f", "/f/{f...}", "/f/a/b"},
+		"host":           {httplock.ByHost(), httplock.ByHost(), "/", "/", "/"},
+		"route":          {httplock.ByRoute(), httplock.ByRoute(), "/orders", "POST /orders", "/orders"},
+		"route of ids":   {httplock.ByRoute(), httplock.ByRoute(), "/cart/:id/:item", "/cart/{cart}/{item}", "/cart/7/8"},
+		"route of files": {httplock.ByRoute(), httplock.ByRoute(), "/f/*f", "/f/{f...}", "/f/a/b"},
+		"route of a mux": {httplock.ByRoute(), httplock.ByRoute(), "/f/*f", "/f/", "/f/a/b/"},
+		"route, slash":   {httplock.ByRoute(), httplock.ByRoute(), "/cart/:id/", "/cart/{id}/{$}", "/cart/7/"},
+		"route, escaped": {httplock.ByRoute(), httplock.ByRoute(), "/caf\u00e9/:id", "/caf\u00e9/{id}", "/caf%C3%A9/7"},
+		"route of root":  {httplock.ByRoute(), httplock.ByRoute(), "/", "/{$}", "/"},
+		"longer param":   {httplock.ByPathValue("id"), httplock.ByPathValue("id"), "/cart/:id/pay", "/cart/{id}/pay", "/cart/7/pay"},
 		"client":         {ginlock.ByClientIP(), httplock.ByClientIP(httplock.RemoteAddr), "/", "/", "/"},
 		"joined": {
-			ginlock.Keys(ginlock.ByKey("user"), ginlock.ByParam("id")),
+			httplock.Keys(httplock.ByContext("user"), httplock.ByPathValue("id")),
 			httplock.Keys(httplock.ByContext(userKey{}), httplock.ByPathValue("id")),
 			"/cart/:id", "/cart/{id}", "/cart/7",
 		},
@@ -354,12 +377,12 @@ func keyThere(key httplock.KeyFunc, pattern, path string) (got httplock.Key, err
 }
 
 // mounted returns what key makes of a POST of path to an engine with that route, under a prefix that it does not see.
-func mounted(t *testing.T, key ginlock.KeyFunc, prefix, route, path string) ginlock.Key {
+func mounted(t *testing.T, key httplock.KeyFunc, prefix, route, path string) httplock.Key {
 	t.Helper()
-	var got ginlock.Key
+	var got httplock.Key
 	err := errors.New("not reached")
 	engine := gin.New()
-	engine.POST(route, func(c *gin.Context) { got, err = key(c) })
+	engine.POST(route, func(c *gin.Context) { got, err = keyAt(c, key) })
 	r := httptest.NewRequest(http.MethodPost, path, nil)
 	http.StripPrefix(prefix, engine).ServeHTTP(httptest.NewRecorder(), r)
 	if err != nil {
@@ -371,7 +394,7 @@ func mounted(t *testing.T, key ginlock.KeyFunc, prefix, route, path string) ginl
 // TestEnginesUnderPrefixesAreToldApart: the engine does not see what was taken away in front of it.
 func TestEnginesUnderPrefixesAreToldApart(t *testing.T) {
 	t.Parallel()
-	for _, key := range []ginlock.KeyFunc{ginlock.ByRoute(), ginlock.ByParam("id")} {
+	for _, key := range []httplock.KeyFunc{httplock.ByRoute(), httplock.ByPathValue("id")} {
 		customers := mounted(t, key, "/customers", "/orders/:id", "/customers/orders/7")
 		if suppliers := mounted(t, key, "/suppliers", "/orders/:id", "/suppliers/orders/7"); customers.Equal(suppliers) {
 			t.Error("two prefixes, one key")
@@ -385,9 +408,9 @@ func TestEnginesUnderPrefixesAreToldApart(t *testing.T) {
 // TestRoutesOfGroups: a group is a part of the route, and a catch-all says nothing of where a request goes.
 func TestRoutesOfGroups(t *testing.T) {
 	t.Parallel()
-	keys := map[string]ginlock.Key{}
+	keys := map[string]httplock.Key{}
 	keep := func(c *gin.Context) {
-		key, err := ginlock.ByRoute()(c)
+		key, err := keyAt(c, httplock.ByRoute())
 		if err != nil {
 			t.Error(err)
 		}
@@ -420,22 +443,22 @@ func TestRoutesOfGroups(t *testing.T) {
 // were sent. Behind a prefix that it does not see, both are possible, so the path is refused.
 func TestEscapedSlashMakesNoOtherRoute(t *testing.T) {
 	t.Parallel()
-	plain := mounted(t, ginlock.ByRoute(), "/v1", "/:cart/:item", "/v1/7/8")
-	if escaped := mounted(t, ginlock.ByRoute(), "", "/v1/:cart/:item", "/v1/7%2F8"); !escaped.Equal(plain) {
+	plain := mounted(t, httplock.ByRoute(), "/v1", "/:cart/:item", "/v1/7/8")
+	if escaped := mounted(t, httplock.ByRoute(), "", "/v1/:cart/:item", "/v1/7%2F8"); !escaped.Equal(plain) {
 		t.Error("another spelling of the path makes another key")
 	}
-	mounted(t, func(c *gin.Context) (ginlock.Key, error) {
-		key, err := ginlock.ByRoute()(c)
-		if !errors.Is(err, ginlock.ErrKeyInvalid) {
+	mounted(t, func(r *http.Request) (httplock.Key, error) {
+		key, err := httplock.ByRoute()(r)
+		if !errors.Is(err, httplock.ErrKeyInvalid) {
 			t.Errorf("behind a prefix: key %v, error %v", key, err)
 		}
 		return key, nil
 	}, "/v1", "/:cart/:item", "/v1/7%2F8")
-	var raw ginlock.Key
+	var raw httplock.Key
 	err := errors.New("not reached")
 	engine := gin.New()
 	engine.UseRawPath = true
-	engine.POST("/v1/:cart/:item", func(c *gin.Context) { raw, err = ginlock.ByRoute()(c) })
+	engine.POST("/v1/:cart/:item", func(c *gin.Context) { raw, err = keyAt(c, httplock.ByRoute()) })
 	r := httptest.NewRequest(http.MethodPost, "/v1/7%2F8/9", nil)
 	if engine.ServeHTTP(httptest.NewRecorder(), r); err != nil || !raw.Equal(plain) {
 		t.Errorf("a path that is matched as it was sent: error %v, same key %v", err, raw.Equal(plain))
@@ -455,7 +478,7 @@ func TestOtherFrameworkRefusesWhatRan(t *testing.T) {
 		{"/invoice/:id", "POST /invoice/{invoice}"},
 		{"/files/*path", "/files/"},
 	} {
-		engine.POST(route.ours, ginlock.Once(locks, ginlock.Keys(ginlock.ByRoute(), ginlock.ByHeader("X-User")),
+		engine.POST(route.ours, ginlock.Once(locks, httplock.Keys(httplock.ByRoute(), httplock.ByHeader("X-User")),
 			ginlock.WithAskTimeout(patience)), func(c *gin.Context) { ran(c.Request.URL.Path) })
 		mux.Handle(route.theirs, httplock.Once(locks, httplock.Keys(httplock.ByRoute(), httplock.ByHeader("X-User")),
 			httplock.WithAskTimeout(patience))(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { ran(r.URL.Path) })))
@@ -492,11 +515,11 @@ func TestOtherFrameworkRefusesWhatRan(t *testing.T) {
 // TestSpellingsOfAPath: gin can be told to resolve "..", and to leave values escaped.
 func TestSpellingsOfAPath(t *testing.T) {
 	t.Parallel()
-	var keys []ginlock.Key
+	var keys []httplock.Key
 	err := errors.New("not reached")
 	keep := func(c *gin.Context) {
-		var key ginlock.Key
-		key, err = ginlock.ByParam("id")(c)
+		var key httplock.Key
+		key, err = keyAt(c, httplock.ByPathValue("id"))
 		keys = append(keys, key)
 	}
 	lax, raw := gin.New(), gin.New()
@@ -525,20 +548,20 @@ func TestSpellingsOfAPath(t *testing.T) {
 		}
 	}
 	for _, target := range []string{"/a/../cart/a7", "/cart/x/../a7", "/cart/%2e%2e/cart/a7"} {
-		if serve(lax, target); !errors.Is(err, ginlock.ErrKeyInvalid) {
+		if serve(lax, target); !errors.Is(err, httplock.ErrKeyInvalid) {
 			t.Errorf("%s: error %v", target, err)
 		}
 	}
 }
 
 // ipKey returns the key of a request that comes from remote and claims to be forwarded for another address.
-func ipKey(t *testing.T, trusted []string, remote, forwarded string) (key ginlock.Key, err error) {
+func ipKey(t *testing.T, trusted []string, remote, forwarded string) (key httplock.Key, err error) {
 	t.Helper()
 	engine := gin.New()
 	if err := engine.SetTrustedProxies(trusted); err != nil {
 		t.Fatal(err)
 	}
-	engine.POST("/", func(c *gin.Context) { key, err = ginlock.ByClientIP()(c) })
+	engine.POST("/", func(c *gin.Context) { key, err = keyAt(c, ginlock.ByClientIP()) })
 	r := httptest.NewRequest(http.MethodPost, "/", nil)
 	r.RemoteAddr = remote
 	r.Header.Set("X-Forwarded-For", forwarded)
@@ -573,7 +596,7 @@ func TestByClientIP(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var keys [2]ginlock.Key
+			var keys [2]httplock.Key
 			for i := range keys {
 				var err error
 				if keys[i], err = ipKey(t, test.trusted[i], test.remote[i], test.header[i]); err != nil {
@@ -587,5 +610,54 @@ func TestByClientIP(t *testing.T) {
 	}
 	if key, err := ipKey(t, nil, "@", ""); err == nil || !key.IsZero() {
 		t.Errorf("without address: key %v, error %v", key, err)
+	}
+}
+
+// TestRequestOfKeyFunctions: a key function gets gin's route, path values and context values, and the gin.Context. What it gets is
+// its own: the chain and what is around the engine see the request as it was.
+func TestRequestOfKeyFunctions(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	var kept *http.Request
+	key := func(r *http.Request) (httplock.Key, error) {
+		kept = r
+		c := ginlock.Context(r)
+		if r.Pattern != "POST /shops/{shop}/files/{file...}" || r.PathValue("shop") != "7" || r.PathValue("file") != "a/b" ||
+			r.PathValue("tenant") != "acme" || r.Context().Value("user") != "ada" || r.Context().Value(userKey{}) != "bob" ||
+			c == nil || c.Param("shop") != "7" || c.Request != r {
+			t.Errorf("pattern %q, values %q, %q, %q, users %v, %v, gin.Context %v", r.Pattern, r.PathValue("shop"), r.PathValue("file"),
+				r.PathValue("tenant"), r.Context().Value("user"), r.Context().Value(userKey{}), c != nil)
+		}
+		if text, err := io.ReadAll(r.Body); err != nil || string(text) != "order" {
+			t.Errorf("body %q, error %v", text, err)
+		}
+		r.Body = io.NopCloser(strings.NewReader("left"))
+		return httplock.NewKey("cart", "7")
+	}
+	engine := gin.New()
+	engine.ContextWithFallback = true
+	var body string
+	engine.POST("/shops/:shop/files/*file", set("ada"), inRequest("bob"), ginlock.Exclusive(locks.Mutex, key, unhurried),
+		func(c *gin.Context) {
+			text, _ := io.ReadAll(c.Request.Body)
+			body = string(text)
+			if c.Request.Pattern != "/{tenant}/{shop}/" || c.Request.PathValue("shop") != "shops" || c.Value(userKey{}) != "bob" {
+				t.Errorf("the chain has pattern %q, shop %q", c.Request.Pattern, c.Request.PathValue("shop"))
+			}
+			if ginlock.Context(c.Request) != nil || ginlock.Context(kept) != nil {
+				t.Error("the gin.Context can be had outside the key function")
+			}
+		})
+	mux := http.NewServeMux()
+	mux.HandleFunc("/{tenant}/{shop}/", func(w http.ResponseWriter, r *http.Request) {
+		http.StripPrefix("/acme", engine).ServeHTTP(w, r)
+		if r.Pattern != "/{tenant}/{shop}/" || r.PathValue("shop") != "shops" {
+			t.Errorf("around the engine: pattern %q, shop %q", r.Pattern, r.PathValue("shop"))
+		}
+	})
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/acme/shops/7/files/a/b", strings.NewReader("order")))
+	if w.Code != http.StatusOK || body != "left" {
+		t.Errorf("status %d, the chain read %q", w.Code, body)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -68,8 +69,8 @@ func serve(t testing.TB, h http.Handler, edit ...func(*httptest.Server)) *httpte
 }
 
 // cart is the key in most tests: two values, so that the key has to be joined.
-func cart() ginlock.KeyFunc {
-	return ginlock.Keys(ginlock.ByHeader("X-User"), ginlock.ByQuery("cart"))
+func cart() httplock.KeyFunc {
+	return httplock.Keys(httplock.ByHeader("X-User"), httplock.ByQuery("cart"))
 }
 
 type answer struct {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -192,7 +193,7 @@ func TestStatusForLogs(t *testing.T) {
 	logger := gin.LoggerWithConfig(gin.LoggerConfig{Output: &log, Formatter: func(p gin.LogFormatterParams) string {
 		return http.StatusText(p.StatusCode) + "\n"
 	}})
-	guard := ginlock.Idempotent(locks, ginlock.ByHeader("X-User"), patiently()...)
+	guard := ginlock.Idempotent(locks, httplock.ByHeader("X-User"), patiently()...)
 	srv := serve(t, router(logger, guard, func(c *gin.Context) { c.JSON(http.StatusCreated, gin.H{}) }))
 	order(t, srv, "k").wantRun(t, http.StatusCreated)
 	order(t, srv, "k").wantReplay(t, http.StatusCreated, "{}")

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -124,7 +125,7 @@ func TestBodyOfAnAbortIsOmitted(t *testing.T) {
 			c.JSON(-1, gin.H{"error": "invalid"})
 		}
 	}
-	user := ginlock.ByHeader("X-User")
+	user := httplock.ByHeader("X-User")
 	for name, test := range map[string]struct {
 		status int
 		refuse bool
@@ -165,7 +166,7 @@ func TestErrorsOnlyWithRecords(t *testing.T) {
 		}
 		c.String(-1, conflict.Code)
 	}
-	once := ginlock.Once(locks, ginlock.ByHeader("X-User"), patiently(ginlock.ErrorsOnly())...)
+	once := ginlock.Once(locks, httplock.ByHeader("X-User"), patiently(ginlock.ErrorsOnly())...)
 	srv := serve(t, router(rendered, once, func(c *gin.Context) { c.Status(http.StatusCreated) }))
 	order(t, srv, "").wantRun(t, http.StatusCreated)
 	for range 2 {
@@ -206,9 +207,9 @@ func TestRefusalInside(t *testing.T) {
 	} {
 		for _, policy := range []core.FailurePolicy{ginlock.RetryFailures, ginlock.HoldFailures} {
 			ends := make(chan ginlock.Finished, 1)
-			outer := ginlock.Idempotent(locks, ginlock.Unscoped(), patiently(ginlock.WithFailurePolicy(policy),
+			outer := ginlock.Idempotent(locks, httplock.Unscoped(), patiently(ginlock.WithFailurePolicy(policy),
 				ginlock.WithHooks(ginlock.Hooks{Finished: func(_ context.Context, f ginlock.Finished) { ends <- f }}))...)
-			inner := ginlock.Exclusive(locks.Mutex, ginlock.ByHeader("X-Missing"), test.refusal)
+			inner := ginlock.Exclusive(locks.Mutex, httplock.ByHeader("X-Missing"), test.refusal)
 			srv := serve(t, router(outer, test.between, inner, func(*gin.Context) { t.Error("the handler ran") }))
 			key := strings.ReplaceAll(name, " ", "-") + map[bool]string{true: "-held"}[policy == ginlock.HoldFailures]
 			order(t, srv, key)

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -103,7 +104,7 @@ func TestHandlersWord(t *testing.T) {
 		for _, which := range []string{"gin", "derived", "copy", "request"} {
 			t.Run(name+", "+which, func(t *testing.T) {
 				t.Parallel()
-				guard := ginlock.Idempotent(locks, ginlock.ByHeader("X-User"), patiently()...)
+				guard := ginlock.Idempotent(locks, httplock.ByHeader("X-User"), patiently()...)
 				srv := serve(t, router(render, recovery(), guard, failing(func(c *gin.Context) {
 					if err := test.word(contexts(c)[which]); err != nil {
 						t.Error(err)
@@ -179,8 +180,8 @@ func TestNestedRecordsGiveBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			outer := ginlock.Once(locks, ginlock.ByHeader("X-User"), patiently(ginlock.WithReplay())...)
-			inner := ginlock.Idempotent(locks, ginlock.ByHeader("X-User"), patiently()...)
+			outer := ginlock.Once(locks, httplock.ByHeader("X-User"), patiently(ginlock.WithReplay())...)
+			inner := ginlock.Idempotent(locks, httplock.ByHeader("X-User"), patiently()...)
 			srv := serve(t, router(recovery(), unchanged, outer, unchanged, inner, replace, failing(fail)))
 			order(t, srv, "k")
 			order(t, srv, "k").wantRun(t, http.StatusCreated)

@@ -11,16 +11,17 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 // recording are the guards that keep records, set up so that both replay to a second request of the same user with the
 // same Idempotency-Key.
 func recording(locks *core.Client, opts ...ginlock.Option) map[string]gin.HandlerFunc {
-	user := ginlock.ByHeader("X-User")
+	user := httplock.ByHeader("X-User")
 	opts = patiently(opts...)
 	replaying := append([]ginlock.Option{ginlock.WithReplay()}, opts...)
 	return map[string]gin.HandlerFunc{
-		"Once":       ginlock.Once(locks, ginlock.Keys(user, ginlock.ByHeader("Idempotency-Key")), replaying...),
+		"Once":       ginlock.Once(locks, httplock.Keys(user, httplock.ByHeader("Idempotency-Key")), replaying...),
 		"Idempotent": ginlock.Idempotent(locks, user, opts...),
 	}
 }

@@ -82,7 +82,7 @@ func TestReplayAborts(t *testing.T) {
 func TestBodyBehindIdempotent(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	srv := serve(t, router(ginlock.Idempotent(locks, ginlock.ByHeader("X-User"), patiently()...), func(c *gin.Context) {
+	srv := serve(t, router(ginlock.Idempotent(locks, httplock.ByHeader("X-User"), patiently()...), func(c *gin.Context) {
 		raw, err := io.ReadAll(c.Request.Body)
 		if err != nil || string(raw) != `{"item":"pen"}` {
 			t.Errorf("the body is %q, error %v", raw, err)
@@ -102,7 +102,7 @@ func TestBodyBehindIdempotent(t *testing.T) {
 func TestRecordsAreSharedWithNetHTTP(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	here := ginlock.Idempotent(locks, ginlock.ByKey("user"), patiently()...)
+	here := ginlock.Idempotent(locks, httplock.ByContext("user"), patiently()...)
 	login := func(c *gin.Context) { c.Set("user", c.GetHeader("X-User")) }
 	ginSide := serve(t, router(login, here, func(c *gin.Context) {
 		c.Header("Location", "/orders/7")

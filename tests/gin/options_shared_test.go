@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 // TestSharedOptions: each option that all adapters have changes a configuration as that of package middleware does.
@@ -86,13 +87,13 @@ func wantSameOption(t *testing.T, name string, options [2]ginlock.Option) {
 func TestZeroGuard(t *testing.T) {
 	t.Parallel()
 	var g ginlock.Guard
-	_, peek := g.Peek(t.Context(), ginlock.Key{})
-	_, records := g.Records(t.Context(), ginlock.Key{})
+	_, peek := g.Peek(t.Context(), httplock.Key{})
+	_, records := g.Records(t.Context(), httplock.Key{})
 	for method, err := range map[string]error{
 		"Peek": peek, "Records": records,
-		"Resolve": g.Resolve(t.Context(), ginlock.Key{}, nil), "Forget": g.Forget(t.Context(), ginlock.Key{}),
+		"Resolve": g.Resolve(t.Context(), httplock.Key{}, nil), "Forget": g.Forget(t.Context(), httplock.Key{}),
 	} {
-		if err == nil || errors.Is(err, ginlock.ErrKeyRequired) || !strings.Contains(err.Error(), "NewOnce") {
+		if err == nil || errors.Is(err, httplock.ErrKeyRequired) || !strings.Contains(err.Error(), "NewOnce") {
 			t.Errorf("%s: error %v, want one that says how to make a guard", method, err)
 		}
 	}

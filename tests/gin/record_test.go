@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -16,7 +17,7 @@ func TestPeekAndForget(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	login := func(c *gin.Context) { c.Set("user", c.GetHeader("X-User")) }
-	guard, err := ginlock.NewIdempotent(locks, ginlock.ByKey("user"),
+	guard, err := ginlock.NewIdempotent(locks, httplock.ByContext("user"),
 		patiently(ginlock.WithKeySecret([]byte("0123456789abcdef")))...)
 	if err != nil {
 		t.Fatal(err)
@@ -24,15 +25,15 @@ func TestPeekAndForget(t *testing.T) {
 	srv := serve(t, router(login, guard.Handle, func(c *gin.Context) { c.String(http.StatusCreated, "created") }))
 	order(t, srv, "k").wantRun(t, http.StatusCreated)
 
-	user, err := ginlock.PrincipalKey(t.Name())
+	user, err := httplock.PrincipalKey(t.Name())
 	if err != nil {
 		t.Fatal(err)
 	}
-	chosen, err := ginlock.IdempotencyKey("k")
+	chosen, err := httplock.IdempotencyKey("k")
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := ginlock.Join(user, chosen)
+	key, err := httplock.Join(user, chosen)
 	if err != nil {
 		t.Fatal(err)
 	}

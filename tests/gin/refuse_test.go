@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -112,17 +113,17 @@ func TestKeyErrors(t *testing.T) {
 		status int
 		code   string
 	}{
-		"none":     {ginlock.ErrKeyRequired, http.StatusBadRequest, middleware.CodeKeyRequired},
-		"bad":      {ginlock.ErrKeyInvalid, http.StatusBadRequest, middleware.CodeKeyInvalid},
-		"scope":    {ginlock.ErrScopeRequired, http.StatusUnauthorized, middleware.CodeScopeRequired},
-		"no route": {ginlock.ErrNoRoute, http.StatusInternalServerError, middleware.CodeKeyFailed},
+		"none":     {httplock.ErrKeyRequired, http.StatusBadRequest, middleware.CodeKeyRequired},
+		"bad":      {httplock.ErrKeyInvalid, http.StatusBadRequest, middleware.CodeKeyInvalid},
+		"scope":    {httplock.ErrScopeRequired, http.StatusUnauthorized, middleware.CodeScopeRequired},
+		"no route": {httplock.ErrNoRoute, http.StatusInternalServerError, middleware.CodeKeyFailed},
 		"other":    {secret, http.StatusInternalServerError, middleware.CodeKeyFailed},
 		"zero key": {nil, http.StatusBadRequest, middleware.CodeKeyRequired},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			watch := newWatch()
-			key := func(*gin.Context) (ginlock.Key, error) { return ginlock.Key{}, test.err }
+			key := func(*http.Request) (httplock.Key, error) { return httplock.Key{}, test.err }
 			a := refused(t, ginlock.Exclusive(locks.Mutex, key, watch.option(), ginlock.WithWait(patience)))
 			a.want(t, test.status)
 			if p := a.problem(t); p.Code != test.code || p.Retryable || p.RetryAfter != 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -21,10 +22,10 @@ func TestUnansweredIsNotAnEmpty200(t *testing.T) {
 	locks := newLocks(t, testkit.Start(t).Client())
 	short := ginlock.WithLock(core.WithTTL(5*time.Second), core.WithMaxHold(time.Second))
 	once := func(name string, opts ...ginlock.Option) gin.HandlerFunc {
-		return ginlock.Idempotent(locks, ginlock.Constant(name), patiently(opts...)...)
+		return ginlock.Idempotent(locks, httplock.Constant(name), patiently(opts...)...)
 	}
 	hold := ginlock.WithFailurePolicy(ginlock.HoldFailures)
-	exclusive := ginlock.Exclusive(locks.Mutex, ginlock.Constant("e"), short, ginlock.WithWait(patience))
+	exclusive := ginlock.Exclusive(locks.Mutex, httplock.Constant("e"), short, ginlock.WithWait(patience))
 	silent := func(c *gin.Context) {
 		c.Header("Content-Length", "3")
 		<-c.Request.Context().Done()
@@ -85,7 +86,7 @@ func TestSilentRefusalHandler(t *testing.T) {
 		"status 404":     {func(c *gin.Context, _ *ginlock.Conflict) { c.Status(http.StatusNotFound) }, http.StatusNotFound, "rendered"},
 		"written 200":    {func(c *gin.Context, _ *ginlock.Conflict) { c.Writer.WriteHeaderNow() }, http.StatusOK, ""},
 	} {
-		guard := ginlock.Exclusive(locks.Mutex, ginlock.ByHeader("X-Cart"), ginlock.WithRefusalHandler(test.handler))
+		guard := ginlock.Exclusive(locks.Mutex, httplock.ByHeader("X-Cart"), ginlock.WithRefusalHandler(test.handler))
 		never := func(*gin.Context) { t.Error("the handler ran") }
 		a := order(t, serve(t, router(render, guard, never)), "k")
 		a.want(t, test.status)
@@ -99,7 +100,7 @@ func TestSilentRefusalHandler(t *testing.T) {
 func TestErrorsOnlyKeepsAStatus(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, ginlock.ByHeader("X-Cart"), ginlock.ErrorsOnly())
+	guard := ginlock.Exclusive(locks.Mutex, httplock.ByHeader("X-Cart"), ginlock.ErrorsOnly())
 	front := func(c *gin.Context) { c.Status(http.StatusBadRequest) }
 	a := order(t, serve(t, router(front, guard)), "k")
 	a.want(t, http.StatusBadRequest)

@@ -120,7 +120,7 @@ func TestStatusBehindAnotherWriter(t *testing.T) {
 				}
 				t.Run(fmt.Sprint("Exclusive", status, kind, name), func(t *testing.T) {
 					t.Parallel()
-					guard := ginlock.Exclusive(locks.Mutex, ginlock.Constant(t.Name()), patient)
+					guard := ginlock.Exclusive(locks.Mutex, httplock.Constant(t.Name()), patient)
 					sameAnswer(t, order(t, serve(t, router(around, guard, answer)), "k"), want)
 				})
 			}
@@ -135,8 +135,8 @@ func TestOneRefusalBehindAnotherWriter(t *testing.T) {
 	locks := newLocks(t, testkit.Start(t).Client())
 	for name, around := range foreign() {
 		for kind, guard := range map[string]gin.HandlerFunc{
-			"default": ginlock.Once(locks, ginlock.ByHeader("X-Missing")),
-			"own": ginlock.Once(locks, ginlock.ByHeader("X-Missing"), ginlock.WithRefusalHandler(
+			"default": ginlock.Once(locks, httplock.ByHeader("X-Missing")),
+			"own": ginlock.Once(locks, httplock.ByHeader("X-Missing"), ginlock.WithRefusalHandler(
 				func(c *gin.Context, conflict *ginlock.Conflict) { ginlock.Refuse(c, conflict) })),
 		} {
 			a := order(t, serve(t, router(around, guard, func(*gin.Context) { t.Error("the handler ran") })), "k")
@@ -154,8 +154,8 @@ func TestWrittenToABuffer(t *testing.T) {
 	locks := newLocks(t, testkit.Start(t).Client())
 	short := ginlock.WithLock(core.WithTTL(5*time.Second), core.WithMaxHold(time.Second))
 	for kind, guard := range map[string]gin.HandlerFunc{
-		"Exclusive":  ginlock.Exclusive(locks.Mutex, ginlock.Constant("buffer"), short, patient),
-		"Idempotent": ginlock.Idempotent(locks, ginlock.Constant("buffer"), patiently(short)...),
+		"Exclusive":  ginlock.Exclusive(locks.Mutex, httplock.Constant("buffer"), short, patient),
+		"Idempotent": ginlock.Idempotent(locks, httplock.Constant("buffer"), patiently(short)...),
 	} {
 		a := order(t, serve(t, router(buffered, guard, func(c *gin.Context) {
 			_, _ = c.Writer.WriteString("done")
