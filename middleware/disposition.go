@@ -101,6 +101,7 @@ func Release(ctx context.Context) error { return declare(ctx, Released, core.Sta
 func Hold(ctx context.Context) error { return declare(ctx, Held, core.StateUnknown) }
 
 func declare(ctx context.Context, d Disposition, state core.State) error {
+	ctx = contextOf(ctx)
 	r := runFrom(ctx)
 	if r == nil {
 		return ErrNotGuarded

@@ -39,6 +39,19 @@ func runFrom(ctx context.Context) *Run {
 	return r
 }
 
+// ContextKey is where a framework's own context, which lacks the values of the request's, has the context of a guarded request's run:
+// for adapters. The value is nil once the guard has ended.
+const ContextKey = "github.com/holdfast-go/holdfast/middleware"
+
+// contextOf returns the context that has the facts of a run. A *gin.Context does not pass on the values of its request, unless
+// ContextWithFallback is set, but it has those of its own store.
+func contextOf(ctx context.Context) context.Context {
+	if run, ok := ctx.Value(ContextKey).(context.Context); ok {
+		return run
+	}
+	return ctx
+}
+
 // newRun makes the context of a handler. It calls end when the run has ended.
 func (o *Once) newRun(ctx context.Context, c claim, attempt *core.Attempt, end func()) *Run {
 	r := &Run{
@@ -258,7 +271,7 @@ func reason(o Outcome) string {
 // Attempt returns the number of the attempt for the key of a guarded request, from 1. It is 0 if ctx is not that of a
 // request behind Once or Idempotent, or if the guard fails open.
 func Attempt(ctx context.Context) int {
-	if r := runFrom(ctx); r != nil && r.attempt != nil {
+	if r := runFrom(contextOf(ctx)); r != nil && r.attempt != nil {
 		return r.attempt.Number()
 	}
 	return 0
@@ -266,7 +279,7 @@ func Attempt(ctx context.Context) int {
 
 // KeyHash returns the hash of the key of a request behind Once or Idempotent, "" if ctx is not that of one.
 func KeyHash(ctx context.Context) string {
-	if r := runFrom(ctx); r != nil {
+	if r := runFrom(contextOf(ctx)); r != nil {
 		return r.hash
 	}
 	return ""

@@ -33,13 +33,13 @@ func run(_ context.Context, out io.Writer, rdb *redis.Client) error {
 	defer locks.Close()
 
 	guard := ginlock.Idempotent(locks, httplock.ByContext("user"),
-		ginlock.WithFailurePolicy(ginlock.HoldFailures), ginlock.WithRetention(time.Minute))
+		httplock.WithFailurePolicy(httplock.HoldFailures), httplock.WithRetention(time.Minute))
 	payments := 0
 	router := gin.New()
 	router.Use(gin.Recovery(), authenticate)
 	router.POST("/payments", guard, func(c *gin.Context) {
-		payments++              // the money moves
-		_ = ginlock.Complete(c) // if Redis does not answer, it is tried again at the end
+		payments++               // the money moves
+		_ = httplock.Complete(c) // if Redis does not answer, it is tried again at the end
 		c.String(http.StatusCreated, "payment %d", payments)
 	})
 	return example.Payments(out, router)

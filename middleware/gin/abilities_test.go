@@ -127,9 +127,9 @@ func TestEveryChoiceOfMethods(t *testing.T) {
 	t.Cleanup(func() { _ = locks.Close() })
 	user := httplock.ByHeader("X-User")
 	guards := map[string]gin.HandlerFunc{
-		"Once":       ginlock.Once(locks, httplock.Keys(user, httplock.ByHeader("Idempotency-Key")), ginlock.WithReplay()),
+		"Once":       ginlock.Once(locks, httplock.Keys(user, httplock.ByHeader("Idempotency-Key")), httplock.WithReplay()),
 		"Idempotent": ginlock.Idempotent(locks, user),
-		"Exclusive":  ginlock.Exclusive(locks.Mutex, user, ginlock.WithWait(time.Minute)),
+		"Exclusive":  ginlock.Exclusive(locks.Mutex, user, httplock.WithWait(time.Minute)),
 		"a refusal":  nil,
 	}
 	for kind, guard := range guards {
@@ -150,7 +150,7 @@ func TestEveryChoiceOfMethods(t *testing.T) {
 					handler := func(c *gin.Context) { did = use(c.Writer) }
 					if kind == "a refusal" && guard == nil {
 						guard = ginlock.Once(locks, httplock.ByHeader("X-Missing"), ginlock.WithRefusalHandler(
-							func(c *gin.Context, _ *ginlock.Conflict) { handler(c) }))
+							func(c *gin.Context, _ *httplock.Conflict) { handler(c) }))
 					}
 					r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil)
 					r.Header.Set("X-User", fmt.Sprint(kind, around, has))

@@ -4,10 +4,10 @@
 //     must not overlap: a checkout of a cart.
 //   - [Once]: no second time. A request is refused while the first one of its key runs, and after it has taken effect.
 //     The server makes the key: one order per user and day.
-//   - [Idempotent]: the same request, the same answer. The client makes the key, an Idempotency-Key header of its own
-//     for each operation, and its retry gets the first answer again. For payments, and whatever clients retry.
+//   - [Idempotent]: the same request, the same response. The client makes the key, an Idempotency-Key header of its own
+//     for each operation, and its retry gets the first response again. For payments, and whatever clients retry.
 //
-// The directory is not called like the package, so import it by name:
+// Options, key functions, and what a handler calls are those of package httplock:
 //
 //	import (
 //		ginlock "github.com/holdfast-go/holdfast/middleware/gin"
@@ -17,141 +17,67 @@
 //	user := httplock.ByContext("user") // c.Set by your authentication
 //	checkout := ginlock.Exclusive(locks.Mutex, httplock.Keys(user, httplock.ByPathValue("id")))
 //	order := ginlock.Once(locks, httplock.Keys(httplock.ByRoute(), user))
-//	pay := ginlock.Idempotent(locks, user, ginlock.WithFailurePolicy(ginlock.HoldFailures)) // no second charge after a 500
+//	pay := ginlock.Idempotent(locks, user, httplock.WithFailurePolicy(httplock.HoldFailures)) // no second charge after a 500
 //	router.POST("/cart/:id/checkout", authenticate, checkout, handler)
 //
-// # What happens to a request
+// Package httplock says what happens to a request, what counts as completed, how long records are kept, what clients
+// get, and what is logged. This page has what differs in gin. These guards are for gin. In FIBER NO GUARD OF HOLDFAST
+// WORKS, without any error: its adaptor runs the handler after the middleware has returned.
 //
-// A request of a safe method passes; Idempotent guards POST and PATCH only. For any other request the guard makes the
-// key and reads the body up to 64 KiB (Idempotent: 1 MiB, larger ones are refused). Then it asks Redis: for 250 ms
-// with Exclusive, once with the others, unless [WithWait] says otherwise. Then the rest of the chain runs. The context
-// of its request, c.Request.Context(), ends if the lease is lost, with the cause [core.ErrLeaseLost]. Hand that
-// context on, not c itself, which never ends unless gin's ContextWithFallback is set. [TokenFrom], [Attempt],
-// [KeyHash] and [Complete] take either. The guard holds the key until the chain has run, even if the client leaves,
-// and records how the run ended in every case. A request whose client leaves while it waits never runs.
+// # Keys
+//
+// The guard hands a key function a copy of the request. Its Pattern is c.FullPath in the form of http.ServeMux, "POST
+// /cart/{id}" for "/cart/:id", and its path values are gin's parameters. Its context also has the values of the gin.Context with a
+// string for a key. So a net/http service on the same Redis makes the same keys of the same routes and users. What only gin
+// has, a key function gets by [Context]; [ByClientIP] is one.
+//
+// A route that ends in "/*rest" does not say where a request goes, for instance to another router. The path of the
+// request counts in its place, so a handler that treats all of these paths alike lets clients choose the key: use
+// [httplock.Constant]. A route for any method has a key for each method. A guard of the whole engine whose key has the
+// route answers 400 to unknown paths.
+//
+// # Contexts
+//
+// The context of the request, c.Request.Context(), ends if the lease is lost, with the cause [core.ErrLeaseLost]. Hand that
+// context on, not c itself, which never ends unless gin's ContextWithFallback is set. It also has the fencing token, for
+// [core.TokenFrom]. [httplock.Attempt], [httplock.KeyHash], [httplock.Degraded], [httplock.Complete], [httplock.Release] and
+// [httplock.Hold] take either.
+//
+// # The writer
 //
 // Behind Exclusive c.Writer is gin's own if that came in. Otherwise, and behind Once and Idempotent, it is a writer of the
-// guard with the same optional methods. Once and Idempotent hold the answer back until it is recorded. An answer that
+// guard with the same optional methods. Once and Idempotent hold the response back until it is recorded. A response that
 // grows above 256 KiB, is flushed or hijacked passes through. The middlewares around the guard get c.Request and c.Writer
-// back as they were, and see the status and size of the answer as they would without guard.
+// back as they were, and see the status and size of the response as they would without guard.
 //
-// Errors in c.Errors without an answer are a failure, whatever the status: a renderer around the guard will answer. What
-// HandleContext writes for another route goes around the guard. Order and status are those without the guard, and the
-// answer is recorded without its body.
+// # Errors in c.Errors
 //
-// # What the key is made of
+// Errors in c.Errors without a response are a failure, whatever the status: a renderer around the guard will respond. If such a
+// renderer adds a body after c.AbortWithError, the response is not replayed, and the request gets 409 already-completed. Of a
+// 4xx, as c.BindJSON sets it, status and header are replayed, because it did not take effect.
 //
-// [httplock.ByRoute] is the operation: method and route, whatever its parameters match. [httplock.ByPathValue] is the thing: "/cart/:id" and
-// the value of id. Give Exclusive the thing, so that requests for it do not overlap. Give Once the operation, and the
-// thing where each has its own. Give both the user: [httplock.ByContext], which finds what c.Set has
-// put into the gin.Context too, and [httplock.ByPrincipal]. Idempotent compares method, path, query,
-// type and body without an option. The path is the one that the client has sent. Of a multipart body the parts count,
-// not the boundary. A net/http service on the same Redis makes the same keys of the same routes and users.
+// Each refusal is in c.Errors as a public error: errors.As finds its [httplock.Conflict], whose text, other than that of the
+// error itself, says the cause. A service that renders c.Errors itself takes [ErrorsOnly].
 //
-// Services with the same routes on one Redis share keys. Give their clients prefixes of their own ([core.WithPrefix]),
-// and join [httplock.ByHost] to distinguish hosts.
-//
-// These guards are for gin. In FIBER NO GUARD OF HOLDFAST WORKS, without any error: its adaptor runs the handler after
-// the middleware has returned. Use package core in its handlers.
-//
-// # What counts as completed
-//
-// How the handler ended decides what Once and Idempotent record:
-//
-//	                                          Once        Idempotent           with HoldFailures
-//	2xx, 3xx                                  completed   completed, replayed  as left
-//	401 403 407 408 409 421 423 425 429       released    released             as left
-//	other 4xx but 499                         released    completed, replayed  as left
-//	5xx, panic, Goexit, ErrAbortHandler       released    released             held: outcome-unknown
-//	errors in c.Errors and no answer          released    released             held: outcome-unknown
-//	nothing written, its context over; 499    released    released             held: outcome-unknown
-//	refused by a guard inside                 released    released             released
-//	crashed or unreachable                    released    released             held: outcome-unknown
-//	nothing written, its context alive        completed   completed, empty 200 as left
-//	connection taken over                     completed   completed, no replay as left
-//	[Complete], [Release], [Hold]             the handler's call wins
-//
-// Released lets the next request run, with the next [Attempt] number and a larger fencing token. Call [Complete] right
-// after the side effect if an error may still follow: "the card is charged, then the mail failed" must not free the
-// key. For payments use [HoldFailures], and call [Release] for a failure before the charge. Without HoldFailures, a
-// 500 after the charge lets the retry charge again. [WithCompletion] sets other rules for a whole guard.
-//
-// # Records are kept for 24 hours
-//
-// After 24 HOURS the record is gone, and a request of the same key RUNS AGAIN, unless [WithRetention] or
-// [WithRetentionUntil] says otherwise. Redis may lose a record earlier: with any maxmemory-policy but noeviction, or
-// when a replica takes over that did not have it yet. So let the database decide: by a UNIQUE constraint on what must
-// exist once, or by "UPDATE ... WHERE fence < token" with the fencing token of the run. The guard is the fast gate in
-// front of it.
-//
-// # What clients get
-//
-// A refused request is aborted. It gets a problem (RFC 9457) with a stable member code, whether a retry may succeed
-// (retryable), and if so, when (Retry-After):
-//
-//	400 key-required, key-invalid            the key is missing or malformed
-//	400 body-unreadable                      the body ended before its end
-//	401 scope-required                       no user is logged in
-//	408 body-timeout                         the body did not arrive in time
-//	409 lock-conflict          Retry-After   Exclusive: another one is running
-//	409 request-in-progress    Retry-After   Once, Idempotent: the first one is running
-//	409 already-completed                    it took effect before, and there is no answer to replay; with its Location
-//	409 outcome-unknown                      HoldFailures: unknown until an operator has found out, see [Guard]
-//	413 payload-too-large                    the body is larger than what can be compared
-//	422 key-reused                           the key belongs to another request
-//	425 too-early                            TLS early data that was not answered before
-//	429 limit-reached          Retry-After   Exclusive: with Limit(n), n are running
-//	429 too-many-keys          Retry-After   [WithQuota]: the scope has as many records as are allowed
-//	499 client-gone                          the client left while it waited; for the log
-//	500 key-failed                           the key could not be made
-//	500 guard-failed                         the guard cannot be used like this: an invalid option, a lock within itself,
-//	                                         a body that was read in front of it
-//	503 lock-unavailable       Retry-After   Redis does not answer, unless [FailOpen]
-//	503 not-answered           Retry-After   the handler stopped without an answer when its context ended
-//	503 too-many-bodies        Retry-After   other bodies take the memory of [WithBodyMemory]
-//
-// Retry-After at a conflict is one or two seconds, at random, so that clients do not come back together. 409
-// already-completed has one only with [WithRetentionUntil].
-//
-// A replay has Idempotency-Replayed: true, the status, the body and the header fields that the handler has set. It has
-// no cookies, credentials, tokens, traces and fields of one transmission. An answer is not replayed if its body is
-// above 256 KiB ([WithRecordLimit]) or broke off, if it has trailers, or if a renderer adds a body after
-// c.AbortWithError. Then the request gets 409 already-completed. Of such a 4xx the status and the header are
-// replayed, because it did not take effect: c.BindJSON answers so. For browsers, CORS has to expose Retry-After and
-// Idempotency-Replayed, and to allow Idempotency-Key.
-//
-// # What is logged
-//
-// A guard logs what clients cannot cause: keys that could not be made, a Redis that does not answer or refuses,
-// unguarded runs, lost leases, ends that were not recorded, unknown outcomes. It uses the logger of the client that
-// makes the locks, or that of [WithLogger]. It logs the first of each kind at once, then one line a minute with how
-// many were seen.
+// What HandleContext writes for another route goes around the guard. Order and status are those without the guard, and the
+// response is recorded without its body.
 //
 // # Where to put it
 //
 // Outermost first: recovery, logging, request id, CORS, compression, the renderer of c.Errors, timeout,
 // authentication, rate limit, then the guard, then the database transaction, then the handler.
 //
-//   - A timeout belongs around the guard, and should be one of the context. A middleware inside the guard that answers
-//     while its handler still runs would free the key, and record an answer, under the running handler.
-//   - Authentication belongs around the guard: without it, any client that guesses a key can hold it. [httplock.ByContext] finds
-//     only what was set before.
-//   - Compression belongs around the guard: each replay is then compressed as its client can read it.
-//   - A transaction belongs inside: it must be committed before the next request may look.
+//   - A timeout belongs around the guard, and should be one of the context. A middleware inside the guard that responds
+//     while its handler still runs would free the key, and record a response, under the running handler.
+//   - Authentication belongs around the guard: without it, any client that guesses a key can hold it.
+//     [httplock.ByContext] finds only what was set before.
 //   - What replaces the body, to decompress it for instance, may be on either side. Inside, the guard compares the body as
 //     it was sent.
 //   - What reads the body belongs inside, or puts the body back into c.Request.Body, where bodies are compared: Idempotent
-//     and [WithFingerprint]. What c.PostForm parses in front of the guard is compared by its fields, and what
+//     and [httplock.WithFingerprint]. What c.PostForm parses in front of the guard is compared by its fields, and what
 //     c.ShouldBindBodyWith reads by its bytes. What else was read gets 500 guard-failed, if the body has a Content-Length.
 //     Without one it looks empty.
 //   - Recovery may be on either side. A panic goes through the guard.
-//
-// The guard cannot see two things. A handler that leaves goroutines behind or hijacks the connection continues
-// unguarded once it has returned. Requests whose contexts descend from one lease, for instance by
-// http.Server.BaseContext, are one owner, and a lock does not exclude an owner from itself.
-//
-// Each refusal is in c.Errors as a public error: errors.As finds its [Conflict], whose text, other than that of the
-// error itself, says the cause. A service that renders c.Errors itself takes [ErrorsOnly].
 //
 // Close the locks after [net/http.Server.Shutdown] has returned, and the Redis client after that.
 package ginlock

@@ -78,7 +78,7 @@ func ExampleIdempotent() {
 		payments++
 		c.String(http.StatusCreated, "payment %d", payments)
 	}
-	guard := ginlock.Idempotent(locks, httplock.ByContext("user"), ginlock.WithFailurePolicy(ginlock.HoldFailures))
+	guard := ginlock.Idempotent(locks, httplock.ByContext("user"), httplock.WithFailurePolicy(httplock.HoldFailures))
 	router := gin.New()
 	router.POST("/payments", authenticate, guard, pay)
 	srv := httptest.NewServer(router)
@@ -107,12 +107,12 @@ func ExampleComplete() {
 	charges := 0
 	pay := func(c *gin.Context) {
 		charges++
-		if err := ginlock.Complete(c); err != nil {
+		if err := httplock.Complete(c); err != nil {
 			fmt.Println("Redis did not confirm it; it is tried again at the end:", err)
 		}
 		c.String(http.StatusInternalServerError, "charged, but the mail was not sent")
 	}
-	guard := ginlock.Idempotent(locks, httplock.ByContext("user"), ginlock.WithFailurePolicy(ginlock.HoldFailures))
+	guard := ginlock.Idempotent(locks, httplock.ByContext("user"), httplock.WithFailurePolicy(httplock.HoldFailures))
 	router := gin.New()
 	router.POST("/payments", authenticate, guard, pay)
 	srv := httptest.NewServer(router)
@@ -138,7 +138,7 @@ func ExampleRelease() {
 	requests, charges := 0, 0
 	pay := func(c *gin.Context) {
 		if requests++; requests == 1 {
-			if err := ginlock.Release(c); err != nil {
+			if err := httplock.Release(c); err != nil {
 				fmt.Println("Redis did not confirm it; it is tried again at the end:", err)
 			}
 			c.String(http.StatusServiceUnavailable, "no card yet")
@@ -147,7 +147,7 @@ func ExampleRelease() {
 		charges++
 		c.String(http.StatusCreated, "charged")
 	}
-	guard := ginlock.Idempotent(locks, httplock.ByContext("user"), ginlock.WithFailurePolicy(ginlock.HoldFailures))
+	guard := ginlock.Idempotent(locks, httplock.ByContext("user"), httplock.WithFailurePolicy(httplock.HoldFailures))
 	router := gin.New()
 	router.POST("/payments", authenticate, guard, pay)
 	srv := httptest.NewServer(router)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/locktest"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
@@ -26,7 +27,7 @@ func ExampleExclusive() {
 
 	entered, leave := make(chan struct{}), make(chan struct{})
 	checkout := func(c *gin.Context) {
-		token, _ := ginlock.TokenFrom(c) // for the database: it refuses a smaller one than it has seen
+		token, _ := core.TokenFrom(c.Request.Context()) // for the database: it refuses a smaller one than it has seen
 		entered <- struct{}{}
 		<-leave
 		c.String(http.StatusOK, "paid under token %d", token)

@@ -20,12 +20,12 @@ import (
 //
 // A chain that returns without an answer after its context has ended is answered for: 503 not-answered, in place of the
 // empty 200 of gin. A status that is set and an error in c.Errors count as an answer.
-func Exclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...Option) gin.HandlerFunc {
+func Exclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock.Option) gin.HandlerFunc {
 	return must(NewExclusive(strategy, key, opts...))
 }
 
 // NewExclusive is [Exclusive] for settings that are known only at run time: it returns an error instead of panicking.
-func NewExclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...Option) (gin.HandlerFunc, error) {
+func NewExclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock.Option) (gin.HandlerFunc, error) {
 	config := newConfig(middleware.DefaultConfig(), opts)
 	engine, err := middleware.NewExclusive(strategy, config.engine)
 	if err != nil {
@@ -38,7 +38,7 @@ func NewExclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...Option) 
 	return func(c *gin.Context) {
 		// The request's time begins before its body is read.
 		ctx, by := c.Request.Context(), middleware.AnswerBy(c.Request.Context())
-		g.serve(c, func(key httplock.Key) *Conflict {
+		g.serve(c, func(key httplock.Key) *httplock.Conflict {
 			silent, answer, before := false, watch(c), len(c.Errors)
 			status := answer.status()
 			conflict := engine.Do(ctx, middleware.RequestOf(c.Request, key, by), func(ctx context.Context) {

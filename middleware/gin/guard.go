@@ -7,6 +7,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/holdfast-go/holdfast/middleware"
 	"github.com/holdfast-go/holdfast/middleware/internal/request"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
@@ -17,7 +18,7 @@ type engine interface {
 	BufferRequest(r *http.Request, key httplock.Key) error
 	Admit(r *http.Request) (release func())
 	Passes(err error) bool
-	Refuse(ctx context.Context, err error) *Conflict
+	Refuse(ctx context.Context, err error) *httplock.Conflict
 }
 
 // guard is what all guards of a chain have in common.
@@ -36,7 +37,7 @@ func newGuard(e engine, key httplock.KeyFunc, config config) (guard, error) {
 }
 
 // serve lets a request pass, has run call the rest of the chain, or refuses the request.
-func (g guard) serve(c *gin.Context, run func(key httplock.Key) *Conflict) {
+func (g guard) serve(c *gin.Context, run func(key httplock.Key) *httplock.Conflict) {
 	if !g.engine.Guards(c.Request.Method) {
 		return // and gin calls what comes next
 	}
@@ -47,7 +48,7 @@ func (g guard) serve(c *gin.Context, run func(key httplock.Key) *Conflict) {
 
 // visit calls the rest of the chain, or returns why not. However that ends, the middlewares around the guard find
 // their own request and writer again: the context of the run has ended by then.
-func (g guard) visit(c *gin.Context, run func(key httplock.Key) *Conflict) *Conflict {
+func (g guard) visit(c *gin.Context, run func(key httplock.Key) *httplock.Conflict) *httplock.Conflict {
 	outer, writer := c.Request, c.Writer
 	defer func() {
 		request.GiveBack(outer, c.Request)
@@ -79,9 +80,9 @@ func (g guard) visit(c *gin.Context, run func(key httplock.Key) *Conflict) *Conf
 
 // next calls the rest of the chain with that context.
 func next(ctx context.Context, c *gin.Context) {
-	outer, _ := c.Get(ContextKey) // of a guard around this one
-	defer c.Set(ContextKey, outer)
+	outer, _ := c.Get(middleware.ContextKey) // of a guard around this one
+	defer c.Set(middleware.ContextKey, outer)
 	c.Request = c.Request.WithContext(ctx)
-	c.Set(ContextKey, ctx)
+	c.Set(middleware.ContextKey, ctx)
 	c.Next()
 }

@@ -12,20 +12,20 @@ import (
 
 // Once returns a middleware that lets a request of each key take effect once: for instance one order per user. A
 // second request is refused while the first is running (409 request-in-progress) and after it has succeeded (409
-// already-completed), until the record expires. With [WithReplay] it gets the recorded answer instead. The record
-// lasts for 24 hours unless [WithRetention] says otherwise. A first request that has failed does not count, see
-// [WithFailurePolicy]; errors in c.Errors without an answer are a failure too. Once panics if client or key is nil or
+// already-completed), until the record expires. With [httplock.WithReplay] it gets the recorded answer instead. The record
+// lasts for 24 hours unless [httplock.WithRetention] says otherwise. A first request that has failed does not count, see
+// [httplock.WithFailurePolicy]; errors in c.Errors without an answer are a failure too. Once panics if client or key is nil or
 // an option is invalid: [NewOnce] returns an error instead.
 //
 // A handler guarded twice with the same key runs: the inner guard lets the run of the outer one pass, whose options
-// apply. Only [HoldFailures] of either guard counts for both. A handler that is reached through gin's HandleContext
+// apply. Only [httplock.HoldFailures] of either guard counts for both. A handler that is reached through gin's HandleContext
 // runs too.
-func Once(client *core.Client, key httplock.KeyFunc, opts ...Option) gin.HandlerFunc {
+func Once(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option) gin.HandlerFunc {
 	return must(NewOnce(client, key, opts...)).Handle
 }
 
 // NewOnce is [Once] as a value, with methods for an operator. It returns an error instead of panicking.
-func NewOnce(client *core.Client, key httplock.KeyFunc, opts ...Option) (*Guard, error) {
+func NewOnce(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option) (*Guard, error) {
 	config := newConfig(middleware.OnceConfig(), opts)
 	engine, err := middleware.NewOnce(client, config.engine)
 	if err != nil {
@@ -40,14 +40,14 @@ func NewOnce(client *core.Client, key httplock.KeyFunc, opts ...Option) (*Guard,
 // request reaches another user's answer. [httplock.Unscoped] is for services all of whose clients are one.
 //
 // A missing or malformed key gets 400. The same key with another request gets 422 key-reused. While the first request
-// is running, others get 409 request-in-progress. Records are kept for 24 hours unless [WithRetention] says otherwise.
+// is running, others get 409 request-in-progress. Records are kept for 24 hours unless [httplock.WithRetention] says otherwise.
 // Idempotent panics if client or scope is nil or an option is invalid: [NewIdempotent] returns an error instead.
-func Idempotent(client *core.Client, scope httplock.KeyFunc, opts ...Option) gin.HandlerFunc {
+func Idempotent(client *core.Client, scope httplock.KeyFunc, opts ...httplock.Option) gin.HandlerFunc {
 	return must(NewIdempotent(client, scope, opts...)).Handle
 }
 
 // NewIdempotent is [Idempotent] as a value, with methods for an operator. It returns an error instead of panicking.
-func NewIdempotent(client *core.Client, scope httplock.KeyFunc, opts ...Option) (*Guard, error) {
+func NewIdempotent(client *core.Client, scope httplock.KeyFunc, opts ...httplock.Option) (*Guard, error) {
 	config := newConfig(middleware.IdempotentConfig(), opts)
 	engine, err := middleware.NewOnce(client, config.engine)
 	if err != nil {
@@ -90,7 +90,7 @@ type once struct {
 func (o *once) handle(c *gin.Context) {
 	// The request's time begins before its body is read.
 	ctx, by := c.Request.Context(), middleware.AnswerBy(c.Request.Context())
-	o.serve(c, func(key httplock.Key) *Conflict {
+	o.serve(c, func(key httplock.Key) *httplock.Conflict {
 		if o.engine.Entered(ctx, key) {
 			next(ctx, c)
 			return nil
@@ -112,12 +112,12 @@ func (o *once) handle(c *gin.Context) {
 // the stack of a panic, and covers http.ErrAbortHandler and runtime.Goexit.
 //
 // It returns what to answer in place of a chain that did not answer because its context was over.
-func (o *once) run(run *middleware.Run, c *gin.Context) (instead *Conflict) {
+func (o *once) run(run *middleware.Run, c *gin.Context) (instead *httplock.Conflict) {
 	limit, record := run.Capture()
 	w, end := newCapture(c, limit, record)
 	defer end()
 	before := len(c.Errors)
-	var outcome Outcome
+	var outcome httplock.Outcome
 	finished := false
 	defer func() {
 		defer func() {

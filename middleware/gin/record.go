@@ -23,12 +23,3 @@ func (g *Guard) Handle(c *gin.Context) {
 	}
 	g.handle(c)
 }
-
-// Record is the record of a key behind a [Guard].
-type Record = middleware.Record
-
-// Errors of a [Guard], for errors.Is.
-var (
-	ErrNoRecord = middleware.ErrNoRecord
-	ErrKeyShape = middleware.ErrKeyShape
-)

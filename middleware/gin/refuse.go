@@ -7,19 +7,17 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
-
-// Conflict is why a request was refused. It is in c.Errors too: find it with errors.As.
-type Conflict = middleware.Conflict
 
 // RefusalHandler answers a refused request. The chain is already aborted, and the conflict is in c.Errors. A handler
 // that neither writes nor sets another status, from 200 on, has not answered: with a further error in c.Errors the guard
 // sets the status of the conflict for a renderer around it, and otherwise it calls [Refuse]. For an empty 200, call
 // c.Writer.WriteHeaderNow.
-type RefusalHandler func(c *gin.Context, conflict *Conflict)
+type RefusalHandler func(c *gin.Context, conflict *httplock.Conflict)
 
 // Refuse answers a refused request with the problem of the conflict. It is the default [RefusalHandler].
-func Refuse(c *gin.Context, conflict *Conflict) {
+func Refuse(c *gin.Context, conflict *httplock.Conflict) {
 	problem := conflict.Problem().For(c.Writer.Header())
 	maps.Copy(c.Writer.Header(), problem.Header())
 	c.Status(problem.Status)
@@ -27,9 +25,9 @@ func Refuse(c *gin.Context, conflict *Conflict) {
 }
 
 // statusOnly leaves the answer to a middleware around the guard.
-func statusOnly(c *gin.Context, conflict *Conflict) { c.Status(conflict.Status) }
+func statusOnly(c *gin.Context, conflict *httplock.Conflict) { c.Status(conflict.Status) }
 
-func refuse(c *gin.Context, conflict *Conflict, handler RefusalHandler) {
+func refuse(c *gin.Context, conflict *httplock.Conflict, handler RefusalHandler) {
 	c.Abort()
 	// With the problem as its meta data, the JSON of c.Errors is the problem.
 	_ = c.Error(public{conflict}).SetType(gin.ErrorTypePublic).SetMeta(conflict.Problem())
@@ -60,7 +58,7 @@ func refuse(c *gin.Context, conflict *Conflict, handler RefusalHandler) {
 
 // public is a conflict for gin's public errors, whose text many services show to their clients. The cause, an
 // address of Redis for instance, is for logs: only who unwraps the conflict gets it.
-type public struct{ conflict *Conflict }
+type public struct{ conflict *httplock.Conflict }
 
 func (p public) Error() string { return "holdfast: request refused: " + p.conflict.Code }
 

@@ -7,8 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/middleware"
 )
 
-// The options in this file are for Once and Idempotent; Exclusive keeps no records and refuses them. The file is the
-// same in each adapter, but for the first line.
+// The options in this file are for Once and Idempotent; Exclusive keeps no records and refuses them.
 
 // The failure policies, for [WithFailurePolicy].
 const (

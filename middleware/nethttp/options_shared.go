@@ -8,11 +8,10 @@ import (
 	"github.com/holdfast-go/holdfast/middleware"
 )
 
-// The options in this file are those that all adapters have: package middleware documents and implements them. The
-// file is the same in each adapter, but for the first line.
+// The options in this file are for all guards of all frameworks; package middleware implements them.
 
-// Option configures a guard. Each option of package middleware is one. Making the guard reports an invalid value, and
-// an option of another adapter.
+// Option configures a guard, of this package or of another framework. Making the guard reports an invalid value, and an option
+// that only another framework has.
 type Option = middleware.Option
 
 // WithMethods sets the guarded request methods, in upper case. Requests of other methods pass. Defaults to all but

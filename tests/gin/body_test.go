@@ -9,6 +9,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/holdfast-go/holdfast/core"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -40,7 +41,7 @@ func TestKeyOfTheBody(t *testing.T) {
 				}
 			}
 			srv := serve(t, router(outer, guard, func(c *gin.Context) {
-				if _, locked := ginlock.TokenFrom(c); !locked {
+				if _, locked := core.TokenFrom(c.Request.Context()); !locked {
 					t.Error("the handler runs without lock")
 				}
 				_, _ = io.Copy(c.Writer, c.Request.Body)
@@ -58,9 +59,9 @@ func TestKeyOfTheBody(t *testing.T) {
 func TestOptionalKey(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, httplock.ByJSON("/cart"), ginlock.OptionalKey(), ginlock.WithWait(patience))
+	guard := ginlock.Exclusive(locks.Mutex, httplock.ByJSON("/cart"), httplock.OptionalKey(), httplock.WithWait(patience))
 	srv := serve(t, router(guard, func(c *gin.Context) {
-		if _, locked := ginlock.TokenFrom(c); locked {
+		if _, locked := core.TokenFrom(c.Request.Context()); locked {
 			t.Error("locked without key")
 		}
 		_, _ = io.Copy(c.Writer, c.Request.Body)
@@ -77,7 +78,7 @@ func TestOptionalKey(t *testing.T) {
 func TestTrailerReachesTheHandler(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience))
+	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience))
 	srv := serve(t, router(guard, func(c *gin.Context) {
 		_, _ = io.Copy(io.Discard, c.Request.Body)
 		c.String(http.StatusOK, c.Request.Trailer.Get("X-Sum"))

@@ -30,7 +30,7 @@ func TestBodyBoundInFront(t *testing.T) {
 		"bound":             {bind},
 		"bound twice":       {bind, bind},
 		"within a lock":     {ginlock.Exclusive(locks.Mutex, httplock.Constant("lock"), patient), bind},
-		"beyond its buffer": {ginlock.Exclusive(locks.Mutex, httplock.Constant("small"), patient, ginlock.WithBodyLimit(4)), bind},
+		"beyond its buffer": {ginlock.Exclusive(locks.Mutex, httplock.Constant("small"), patient, httplock.WithBodyLimit(4)), bind},
 		"put back":          {bind, restore},
 	} {
 		t.Run(name, func(t *testing.T) {

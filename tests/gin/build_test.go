@@ -1,6 +1,7 @@
 package gin_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -19,18 +20,19 @@ func TestBuildErrors(t *testing.T) {
 	for name, test := range map[string]struct {
 		strategy core.Strategy
 		key      httplock.KeyFunc
-		option   ginlock.Option
+		option   httplock.Option
 		says     string
 	}{
 		"strategy":        {nil, key, nil, "strategy is nil"},
 		"key":             {never, nil, nil, "key function is nil"},
-		"methods":         {never, key, ginlock.WithMethods(), "no methods"},
-		"method":          {never, key, ginlock.WithMethods("POST", ""), "a method is empty"},
-		"wait":            {never, key, ginlock.WithWait(-1), "negative wait"},
-		"body":            {never, key, ginlock.WithBodyLimit(-1), "negative body limit"},
-		"lock option":     {never, key, ginlock.WithLock(core.WithTTL(0)), "WithTTL(0s)"},
+		"methods":         {never, key, httplock.WithMethods(), "no methods"},
+		"method":          {never, key, httplock.WithMethods("POST", ""), "a method is empty"},
+		"wait":            {never, key, httplock.WithWait(-1), "negative wait"},
+		"body":            {never, key, httplock.WithBodyLimit(-1), "negative body limit"},
+		"lock option":     {never, key, httplock.WithLock(core.WithTTL(0)), "WithTTL(0s)"},
 		"refusal handler": {never, key, ginlock.WithRefusalHandler(nil), "WithRefusalHandler"},
 		"shared":          {never, key, middleware.WithWait(-1), "negative wait"},
+		"late answers":    {never, key, httplock.LateAnswers(), "LateAnswers"},
 		"other adapter":   {never, key, httplock.WithRefusalHandler(nil), "httplock.WithRefusalHandler is an option of another adapter"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,14 +61,15 @@ func TestBuildErrorsOfRecords(t *testing.T) {
 	for name, test := range map[string]struct {
 		client *core.Client
 		key    httplock.KeyFunc
-		option ginlock.Option
+		option httplock.Option
 		says   string
 	}{
 		"client":          {nil, key, nil, "client is nil"},
 		"key":             {locks, nil, nil, "key function is nil"},
-		"retention":       {locks, key, ginlock.WithRetention(-1), "WithRetention(-1ns)"},
-		"record limit":    {locks, key, ginlock.WithRecordLimit(-1), "record limit"},
+		"retention":       {locks, key, httplock.WithRetention(-1), "WithRetention(-1ns)"},
+		"record limit":    {locks, key, httplock.WithRecordLimit(-1), "record limit"},
 		"refusal handler": {locks, key, ginlock.WithRefusalHandler(nil), "WithRefusalHandler"},
+		"late answers":    {locks, key, httplock.LateAnswers(), "LateAnswers is for guards of net/http"},
 		"other adapter":   {locks, key, httplock.WithRefusalHandler(nil), "httplock.WithRefusalHandler is an option of another"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,4 +96,26 @@ func TestBuildErrorsOfRecords(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestZeroGuard: a Guard that no function of the package has made says so.
+func TestZeroGuard(t *testing.T) {
+	t.Parallel()
+	var g ginlock.Guard
+	_, peek := g.Peek(t.Context(), httplock.Key{})
+	_, records := g.Records(t.Context(), httplock.Key{})
+	for method, err := range map[string]error{
+		"Peek": peek, "Records": records,
+		"Resolve": g.Resolve(t.Context(), httplock.Key{}, nil), "Forget": g.Forget(t.Context(), httplock.Key{}),
+	} {
+		if err == nil || errors.Is(err, httplock.ErrKeyRequired) || !strings.Contains(err.Error(), "NewOnce") {
+			t.Errorf("%s: error %v, want one that says how to make a guard", method, err)
+		}
+	}
+	defer func() {
+		if p, _ := recover().(string); !strings.Contains(p, "zero Guard") {
+			t.Errorf("panic %q, want one that names the zero Guard", p)
+		}
+	}()
+	g.Handle(nil)
 }

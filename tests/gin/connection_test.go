@@ -64,7 +64,7 @@ func TestClientThatLeavesIsNeverRun(t *testing.T) {
 			t.Parallel()
 			locks := newLocks(t, testkit.Start(t).Client())
 			stage, watch := newStage(t), newWatch()
-			guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience), watch.option())
+			guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option())
 			srv := serve(t, router(guard, stage.handle), edit)
 			first := postAside(t.Context(), srv, "ada", "7")
 			receive(t, stage.entered, "the first run")
@@ -92,7 +92,7 @@ func TestHalfClosedClientReadsNoSuccess(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	stage, watch := newStage(t), newWatch()
-	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience), watch.option())
+	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option())
 	srv := serve(t, router(guard, stage.handle))
 	first := postAside(t.Context(), srv, "ada", "7")
 	receive(t, stage.entered, "the first run")
@@ -118,7 +118,7 @@ func TestLockIsKeptUntilTheHandlerReturns(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	stage, watch := newStage(t), newWatch()
-	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried, watch.option())
+	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried, watch.option())
 	srv := serve(t, router(guard, stage.handle))
 	ctx, leave := context.WithCancel(t.Context())
 	first := postAside(ctx, srv, "ada", "7")
@@ -139,7 +139,7 @@ func TestSlowBodyHoldsNoLock(t *testing.T) {
 		begun <- struct{}{}
 		return cart()(r)
 	}
-	guard := ginlock.Exclusive(locks.Mutex, key, ginlock.WithWait(0), unhurried)
+	guard := ginlock.Exclusive(locks.Mutex, key, httplock.WithWait(0), unhurried)
 	srv := serve(t, router(guard, func(c *gin.Context) { _, _ = io.Copy(io.Discard, c.Request.Body) }))
 	slow := dial(t, srv)
 	write(t, slow, "POST /?cart=7 HTTP/1.1\r\nHost: x\r\nX-User: ada\r\nContent-Length: 3\r\n\r\npa")
@@ -155,7 +155,7 @@ func TestBodyCutShortIsNotRun(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	watch := newWatch()
-	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience), watch.option())
+	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option())
 	srv := serve(t, router(guard, func(*gin.Context) { t.Error("the handler ran") }))
 	conn := dial(t, srv)
 	write(t, conn, "POST /?cart=7 HTTP/1.1\r\nHost: x\r\nX-User: ada\r\nContent-Length: 3\r\n\r\npa")
@@ -169,7 +169,7 @@ func TestHandlerGetsTheWholeBody(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	const limit = 1000
-	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience), ginlock.WithBodyLimit(limit))
+	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), httplock.WithBodyLimit(limit))
 	srv := serve(t, router(guard, func(c *gin.Context) {
 		body, err := io.ReadAll(c.Request.Body)
 		if err != nil {
@@ -206,7 +206,7 @@ func TestHandlerGetsTheWholeBody(t *testing.T) {
 func TestHandlerGetsTheErrorOfTheBody(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience))
+	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience))
 	srv := serve(t, http.MaxBytesHandler(router(guard, func(c *gin.Context) {
 		if _, whole := c.Get(gin.BodyBytesKey); whole {
 			t.Error("a body that failed counts as whole")
@@ -226,7 +226,7 @@ func TestHandlerGetsTheErrorOfTheBody(t *testing.T) {
 func TestFilesOfFormAreRemoved(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, httplock.Constant("all"), ginlock.WithWait(patience))
+	guard := ginlock.Exclusive(locks.Mutex, httplock.Constant("all"), httplock.WithWait(patience))
 	srv := serve(t, router(guard, func(c *gin.Context) {
 		if err := c.Request.ParseMultipartForm(1); err != nil {
 			t.Error(err)
@@ -263,7 +263,7 @@ func TestRefusedBeforeContinue(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	stage := newStage(t)
-	srv := serve(t, router(ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), ginlock.WithBodyLimit(0), unhurried), stage.handle))
+	srv := serve(t, router(ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), httplock.WithBodyLimit(0), unhurried), stage.handle))
 	first := postAside(t.Context(), srv, "ada", "7")
 	receive(t, stage.entered, "the first run")
 	conn := dial(t, srv)
@@ -280,8 +280,8 @@ func TestAnswersBeforeTheServerStopsWriting(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	lease, stage := make(chan string, 1), newStage(t)
-	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(time.Hour), ginlock.WithHooks(ginlock.Hooks{
-		Acquired: func(_ context.Context, a ginlock.Acquired) { lease <- a.KeyHash },
+	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(time.Hour), httplock.WithHooks(httplock.Hooks{
+		Acquired: func(_ context.Context, a httplock.Acquired) { lease <- a.KeyHash },
 	}))
 	holder := serve(t, router(guard, stage.handle))
 	unlimited := func(c *gin.Context) { // or a busy machine has its answer cut off
@@ -301,7 +301,7 @@ func TestAnswersBeforeTheServerStopsWriting(t *testing.T) {
 func TestWriterIsPassedThrough(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, httplock.Constant("all"), ginlock.WithWait(patience))
+	guard := ginlock.Exclusive(locks.Mutex, httplock.Constant("all"), httplock.WithWait(patience))
 	var outer gin.ResponseWriter
 	handler := func(c *gin.Context) {
 		if c.Writer != outer {

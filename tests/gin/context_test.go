@@ -40,14 +40,14 @@ func TestOuterMiddlewaresGetTheirOwnBack(t *testing.T) {
 				if err := c.Request.Context().Err(); err != nil {
 					t.Errorf("the context of the request: %v", err)
 				}
-				if _, locked := ginlock.TokenFrom(c); locked {
+				if _, locked := core.TokenFrom(c.Request.Context()); locked {
 					t.Error("a fencing token outside the guard")
 				}
 				if c.Writer.Status() != test.status {
 					t.Errorf("status %d seen outside, want %d", c.Writer.Status(), test.status)
 				}
 			}
-			guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience), watch.option())
+			guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option())
 			replace := func(c *gin.Context) {
 				c.Request = c.Request.WithContext(context.WithValue(c.Request.Context(), userKey{}, "ada"))
 				c.Writer = other{c.Writer}
@@ -65,14 +65,15 @@ func nextOnly(c *gin.Context) { c.Next() }
 // other is a writer that is not the one it was made of.
 type other struct{ gin.ResponseWriter }
 
-// Handlers get at the facts through gin's context and through that of the request.
+// Handlers get at the facts through gin's context and through that of the request; at the token through the former only with
+// ContextWithFallback.
 func TestFactsInBothContexts(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	for name, fallback := range map[string]bool{"with fallback": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience))
+			guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience))
 			engine := router(guard, func(c *gin.Context) {
 				want, _ := core.TokenFrom(c.Request.Context())
 				derived, cancel := context.WithCancel(c)
@@ -80,9 +81,9 @@ func TestFactsInBothContexts(t *testing.T) {
 				for which, ctx := range map[string]context.Context{
 					"gin": c, "derived": derived, "copy": c.Copy(), "request": c.Request.Context(),
 				} {
-					token, ok := ginlock.TokenFrom(ctx)
-					if !ok || token != want || token <= 0 || ginlock.Degraded(ctx) {
-						t.Errorf("%s: token %d, %v, want %d; degraded %v", which, token, ok, want, ginlock.Degraded(ctx))
+					token, ok := core.TokenFrom(ctx)
+					if wanted := fallback || which == "request"; ok != wanted || wanted && (token != want || token <= 0) || httplock.Degraded(ctx) {
+						t.Errorf("%s: token %d, %v, want %d; degraded %v", which, token, ok, want, httplock.Degraded(ctx))
 					}
 				}
 			})
@@ -97,7 +98,7 @@ func TestFactsOfTheInnermostGuard(t *testing.T) {
 	locks := newLocks(t, testkit.Start(t).Client())
 	var tokens []int64
 	note := func(c *gin.Context) {
-		token, _ := ginlock.TokenFrom(c)
+		token, _ := core.TokenFrom(c.Request.Context())
 		tokens = append(tokens, token)
 	}
 	around := func(c *gin.Context) {
@@ -105,8 +106,8 @@ func TestFactsOfTheInnermostGuard(t *testing.T) {
 		c.Next()
 		note(c)
 	}
-	outer := ginlock.Exclusive(locks.Mutex, httplock.ByHeader("X-User"), ginlock.WithWait(patience))
-	inner := ginlock.Exclusive(locks.Mutex, httplock.ByQuery("cart"), ginlock.WithWait(patience))
+	outer := ginlock.Exclusive(locks.Mutex, httplock.ByHeader("X-User"), httplock.WithWait(patience))
+	inner := ginlock.Exclusive(locks.Mutex, httplock.ByQuery("cart"), httplock.WithWait(patience))
 	post(t.Context(), serve(t, router(outer, around, inner, note)), "ada", "7").want(t, http.StatusOK)
 	if len(tokens) != 3 || tokens[0] == tokens[1] || tokens[0] != tokens[2] {
 		t.Errorf("tokens %d before, inside and after the inner guard", tokens)

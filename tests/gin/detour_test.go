@@ -78,7 +78,7 @@ func TestHandleContextInTheMiddle(t *testing.T) {
 		want := order(t, serve(t, plain), "k")
 		wantSeen := receive(t, wantOutside, "the look without guard")
 		guards := map[string]gin.HandlersChain{}
-		for kind, guard := range recording(locks, ginlock.WithRecordLimit(heldBack)) {
+		for kind, guard := range recording(locks, httplock.WithRecordLimit(heldBack)) {
 			guards[kind] = gin.HandlersChain{guard}
 			guards[kind+", nested"] = gin.HandlersChain{
 				guard, ginlock.Once(locks, httplock.Keys(httplock.ByHeader("X-User"), httplock.Constant("inner"))),
@@ -171,8 +171,8 @@ func TestTextsOfTheRouter(t *testing.T) {
 		"default": nil, "status": func(c *gin.Context) { c.Status(http.StatusNotFound) },
 		"text": func(c *gin.Context) { c.String(http.StatusNotFound, "no such page") },
 	} {
-		for _, policy := range []core.FailurePolicy{ginlock.RetryFailures, ginlock.HoldFailures} {
-			for kind, guard := range recording(locks, ginlock.WithFailurePolicy(policy)) {
+		for _, policy := range []core.FailurePolicy{httplock.RetryFailures, httplock.HoldFailures} {
+			for kind, guard := range recording(locks, httplock.WithFailurePolicy(policy)) {
 				mount := func(guards ...gin.HandlerFunc) *gin.Engine {
 					engine := gin.New()
 					engine.HandleMethodNotAllowed = true

@@ -19,7 +19,7 @@ import (
 func TestConflictIsInErrors(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried)
+	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried)
 	hold(t, guard)
 	outer := func(c *gin.Context) {
 		c.Next()
@@ -49,7 +49,7 @@ func TestConflictIsInErrors(t *testing.T) {
 func TestErrorsOnly(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried, ginlock.ErrorsOnly())
+	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried, ginlock.ErrorsOnly())
 	hold(t, guard)
 	render := func(c *gin.Context) {
 		c.Next()
@@ -89,7 +89,7 @@ func TestErrorsOfTheHandlerPass(t *testing.T) {
 		}
 		c.String(http.StatusBadGateway, "sorry")
 	}
-	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience), watch.option())
+	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option())
 	srv := serve(t, router(render, guard, func(c *gin.Context) { _ = c.Error(failure) }))
 	post(t.Context(), srv, "ada", "7").want(t, http.StatusBadGateway)
 	awaitFree(t, locks, receive(t, watch.acquired, "the hook"))

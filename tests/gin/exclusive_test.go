@@ -54,7 +54,7 @@ func oneAtATime(t *testing.T, connect func() core.Strategy) {
 	}
 	var instances []*httptest.Server
 	for range 2 {
-		guard := ginlock.Exclusive(connect(), cart(), ginlock.WithWait(patience), ginlock.WithWaiters(100, 100))
+		guard := ginlock.Exclusive(connect(), cart(), httplock.WithWait(patience), httplock.WithWaiters(100, 100))
 		instances = append(instances, serve(t, router(guard, handler)))
 	}
 	const requests = 60
@@ -76,7 +76,7 @@ func TestOtherKeysRunBesides(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	stage := newStage(t)
-	srv := serve(t, router(ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience)), stage.handle))
+	srv := serve(t, router(ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience)), stage.handle))
 	var answers []<-chan answer
 	for _, key := range [][2]string{{"ada", "7"}, {"ada", "8"}, {"bob", "7"}} {
 		answers = append(answers, postAside(t.Context(), srv, key[0], key[1]))
@@ -94,7 +94,7 @@ func TestWaitsThenRuns(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	stage, watch := newStage(t), newWatch()
-	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience), watch.option())
+	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option())
 	srv := serve(t, router(guard, stage.handle))
 	first := postAside(t.Context(), srv, "ada", "7")
 	receive(t, stage.entered, "the first run")
@@ -123,7 +123,7 @@ func TestSequentialClientIsNeverRefused(t *testing.T) {
 	}
 	var instances []*httptest.Server
 	for _, locks := range []*core.Client{newLocks(t, relay.Client()), newLocks(t, redis.Client())} {
-		srv := serve(t, router(ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience)), handler))
+		srv := serve(t, router(ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience)), handler))
 		srv.Client().Transport.(*http.Transport).DisableKeepAlives = true
 		instances = append(instances, srv)
 	}
@@ -164,7 +164,7 @@ func TestReleasedHoweverTheHandlerEnds(t *testing.T) {
 				}()
 				c.Next()
 			}
-			guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience), watch.option())
+			guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option())
 			srv := serve(t, router(outer, guard, func(*gin.Context) { end() }))
 			a := post(t.Context(), srv, "ada", name)
 			if (a.err == nil) != (name == "return") {
@@ -191,8 +191,8 @@ func TestHandlerLearnsOfLostLease(t *testing.T) {
 		<-ctx.Done()
 		cause <- context.Cause(ctx)
 	}
-	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience), watch.option(),
-		ginlock.WithLock(core.WithTTL(6*time.Second)))
+	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option(),
+		httplock.WithLock(core.WithTTL(6*time.Second)))
 	srv := serve(t, router(guard, handler))
 	done := postAside(t.Context(), srv, "ada", "7")
 	if token := receive(t, entered, "the run"); token <= 0 {
@@ -216,12 +216,12 @@ func TestGuardedTwiceEntersAgain(t *testing.T) {
 	locks := newLocks(t, testkit.Start(t).Client())
 	watch, tokens := newWatch(), make(chan int64, 3)
 	note := func(c *gin.Context) {
-		token, _ := ginlock.TokenFrom(c)
+		token, _ := core.TokenFrom(c.Request.Context())
 		tokens <- token
 		c.Next()
 	}
-	outer := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried)
-	inner := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried, watch.option())
+	outer := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried)
+	inner := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried, watch.option())
 	after := func(c *gin.Context) {
 		c.Next()
 		note(c)
@@ -238,12 +238,12 @@ func TestGuardedTwiceEntersAgain(t *testing.T) {
 func TestHandleContextEntersAgain(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried)
+	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried)
 	engine := gin.New()
 	var outer, inner, after int64
 	var restored bool
 	engine.POST("/", guard, func(c *gin.Context) {
-		outer, _ = ginlock.TokenFrom(c)
+		outer, _ = core.TokenFrom(c.Request.Context())
 		request := c.Request
 		c.Request.URL.Path = "/again"
 		engine.HandleContext(c)
@@ -251,7 +251,7 @@ func TestHandleContextEntersAgain(t *testing.T) {
 		after, _ = core.TokenFrom(c.Request.Context())
 	})
 	engine.POST("/again", guard, func(c *gin.Context) {
-		inner, _ = ginlock.TokenFrom(c)
+		inner, _ = core.TokenFrom(c.Request.Context())
 		c.String(http.StatusAccepted, "again")
 	})
 	a := post(t.Context(), serve(t, engine), "ada", "7")
@@ -268,8 +268,8 @@ func TestMethods(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	key := httplock.Constant("all")
-	standard := ginlock.Exclusive(locks.Mutex, key, ginlock.WithWait(0), unhurried)
-	chosen := ginlock.Exclusive(locks.Mutex, key, ginlock.WithWait(0), unhurried, ginlock.WithMethods("GET", "PURGE"))
+	standard := ginlock.Exclusive(locks.Mutex, key, httplock.WithWait(0), unhurried)
+	chosen := ginlock.Exclusive(locks.Mutex, key, httplock.WithWait(0), unhurried, httplock.WithMethods("GET", "PURGE"))
 	for _, test := range []struct {
 		method           string
 		standard, chosen bool
@@ -289,7 +289,7 @@ func TestMethods(t *testing.T) {
 			engine := gin.New()
 			engine.Handle(test.method, "/", *guard, func(c *gin.Context) {
 				ran = true
-				_, locked = ginlock.TokenFrom(c)
+				_, locked = core.TokenFrom(c.Request.Context())
 			})
 			engine.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(test.method, "/", nil))
 			if !ran || locked != guarded {

@@ -110,11 +110,11 @@ func TestForeignTextInLogs(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { _ = locks.Close() })
-				hooks := ginlock.WithHooks(ginlock.Hooks{
-					Refused: func(_ context.Context, c *ginlock.Conflict) { wantVisible(t, c.Error(), mostText) },
-					Failed:  func(_ context.Context, f ginlock.Failure) { wantVisible(t, f.Err.Error(), mostText) },
+				hooks := httplock.WithHooks(httplock.Hooks{
+					Refused: func(_ context.Context, c *httplock.Conflict) { wantVisible(t, c.Error(), mostText) },
+					Failed:  func(_ context.Context, f httplock.Failure) { wantVisible(t, f.Err.Error(), mostText) },
 				})
-				logs := ginlock.WithLogger(logger)
+				logs := httplock.WithLogger(logger)
 				served := func(c *gin.Context) { c.String(http.StatusOK, "done") }
 				serveBy := func(guard gin.HandlerFunc) http.Handler {
 					return router(func(c *gin.Context) {
@@ -130,8 +130,8 @@ func TestForeignTextInLogs(t *testing.T) {
 					httplock.ByCookie("c"), httplock.ByPathValue("none"), httplock.Constant("all"),
 				} {
 					all = append(all,
-						serveBy(ginlock.Exclusive(locks.Mutex, key, hooks, logs, ginlock.WithWait(0))), serveBy(ginlock.Once(locks, key, hooks, logs)),
-						serveBy(ginlock.Once(locks, key, hooks, logs, ginlock.WithReplay())),
+						serveBy(ginlock.Exclusive(locks.Mutex, key, hooks, logs, httplock.WithWait(0))), serveBy(ginlock.Once(locks, key, hooks, logs)),
+						serveBy(ginlock.Once(locks, key, hooks, logs, httplock.WithReplay())),
 						serveBy(ginlock.Idempotent(locks, key, hooks, logs)))
 				}
 				for _, foreign := range []func(){

@@ -31,7 +31,7 @@ func keyAt(c *gin.Context, key httplock.KeyFunc) (httplock.Key, error) {
 	ginlock.Once(offline(), func(r *http.Request) (httplock.Key, error) {
 		made, err = key(r)
 		return httplock.Key{}, httplock.ErrKeyRequired // so that the request passes, and Redis is not asked
-	}, ginlock.OptionalKey())(c)
+	}, httplock.OptionalKey())(c)
 	return made, err
 }
 
@@ -250,7 +250,7 @@ func TestUnknownRouteIsRefused(t *testing.T) {
 	locks := newLocks(t, testkit.Start(t).Client())
 	watch := newWatch()
 	engine := gin.New()
-	engine.Use(ginlock.Exclusive(locks.Mutex, httplock.ByRoute(), watch.option(), ginlock.WithWait(patience)))
+	engine.Use(ginlock.Exclusive(locks.Mutex, httplock.ByRoute(), watch.option(), httplock.WithWait(patience)))
 	a := post(t.Context(), serve(t, engine), "ada", "7")
 	a.want(t, http.StatusBadRequest)
 	if p := a.problem(t); p.Code != "key-invalid" || p.Retryable {
@@ -479,7 +479,7 @@ func TestOtherFrameworkRefusesWhatRan(t *testing.T) {
 		{"/files/*path", "/files/"},
 	} {
 		engine.POST(route.ours, ginlock.Once(locks, httplock.Keys(httplock.ByRoute(), httplock.ByHeader("X-User")),
-			ginlock.WithAskTimeout(patience)), func(c *gin.Context) { ran(c.Request.URL.Path) })
+			httplock.WithAskTimeout(patience)), func(c *gin.Context) { ran(c.Request.URL.Path) })
 		mux.Handle(route.theirs, httplock.Once(locks, httplock.Keys(httplock.ByRoute(), httplock.ByHeader("X-User")),
 			httplock.WithAskTimeout(patience))(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { ran(r.URL.Path) })))
 	}

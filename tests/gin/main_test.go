@@ -16,7 +16,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
@@ -176,23 +175,23 @@ func receive[T any](t testing.TB, from <-chan T, what string) T {
 // watch makes hooks that send what they are told, and room enough not to block.
 type watch struct {
 	acquired chan string // key hashes
-	refused  chan *ginlock.Conflict
+	refused  chan *httplock.Conflict
 	failed   chan error
 }
 
 func newWatch() *watch {
 	return &watch{
 		acquired: make(chan string, 1000),
-		refused:  make(chan *ginlock.Conflict, 1000),
+		refused:  make(chan *httplock.Conflict, 1000),
 		failed:   make(chan error, 1000),
 	}
 }
 
-func (w *watch) option() ginlock.Option {
-	return ginlock.WithHooks(ginlock.Hooks{
-		Acquired: func(_ context.Context, a ginlock.Acquired) { w.acquired <- a.KeyHash },
-		Refused:  func(_ context.Context, c *ginlock.Conflict) { w.refused <- c },
-		Failed:   func(_ context.Context, f ginlock.Failure) { w.failed <- f.Err },
+func (w *watch) option() httplock.Option {
+	return httplock.WithHooks(httplock.Hooks{
+		Acquired: func(_ context.Context, a httplock.Acquired) { w.acquired <- a.KeyHash },
+		Refused:  func(_ context.Context, c *httplock.Conflict) { w.refused <- c },
+		Failed:   func(_ context.Context, f httplock.Failure) { w.failed <- f.Err },
 	})
 }
 
@@ -215,6 +214,6 @@ func awaitFree(t testing.TB, locks *core.Client, hash string) {
 
 // The options of guards in tests that are not about time: a busy machine is no reason to refuse a request.
 var (
-	patient   = ginlock.WithWait(patience)
-	unhurried = ginlock.WithAskTimeout(patience)
+	patient   = httplock.WithWait(patience)
+	unhurried = httplock.WithAskTimeout(patience)
 )

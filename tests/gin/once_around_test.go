@@ -70,7 +70,7 @@ func TestCompressionAround(t *testing.T) {
 		"with a length": {func(c *gin.Context) { c.File("testdata/pens.txt") }, "seven pens\n", false},
 		"too much":      {func(c *gin.Context) { c.String(http.StatusOK, much) }, much, true},
 	} {
-		for kind, guard := range recording(locks, ginlock.WithRecordLimit(heldBack)) {
+		for kind, guard := range recording(locks, httplock.WithRecordLimit(heldBack)) {
 			t.Run(kind+", "+name, func(t *testing.T) {
 				t.Parallel()
 				srv := serve(t, router(zip, guard, test.handler))
@@ -163,7 +163,7 @@ func TestHandleContextBehindRecords(t *testing.T) {
 				})
 				engine.POST("/v2", again, func(c *gin.Context) {
 					runs++
-					if n := ginlock.Attempt(c.Request.Context()); n != 1 {
+					if n := httplock.Attempt(c.Request.Context()); n != 1 {
 						t.Errorf("attempt %d", n)
 					}
 					c.Header("Location", "/orders/7")

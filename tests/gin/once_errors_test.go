@@ -50,9 +50,9 @@ func TestFailedRun(t *testing.T) {
 		"written, error afterwards": {render, nextOnly, writeAndReport, 500, "written", true},
 	} {
 		for policy, held := range map[string]bool{"": false, ", held": true} {
-			opts := []ginlock.Option{}
+			opts := []httplock.Option{}
 			if held {
-				opts = append(opts, ginlock.WithFailurePolicy(ginlock.HoldFailures))
+				opts = append(opts, httplock.WithFailurePolicy(httplock.HoldFailures))
 			}
 			for kind, guard := range recording(locks, opts...) {
 				t.Run(kind+", "+name+policy, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestErrorsOnlyWithRecords(t *testing.T) {
 	locks := newLocks(t, testkit.Start(t).Client())
 	rendered := func(c *gin.Context) {
 		c.Next()
-		conflict := new(ginlock.Conflict)
+		conflict := new(httplock.Conflict)
 		if len(c.Errors) == 0 || !errors.As(c.Errors.Last(), &conflict) {
 			return
 		}
@@ -189,29 +189,29 @@ func TestErrorsOnlyWithRecords(t *testing.T) {
 func TestRefusalInside(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	answer := func(status int) ginlock.Option {
-		return ginlock.WithRefusalHandler(func(c *gin.Context, _ *ginlock.Conflict) { c.String(status, "busy") })
+	answer := func(status int) httplock.Option {
+		return ginlock.WithRefusalHandler(func(c *gin.Context, _ *httplock.Conflict) { c.String(status, "busy") })
 	}
 	created := func(c *gin.Context) { c.String(http.StatusCreated, "created") }
 	for name, test := range map[string]struct {
-		refusal ginlock.Option
+		refusal httplock.Option
 		between gin.HandlerFunc
-		want    ginlock.Disposition
+		want    httplock.Disposition
 	}{
-		"status 202":  {answer(202), nextOnly, ginlock.Released},
-		"status 400":  {answer(400), nextOnly, ginlock.Released},
-		"status 500":  {answer(500), nextOnly, ginlock.Released},
-		"errors only": {ginlock.ErrorsOnly(), nextOnly, ginlock.Released},
-		"default":     {ginlock.WithRefusalHandler(ginlock.Refuse), nextOnly, ginlock.Released},
-		"own answer":  {answer(409), created, ginlock.Completed},
+		"status 202":  {answer(202), nextOnly, httplock.Released},
+		"status 400":  {answer(400), nextOnly, httplock.Released},
+		"status 500":  {answer(500), nextOnly, httplock.Released},
+		"errors only": {ginlock.ErrorsOnly(), nextOnly, httplock.Released},
+		"default":     {ginlock.WithRefusalHandler(ginlock.Refuse), nextOnly, httplock.Released},
+		"own answer":  {answer(409), created, httplock.Completed},
 	} {
-		for _, policy := range []core.FailurePolicy{ginlock.RetryFailures, ginlock.HoldFailures} {
-			ends := make(chan ginlock.Finished, 1)
-			outer := ginlock.Idempotent(locks, httplock.Unscoped(), patiently(ginlock.WithFailurePolicy(policy),
-				ginlock.WithHooks(ginlock.Hooks{Finished: func(_ context.Context, f ginlock.Finished) { ends <- f }}))...)
+		for _, policy := range []core.FailurePolicy{httplock.RetryFailures, httplock.HoldFailures} {
+			ends := make(chan httplock.Finished, 1)
+			outer := ginlock.Idempotent(locks, httplock.Unscoped(), patiently(httplock.WithFailurePolicy(policy),
+				httplock.WithHooks(httplock.Hooks{Finished: func(_ context.Context, f httplock.Finished) { ends <- f }}))...)
 			inner := ginlock.Exclusive(locks.Mutex, httplock.ByHeader("X-Missing"), test.refusal)
 			srv := serve(t, router(outer, test.between, inner, func(*gin.Context) { t.Error("the handler ran") }))
-			key := strings.ReplaceAll(name, " ", "-") + map[bool]string{true: "-held"}[policy == ginlock.HoldFailures]
+			key := strings.ReplaceAll(name, " ", "-") + map[bool]string{true: "-held"}[policy == httplock.HoldFailures]
 			order(t, srv, key)
 			if got := receive(t, ends, "the end").Disposition; got != test.want {
 				t.Errorf("%s with policy %d: %v, want %v", name, policy, got, test.want)

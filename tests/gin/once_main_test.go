@@ -16,10 +16,10 @@ import (
 
 // recording are the guards that keep records, set up so that both replay to a second request of the same user with the
 // same Idempotency-Key.
-func recording(locks *core.Client, opts ...ginlock.Option) map[string]gin.HandlerFunc {
+func recording(locks *core.Client, opts ...httplock.Option) map[string]gin.HandlerFunc {
 	user := httplock.ByHeader("X-User")
 	opts = patiently(opts...)
-	replaying := append([]ginlock.Option{ginlock.WithReplay()}, opts...)
+	replaying := append([]httplock.Option{httplock.WithReplay()}, opts...)
 	return map[string]gin.HandlerFunc{
 		"Once":       ginlock.Once(locks, httplock.Keys(user, httplock.ByHeader("Idempotency-Key")), replaying...),
 		"Idempotent": ginlock.Idempotent(locks, user, opts...),
@@ -27,8 +27,8 @@ func recording(locks *core.Client, opts ...ginlock.Option) map[string]gin.Handle
 }
 
 // patiently returns options for a machine that has other things to do.
-func patiently(opts ...ginlock.Option) []ginlock.Option {
-	return append([]ginlock.Option{unhurried, ginlock.WithFinishTimeout(patience)}, opts...)
+func patiently(opts ...httplock.Option) []httplock.Option {
+	return append([]httplock.Option{unhurried, httplock.WithFinishTimeout(patience)}, opts...)
 }
 
 // order sends a request of the test, which is its own user, with that Idempotency-Key, and a short body.

@@ -9,8 +9,10 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -24,10 +26,10 @@ func TestRedisOutage(t *testing.T) {
 				t.Parallel()
 				srv := testkit.Start(t)
 				locks := newLocks(t, srv.Client())
-				closed := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(wait))
+				closed := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(wait))
 				watch := newWatch()
 				open := ginlock.Exclusive(
-					locks.Mutex, cart(), ginlock.WithWait(wait), ginlock.FailOpen(), watch.option())
+					locks.Mutex, cart(), httplock.WithWait(wait), httplock.FailOpen(), watch.option())
 				fail(srv)
 				// go-redis cannot close a client while a command waits for a frozen server, and locks try for
 				// seconds to take back what they may have got.
@@ -40,8 +42,8 @@ func TestRedisOutage(t *testing.T) {
 				}
 				site := serve(t, router(open, func(c *gin.Context) {
 					for _, ctx := range []context.Context{c, c.Request.Context()} {
-						if _, locked := ginlock.TokenFrom(ctx); locked || !ginlock.Degraded(ctx) {
-							t.Errorf("locked %v, degraded %v", locked, ginlock.Degraded(ctx))
+						if _, locked := core.TokenFrom(ctx); locked || !httplock.Degraded(ctx) {
+							t.Errorf("locked %v, degraded %v", locked, httplock.Degraded(ctx))
 						}
 					}
 					_, _ = io.Copy(c.Writer, c.Request.Body)
@@ -63,7 +65,7 @@ func TestRedisOutage(t *testing.T) {
 func TestFailOpenStillExcludes(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), ginlock.FailOpen(), unhurried)
+	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), httplock.FailOpen(), unhurried)
 	hold(t, guard)
 	refused(t, guard).want(t, http.StatusConflict)
 }
@@ -71,7 +73,7 @@ func TestFailOpenStillExcludes(t *testing.T) {
 func TestDeadlineOfTheContextEndsTheWait(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(time.Hour))
+	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(time.Hour))
 	hold(t, guard)
 	deadline := func(c *gin.Context) {
 		ctx, cancel := context.WithTimeout(c.Request.Context(), 3*time.Second)

@@ -18,7 +18,7 @@ func TestPeekAndForget(t *testing.T) {
 	locks := newLocks(t, testkit.Start(t).Client())
 	login := func(c *gin.Context) { c.Set("user", c.GetHeader("X-User")) }
 	guard, err := ginlock.NewIdempotent(locks, httplock.ByContext("user"),
-		patiently(ginlock.WithKeySecret([]byte("0123456789abcdef")))...)
+		patiently(httplock.WithKeySecret([]byte("0123456789abcdef")))...)
 	if err != nil {
 		t.Fatal(err)
 	}

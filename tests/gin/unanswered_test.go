@@ -20,12 +20,12 @@ import (
 func TestUnansweredIsNotAnEmpty200(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	short := ginlock.WithLock(core.WithTTL(5*time.Second), core.WithMaxHold(time.Second))
-	once := func(name string, opts ...ginlock.Option) gin.HandlerFunc {
+	short := httplock.WithLock(core.WithTTL(5*time.Second), core.WithMaxHold(time.Second))
+	once := func(name string, opts ...httplock.Option) gin.HandlerFunc {
 		return ginlock.Idempotent(locks, httplock.Constant(name), patiently(opts...)...)
 	}
-	hold := ginlock.WithFailurePolicy(ginlock.HoldFailures)
-	exclusive := ginlock.Exclusive(locks.Mutex, httplock.Constant("e"), short, ginlock.WithWait(patience))
+	hold := httplock.WithFailurePolicy(httplock.HoldFailures)
+	exclusive := ginlock.Exclusive(locks.Mutex, httplock.Constant("e"), short, httplock.WithWait(patience))
 	silent := func(c *gin.Context) {
 		c.Header("Content-Length", "3")
 		<-c.Request.Context().Done()
@@ -78,13 +78,13 @@ func TestSilentRefusalHandler(t *testing.T) {
 		status  int
 		body    string // what it contains
 	}{
-		"nothing":        {func(*gin.Context, *ginlock.Conflict) {}, http.StatusBadRequest, middleware.CodeKeyRequired},
-		"another status": {func(_ *gin.Context, c *ginlock.Conflict) { c.Status = 418 }, 418, middleware.CodeKeyRequired},
-		"an error":       {func(c *gin.Context, _ *ginlock.Conflict) { _ = c.Error(errors.New("mine")) }, http.StatusBadRequest, "rendered"},
-		"early hints":    {func(c *gin.Context, _ *ginlock.Conflict) { c.Writer.WriteHeader(http.StatusEarlyHints) }, http.StatusBadRequest, middleware.CodeKeyRequired},
-		"status 204":     {func(c *gin.Context, _ *ginlock.Conflict) { c.Status(http.StatusNoContent) }, http.StatusNoContent, ""},
-		"status 404":     {func(c *gin.Context, _ *ginlock.Conflict) { c.Status(http.StatusNotFound) }, http.StatusNotFound, "rendered"},
-		"written 200":    {func(c *gin.Context, _ *ginlock.Conflict) { c.Writer.WriteHeaderNow() }, http.StatusOK, ""},
+		"nothing":        {func(*gin.Context, *httplock.Conflict) {}, http.StatusBadRequest, middleware.CodeKeyRequired},
+		"another status": {func(_ *gin.Context, c *httplock.Conflict) { c.Status = 418 }, 418, middleware.CodeKeyRequired},
+		"an error":       {func(c *gin.Context, _ *httplock.Conflict) { _ = c.Error(errors.New("mine")) }, http.StatusBadRequest, "rendered"},
+		"early hints":    {func(c *gin.Context, _ *httplock.Conflict) { c.Writer.WriteHeader(http.StatusEarlyHints) }, http.StatusBadRequest, middleware.CodeKeyRequired},
+		"status 204":     {func(c *gin.Context, _ *httplock.Conflict) { c.Status(http.StatusNoContent) }, http.StatusNoContent, ""},
+		"status 404":     {func(c *gin.Context, _ *httplock.Conflict) { c.Status(http.StatusNotFound) }, http.StatusNotFound, "rendered"},
+		"written 200":    {func(c *gin.Context, _ *httplock.Conflict) { c.Writer.WriteHeaderNow() }, http.StatusOK, ""},
 	} {
 		guard := ginlock.Exclusive(locks.Mutex, httplock.ByHeader("X-Cart"), ginlock.WithRefusalHandler(test.handler))
 		never := func(*gin.Context) { t.Error("the handler ran") }

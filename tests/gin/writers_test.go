@@ -106,8 +106,8 @@ func TestStatusBehindAnotherWriter(t *testing.T) {
 		} {
 			for name, around := range foreign() {
 				want := order(t, serve(t, router(around, answer)), "k")
-				for guarded, guard := range recording(locks, ginlock.WithCompletion(
-					func(ginlock.Outcome) ginlock.Disposition { return ginlock.Completed })) {
+				for guarded, guard := range recording(locks, httplock.WithCompletion(
+					func(httplock.Outcome) httplock.Disposition { return httplock.Completed })) {
 					t.Run(fmt.Sprint(guarded, status, kind, name), func(t *testing.T) {
 						t.Parallel()
 						srv := serve(t, router(around, guard, answer))
@@ -137,7 +137,7 @@ func TestOneRefusalBehindAnotherWriter(t *testing.T) {
 		for kind, guard := range map[string]gin.HandlerFunc{
 			"default": ginlock.Once(locks, httplock.ByHeader("X-Missing")),
 			"own": ginlock.Once(locks, httplock.ByHeader("X-Missing"), ginlock.WithRefusalHandler(
-				func(c *gin.Context, conflict *ginlock.Conflict) { ginlock.Refuse(c, conflict) })),
+				func(c *gin.Context, conflict *httplock.Conflict) { ginlock.Refuse(c, conflict) })),
 		} {
 			a := order(t, serve(t, router(around, guard, func(*gin.Context) { t.Error("the handler ran") })), "k")
 			if p := a.problem(t); a.status != http.StatusBadRequest || p.Code != middleware.CodeKeyRequired {
@@ -152,7 +152,7 @@ func TestOneRefusalBehindAnotherWriter(t *testing.T) {
 func TestWrittenToABuffer(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	short := ginlock.WithLock(core.WithTTL(5*time.Second), core.WithMaxHold(time.Second))
+	short := httplock.WithLock(core.WithTTL(5*time.Second), core.WithMaxHold(time.Second))
 	for kind, guard := range map[string]gin.HandlerFunc{
 		"Exclusive":  ginlock.Exclusive(locks.Mutex, httplock.Constant("buffer"), short, patient),
 		"Idempotent": ginlock.Idempotent(locks, httplock.Constant("buffer"), patiently(short)...),
