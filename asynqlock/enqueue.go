@@ -62,7 +62,7 @@ const (
 	longestEnqueuePause = 5 * time.Second
 )
 
-// enqueueTimeout bounds the attempts of a run without start deadline, that of [cronlock.RunNow].
+// enqueueTimeout bounds the attempts of a run without start deadline, that of [cronlock.JobHandle.Run].
 const enqueueTimeout = time.Minute
 
 // enqueuer enqueues the task of a job.

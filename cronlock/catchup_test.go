@@ -57,7 +57,7 @@ func TestCatchUp(t *testing.T) {
 			}
 			old.expect(t, len(test.before))
 			if len(test.before) > 0 { // out of turn: no tick
-				if err := cronlock.RunNow(t.Context(), old.cron, "job"); err != nil {
+				if err := cronlock.Job(old.locks, "job").Run(t.Context(), old.cron); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -65,7 +65,7 @@ func TestCatchUp(t *testing.T) {
 				if err := cronlock.Register(t.Context(), old.cron, "job"); err != nil {
 					t.Fatal(err)
 				}
-				if err := cronlock.Pause(t.Context(), old.locks, "job"); err != nil {
+				if err := cronlock.Job(old.locks, "job").Pause(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}

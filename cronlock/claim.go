@@ -156,7 +156,7 @@ func (j *job) options(more ...core.OnceOption) []core.OnceOption {
 	return append(options, more...)
 }
 
-// remembered is how long [History] tells of a tick.
+// remembered is how long [JobHandle.History] tells of a tick.
 func (j *job) remembered(tick time.Time) time.Duration {
 	return rememberedFor(j.config.history, period(j.schedule, tick))
 }

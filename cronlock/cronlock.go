@@ -182,25 +182,6 @@ func firstJob(c *cron.Cron, cond func(*job) bool) (*job, bool) {
 	return nil, false
 }
 
-// RunNow runs a job of c at once, on this replica and goroutine, without the wrappers of c, and returns what its
-// function returns. The run is no tick, and works while the job is paused. While another run is in progress, RunNow
-// behaves as a tick does, see [WithWait]: if it is skipped, the error is [ErrOverlap]. The context of the run descends
-// from ctx, and ends with that of [WithContext] too. For a name that is not in c, the error is [ErrUnknownJob]. Other
-// errors are those of [core.Once.Begin].
-func RunNow(ctx context.Context, c *cron.Cron, name string) error {
-	if c == nil {
-		return errNoCron
-	}
-	j, there := find(c, name)
-	if !there {
-		if err := checkName(name); err != nil {
-			return err
-		}
-		return fmt.Errorf("%w %q: this cron has no job of that name", ErrUnknownJob, name)
-	}
-	return j.now(ctx)
-}
-
 // warnOfLocalTime tells that replicas in different zones would not have the same ticks.
 func (j *job) warnOfLocalTime(s cron.Schedule, scheduler *time.Location) {
 	if zone, _ := time.Now().Zone(); zone != "UTC" && local(s, scheduler) {

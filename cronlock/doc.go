@@ -65,8 +65,8 @@
 //   - A tick that could not be claimed because Redis did not answer is skipped ([FailOpen]).
 //   - A job that returns an error has run.
 //
-// [Hooks] and a logger report all of these. [History] returns the last runs on all replicas, and [Jobs] the jobs that
-// they have.
+// [Hooks] and a logger report all of these. [Jobs] lists the jobs of all replicas, and [Job] returns a handle on one of
+// them, to pause it or to read its last runs.
 //
 // # With robfig's wrappers
 //

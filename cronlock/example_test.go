@@ -96,13 +96,13 @@ func ExampleWithLeader() {
 		return nil
 	}, cronlock.WithLeader(election))
 	fmt.Println("error:", err)
-	fmt.Println(cronlock.RunNow(context.Background(), c, "report"))
+	fmt.Println(cronlock.Job(locks, "report").Run(context.Background(), c))
 	// Output:
 	// error: <nil>
 	// holdfast: cronlock: job "report": holdfast: not the leader: election "scheduler"
 }
 
-func ExampleRunNow() {
+func ExampleJobHandle_Run() {
 	server := locktest.NewServer()
 	defer server.Close()
 	locks := server.NewClient()
@@ -112,8 +112,9 @@ func ExampleRunNow() {
 		return errors.New("no paper")
 	}, cronlock.WithReplica("pod-1"), cronlock.WithLogger(nil))
 
-	fmt.Println(cronlock.RunNow(ctx, c, "report"))
-	runs, _ := cronlock.History(ctx, locks, "report")
+	job := cronlock.Job(locks, "report")
+	fmt.Println(job.Run(ctx, c))
+	runs, _ := job.History(ctx)
 	for _, run := range runs {
 		fmt.Println(run.Job, run.Replica, run.Outcome)
 	}
@@ -122,7 +123,7 @@ func ExampleRunNow() {
 	// report pod-1 failed
 }
 
-func ExamplePause() {
+func ExampleJob() {
 	server := locktest.NewServer()
 	defer server.Close()
 	locks := server.NewClient()
@@ -136,12 +137,13 @@ func ExamplePause() {
 	c.Start() // registers the job
 	defer c.Stop()
 
-	for errors.Is(cronlock.Pause(ctx, locks, "report"), cronlock.ErrUnknownJob) {
+	job := cronlock.Job(locks, "report")
+	for errors.Is(job.Pause(ctx), cronlock.ErrUnknownJob) {
 		time.Sleep(10 * time.Millisecond)
 	}
-	fmt.Println(cronlock.IsPaused(ctx, locks, "report"))
-	_ = cronlock.Resume(ctx, locks, "report")
-	fmt.Println(cronlock.IsPaused(ctx, locks, "report"))
+	fmt.Println(job.Paused(ctx))
+	_ = job.Resume(ctx)
+	fmt.Println(job.Paused(ctx))
 	// Output:
 	// true <nil>
 	// false <nil>

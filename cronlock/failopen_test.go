@@ -156,7 +156,7 @@ func TestPausedAndThenSilent(t *testing.T) {
 	if err := cronlock.Register(t.Context(), r.cron, "job"); err != nil {
 		t.Fatal(err)
 	}
-	if err := cronlock.Pause(t.Context(), operator, "job"); err != nil {
+	if err := cronlock.Job(operator, "job").Pause(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	r.fire(time.Now())
@@ -170,7 +170,7 @@ func TestPausedAndThenSilent(t *testing.T) {
 	started.expect(t, 1)
 
 	relay.Heal()
-	if err := cronlock.Resume(t.Context(), operator, "job"); err != nil {
+	if err := cronlock.Job(operator, "job").Resume(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	r.fire(time.Now().Add(time.Second))

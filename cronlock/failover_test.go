@@ -105,14 +105,14 @@ func TestPausedRunnerHasNoHeir(t *testing.T) {
 		}
 		heir.fire(tick)
 		receive(t, waiting, "the other one watches")
-		if err := cronlock.Pause(t.Context(), heir.locks, "job"); err != nil {
+		if err := cronlock.Job(heir.locks, "job").Pause(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		stop()
 		wait()
 		testkit.Eventually(t, patience, "the heir is told", func() bool { return len(heir.reasons())+len(heir.runs()) > 0 })
 		heir.expect(t, 0, cronlock.Paused)
-		if err := cronlock.Resume(t.Context(), heir.locks, "job"); err != nil {
+		if err := cronlock.Job(heir.locks, "job").Resume(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		heir.fire(tick)

@@ -64,9 +64,10 @@ func jobsCalled(ctx context.Context, locks *core.Client, tick time.Time, name st
 		cronlock.Compare(c, name, tick)
 		_ = cronlock.Register(ctx, c, name)
 	}
-	_ = cronlock.RunNow(ctx, c, name) // the error of the job
-	_, paused := cronlock.IsPaused(ctx, locks, name)
-	return []error{added, again, spec, paused, cronlock.Pause(ctx, locks, name, cronlock.By(name)), cronlock.Resume(ctx, locks, name)}
+	job := cronlock.Job(locks, name)
+	_ = job.Run(ctx, c) // the error of the job
+	_, paused := job.Paused(ctx)
+	return []error{added, again, spec, paused, job.Pause(ctx, cronlock.By(name)), job.Resume(ctx)}
 }
 
 // TestForeignTextInLogs: whatever name a job has, and whatever another program has written to its records, lines of the log and errors

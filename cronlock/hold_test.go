@@ -87,7 +87,7 @@ func TestRunThatDoesNotStop(t *testing.T) {
 	if runs := other.runs(); len(runs) != 2 {
 		t.Errorf("%d runs on the other replica, want 2", len(runs))
 	}
-	if err := cronlock.RunNow(t.Context(), stubborn.cron, "job"); !errors.Is(err, cronlock.ErrOverlap) {
+	if err := cronlock.Job(stubborn.locks, "job").Run(t.Context(), stubborn.cron); !errors.Is(err, cronlock.ErrOverlap) {
 		t.Errorf("in the same process: %v", err)
 	}
 	close(release)
@@ -179,13 +179,13 @@ func TestRunKnowsItsDeadline(t *testing.T) {
 	if got := <-deadlines; got.Sub(tick.Add(time.Hour)).Abs() > patience {
 		t.Errorf("deadline %v of tick %v, want an hour after it", got, tick)
 	}
-	wantNow(t, r.cron, t.Context())
+	wantNow(t, r, t.Context())
 	if got := <-deadlines; !got.IsZero() {
 		t.Errorf("deadline %v, want none out of turn", got)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
-	wantNow(t, r.cron, ctx)
+	wantNow(t, r, ctx)
 	if want, _ := ctx.Deadline(); want != <-deadlines {
 		t.Error("not the deadline of the caller")
 	}
@@ -194,9 +194,9 @@ func TestRunKnowsItsDeadline(t *testing.T) {
 	}
 }
 
-func wantNow(t *testing.T, c *cron.Cron, ctx context.Context) {
+func wantNow(t *testing.T, r *replica, ctx context.Context) {
 	t.Helper()
-	if err := cronlock.RunNow(ctx, c, "job"); err != nil {
+	if err := cronlock.Job(r.locks, "job").Run(ctx, r.cron); err != nil {
 		t.Error(err)
 	}
 }

@@ -128,15 +128,16 @@ func TestOddNames(t *testing.T) {
 	for i, name := range names { // the ticks tell whose they are
 		cronlock.Fire(c, name, tick.Add(-time.Duration(i)*time.Second))
 	}
-	if err := cronlock.Pause(t.Context(), locks, "a"); err != nil {
+	if err := cronlock.Job(locks, "a").Pause(t.Context()); err != nil {
 		t.Error(err)
 	}
 	for i, name := range names {
-		runs, err := cronlock.History(t.Context(), locks, name)
+		job := cronlock.Job(locks, name)
+		runs, err := job.History(t.Context())
 		if err != nil || len(runs) != 1 || runs[0].Job != name || !runs[0].Tick.Equal(tick.Add(-time.Duration(i)*time.Second)) {
 			t.Errorf("%q: %+v, %v", name, runs, err)
 		}
-		if paused, err := cronlock.IsPaused(t.Context(), locks, name); paused != (name == "a") || err != nil {
+		if paused, err := job.Paused(t.Context()); paused != (name == "a") || err != nil {
 			t.Errorf("%q: paused %v, %v", name, paused, err)
 		}
 	}
@@ -153,15 +154,17 @@ func TestRefusedNames(t *testing.T) {
 		"": "has no name", "a{b}": `"a{b}"`, "}\n": `"}\n"`, "\x00": `"\x00"`, strings.Repeat("x", 201): "201 bytes",
 		huge: fmt.Sprintf("%d bytes", len(huge)),
 	} {
+		job := cronlock.Job(locks, name)
 		for what, err := range map[string]error{
 			"AddFunc":     second(cronlock.AddFunc(cron.New(), locks, "@hourly", name, idle)),
 			"AddSchedule": second(cronlock.AddSchedule(cron.New(), locks, after(1), name, idle)),
 			"Exclusive":   second(cronlock.NewExclusive(locks.Mutex, name)),
-			"RunNow":      cronlock.RunNow(ctx, cron.New(), name),
-			"History":     second(cronlock.History(ctx, locks, name)),
-			"Pause":       cronlock.Pause(ctx, locks, name),
-			"Resume":      cronlock.Resume(ctx, locks, name),
-			"IsPaused":    second(cronlock.IsPaused(ctx, locks, name)),
+			"Run":         job.Run(ctx, cron.New()),
+			"History":     second(job.History(ctx)),
+			"Info":        second(job.Info(ctx)),
+			"Pause":       job.Pause(ctx),
+			"Resume":      job.Resume(ctx),
+			"Paused":      second(job.Paused(ctx)),
 		} {
 			if err == nil || !strings.Contains(err.Error(), says) || len(err.Error()) > 1000 {
 				t.Errorf("%s of %.20q: %.200v", what, name, err)

@@ -49,8 +49,8 @@ func NewLeader(e *core.Election, opts ...Option) (cron.JobWrapper, error) {
 // [core.ErrLeaseLost] as its cause if the lead was lost. Its fencing token, and that of [Run], is the term.
 //
 // A replica leads while [core.Election.Run] or Campaign of this very Election does. A tick without a leader is lost.
-// [RunNow] returns [core.ErrNotLeader] elsewhere. Not with [WithFailover] and [WithCatchUp], which let other replicas run
-// a tick later. Defaults to none: any replica may run a tick.
+// [JobHandle.Run] returns [core.ErrNotLeader] elsewhere. Not with [WithFailover] and [WithCatchUp], which let other
+// replicas run a tick later. Defaults to none: any replica may run a tick.
 func WithLeader(e *core.Election) Option {
 	return optionFunc(func(c *config) {
 		if e == nil {

@@ -344,7 +344,7 @@ func TestLeadLostBeforeARun(t *testing.T) {
 	tick := time.Now().Truncate(time.Second)
 	wait := first.start(tick)
 	testkit.Eventually(t, patience, "the tick to be claimed", func() bool {
-		runs, err := cronlock.History(t.Context(), second.locks, "job")
+		runs, err := cronlock.Job(second.locks, "job").History(t.Context())
 		return err == nil && len(runs) == 1
 	})
 	leader.stop()
@@ -392,10 +392,10 @@ func TestRunNowOfTheLeader(t *testing.T) {
 	first, leader := newLeaderReplica(t, newClient(t, server.Client()), idle)
 	leader.awaitLead(t)
 	second, _ := newLeaderReplica(t, newClient(t, server.Client()), idle)
-	if err := cronlock.RunNow(t.Context(), first.cron, "job"); err != nil {
+	if err := cronlock.Job(first.locks, "job").Run(t.Context(), first.cron); err != nil {
 		t.Errorf("on the leader: %v", err)
 	}
-	if err := cronlock.RunNow(t.Context(), second.cron, "job"); !errors.Is(err, core.ErrNotLeader) {
+	if err := cronlock.Job(second.locks, "job").Run(t.Context(), second.cron); !errors.Is(err, core.ErrNotLeader) {
 		t.Errorf("elsewhere: %v", err)
 	}
 }

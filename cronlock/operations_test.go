@@ -3,10 +3,12 @@ package cronlock_test
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/cronlock"
@@ -23,15 +25,16 @@ func TestPause(t *testing.T) {
 	if err := cronlock.Register(ctx, r.cron, "job"); err != nil {
 		t.Fatal(err)
 	}
+	job := cronlock.Job(there, "job")
 	expectPaused := func(want bool) {
 		t.Helper()
-		if got, err := cronlock.IsPaused(ctx, there, "job"); got != want || err != nil {
+		if got, err := job.Paused(ctx); got != want || err != nil {
 			t.Errorf("paused: %v, %v; want %v", got, err, want)
 		}
 	}
 	expectPaused(false)
 	for range 2 {
-		if err := cronlock.Pause(ctx, there, "job"); err != nil {
+		if err := job.Pause(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,7 +42,7 @@ func TestPause(t *testing.T) {
 	r.fire(tick)
 	r.expect(t, 0, cronlock.Paused)
 	for range 2 {
-		if err := cronlock.Resume(ctx, there, "job"); err != nil {
+		if err := job.Resume(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -61,17 +64,18 @@ func TestRunNow(t *testing.T) {
 		return nil
 	}, cronlock.WithFailover(2))
 	ctx, tick := t.Context(), time.Now().Truncate(time.Second)
+	job := cronlock.Job(locks, "job")
 	r.fire(tick.Add(-time.Second))
 	if err := cronlock.Register(ctx, r.cron, "job"); err != nil {
 		t.Fatal(err)
 	}
-	if err := cronlock.Pause(ctx, locks, "job"); err != nil {
+	if err := job.Pause(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := cronlock.RunNow(ctx, r.cron, "job"); err != nil {
+	if err := job.Run(ctx, r.cron); err != nil {
 		t.Error(err)
 	}
-	if err := cronlock.RunNow(context.WithValue(ctx, key{}, true), r.cron, "job"); !errors.Is(err, wrong) {
+	if err := job.Run(context.WithValue(ctx, key{}, true), r.cron); !errors.Is(err, wrong) {
 		t.Errorf("error %v, want that of the function", err)
 	}
 	runs := expectOutcomes(t, locks, cronlock.Failed, cronlock.Success, cronlock.Success)
@@ -99,10 +103,11 @@ func TestRunNowEnds(t *testing.T) {
 	jobs, stop := context.WithCancel(t.Context())
 	long := newBlocking()
 	r := newReplica(t, locks, long.run, cronlock.WithContext(jobs), cronlock.WithFailover(2))
+	job := cronlock.Job(locks, "job")
 	ctx, cancel := context.WithCancel(t.Context())
 	for _, end := range []func(){cancel, stop} {
 		ended := make(chan error, 1)
-		go func() { ended <- cronlock.RunNow(ctx, r.cron, "job") }()
+		go func() { ended <- job.Run(ctx, r.cron) }()
 		receive(t, long.running, "the run")
 		end()
 		if err := receive(t, ended, "its end"); !errors.Is(err, context.Canceled) {
@@ -110,7 +115,7 @@ func TestRunNowEnds(t *testing.T) {
 		}
 		ctx = t.Context()
 	}
-	if err := cronlock.RunNow(ctx, r.cron, "job"); !errors.Is(err, context.Canceled) {
+	if err := job.Run(ctx, r.cron); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the jobs were stopped: %v", err)
 	}
 	expectOutcomes(t, locks, cronlock.Interrupted, cronlock.Interrupted)
@@ -123,7 +128,7 @@ func TestRunNowOverlaps(t *testing.T) {
 	var within error
 	r.cron = cron.New()
 	r.add(t, after(time.Hour), func(ctx context.Context) error {
-		within = cronlock.RunNow(ctx, r.cron, "job")
+		within = cronlock.Job(r.locks, "job").Run(ctx, r.cron)
 		return nil
 	})
 	r.fire(time.Now().Truncate(time.Second))
@@ -167,18 +172,60 @@ func TestOperationsRefuse(t *testing.T) {
 	locks := newClient(t, testkit.Start(t).Client())
 	ctx := t.Context()
 	for name, err := range map[string]error{
-		"Jobs without a client":     second(cronlock.Jobs(ctx, nil)),
-		"History without a client":  second(cronlock.History(ctx, nil, "job")),
-		"History without a name":    second(cronlock.History(ctx, locks, "")),
-		"Pause without a client":    cronlock.Pause(ctx, nil, "job"),
-		"Pause with braces":         cronlock.Pause(ctx, locks, "{job}"),
-		"Resume without a client":   cronlock.Resume(ctx, nil, "job"),
-		"IsPaused without a client": second(cronlock.IsPaused(ctx, nil, "job")),
-		"RunNow without a cron":     cronlock.RunNow(ctx, nil, "job"),
-		"RunNow of no job":          cronlock.RunNow(ctx, cron.New(), "job"),
+		"Jobs without a client":    second(cronlock.Jobs(ctx, nil)),
+		"History without a client": second(cronlock.Job(nil, "job").History(ctx)),
+		"History without a name":   second(cronlock.Job(locks, "").History(ctx)),
+		"Pause without a client":   cronlock.Job(nil, "job").Pause(ctx),
+		"Pause with braces":        cronlock.Job(locks, "{job}").Pause(ctx),
+		"Resume without a client":  cronlock.Job(nil, "job").Resume(ctx),
+		"Paused without a client":  second(cronlock.Job(nil, "job").Paused(ctx)),
+		"Run without a cron":       cronlock.Job(locks, "job").Run(ctx, nil),
+		"Run of no job":            cronlock.Job(locks, "job").Run(ctx, cron.New()),
 	} {
 		if err == nil || !strings.HasPrefix(err.Error(), "holdfast: cronlock: ") {
 			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// TestJobHandleRefuses: each method of a handle without a client or with a wrong name returns an error, and does not
+// connect to Redis.
+func TestJobHandleRefuses(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	rdb := redis.NewClient(&redis.Options{Dialer: func(context.Context, string, string) (net.Conn, error) {
+		t.Error("Redis was asked")
+		return nil, errors.New("no route")
+	}})
+	t.Cleanup(func() { _ = rdb.Close() })
+	locks, c := newClient(t, rdb), cron.New()
+	if _, err := cronlock.AddFunc(c, locks, "@yearly", "job", func(context.Context) error {
+		t.Error("the job ran")
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		job  *cronlock.JobHandle
+		says string
+	}{
+		"nil client":  {cronlock.Job(nil, "job"), "the client is nil"},
+		"zero handle": {&cronlock.JobHandle{}, "the client is nil"},
+		"nil handle":  {nil, "the client is nil"},
+		"no name":     {cronlock.Job(locks, ""), "the job has no name"},
+		"braces":      {cronlock.Job(locks, "{job}"), "braces and NUL are not allowed"},
+		"long name":   {cronlock.Job(locks, strings.Repeat("x", 201)), "name of 201 bytes"},
+	} {
+		_, info := test.job.Info(ctx)
+		_, history := test.job.History(ctx)
+		_, paused := test.job.Paused(ctx)
+		for method, err := range map[string]error{
+			"Info": info, "History": history, "Paused": paused, "Pause": test.job.Pause(ctx, cronlock.By("anna")),
+			"Resume": test.job.Resume(ctx), "Run": test.job.Run(ctx, c),
+		} {
+			if err == nil || !strings.HasPrefix(err.Error(), "holdfast: cronlock: ") || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%s, %s: error %v, want %q", name, method, err, test.says)
+			}
 		}
 	}
 }

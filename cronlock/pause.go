@@ -13,38 +13,37 @@ import (
 // pauseTime is how long a job stays paused at most: nothing is kept in Redis for ever.
 const pauseTime = 10 * 365 * 24 * time.Hour
 
-// resumeMemory is how long the time of the last [Resume] is remembered: longer than any catch-up window.
+// resumeMemory is how long the time of the last [JobHandle.Resume] is remembered: longer than any catch-up window.
 const resumeMemory = longestPeriod + 24*time.Hour
 
-// Pause prevents runs of a job on all replicas, from the next tick on, until [Resume]. A run in progress continues,
-// but no other replica takes it over: see [WithFailover]. [RunNow] still works. Pausing again is no error. A pause
-// lasts ten years at most. It ends earlier if Redis loses its data: by FLUSHALL, or the restart of a Redis without
-// persistence. Pause returns [ErrUnknownJob] for a name that no replica has.
+// Pause prevents runs of the job on all replicas, from the next tick on, until [JobHandle.Resume]. A run in progress
+// continues, but no other replica takes it over: see [WithFailover]. [JobHandle.Run] still works. Pausing again is no
+// error. A pause lasts ten years at most. It ends earlier if Redis loses its data: by FLUSHALL, or the restart of a Redis
+// without persistence.
 //
-// [Jobs] shows who has paused a job, see [By], and when. Pausing a paused job leaves both as they are.
+// [JobHandle.Info] and [Jobs] show who has paused a job, see [By], and when. Pausing a paused job leaves both as they are.
 //
 // While Redis does not answer, a job with [FailOpen] stays paused on each replica whose last answer, at a tick, was that
 // it is paused. A replica without such an answer cannot know: it was started in the outage, or no tick has come since
 // Pause. It runs the job.
-func Pause(ctx context.Context, locks *core.Client, name string, opts ...PauseOption) error {
+func (h *JobHandle) Pause(ctx context.Context, opts ...PauseOption) error {
+	if err := h.check(); err != nil {
+		return err
+	}
 	who := pausing{by: thisReplica()}
 	for _, opt := range opts {
 		if opt != nil {
 			opt(&who)
 		}
 	}
-	flag, err := pauseOf(locks, name)
-	if err != nil {
+	if err := h.checkKnown(ctx); err != nil {
 		return err
 	}
-	if err := checkKnown(ctx, locks, name); err != nil {
-		return err
-	}
-	_, err = flag.Do(ctx, func(context.Context) ([]byte, error) { return json.Marshal(pauseRecord{By: who.by}) })
+	_, err := h.pauseFlag().Do(ctx, func(context.Context) ([]byte, error) { return json.Marshal(pauseRecord{By: who.by}) })
 	return err
 }
 
-// PauseOption configures a [Pause].
+// PauseOption configures [JobHandle.Pause].
 type PauseOption func(*pausing)
 
 type pausing struct{ by string }
@@ -67,23 +66,22 @@ func By(who string) PauseOption {
 const mostWho = 200
 
 // Resume lets a paused job run again, from the next tick on. Ticks until now are skipped for ever, even with
-// [WithCatchUp]. Resuming a job that is not paused is no error. Resume returns [ErrUnknownJob] for a name that no
-// replica has.
-func Resume(ctx context.Context, locks *core.Client, name string) error {
-	flag, err := pauseOf(locks, name)
-	if err != nil {
+// [WithCatchUp]. Resuming a job that is not paused is no error.
+func (h *JobHandle) Resume(ctx context.Context) error {
+	if err := h.check(); err != nil {
 		return err
 	}
+	flag := h.pauseFlag()
 	for {
 		record, err := flag.Peek(ctx)
 		switch {
 		case err != nil:
 			return err
 		case record.State == core.StateNone:
-			return checkKnown(ctx, locks, name)
+			return h.checkKnown(ctx)
 		}
 		// The time is written before the job is resumed: otherwise a replica that looks in between would catch up.
-		if err := markResumed(ctx, locks, name, readPause(record)); err != nil {
+		if err := h.markResumed(ctx, readPause(record)); err != nil {
 			return err
 		}
 		if err := flag.ForgetRunning(ctx, record); !errors.Is(err, core.ErrChanged) {
@@ -106,8 +104,8 @@ func forget(ctx context.Context, o *core.Once) error {
 }
 
 // markResumed records when the job was resumed, by the clock of Redis, and the pause that ends so.
-func markResumed(ctx context.Context, locks *core.Client, name string, paused pauseRecord) error {
-	mark := locks.Once(resumedKey(name), core.WithRetention(resumeMemory), core.WithWait(pausePatience))
+func (h *JobHandle) markResumed(ctx context.Context, paused pauseRecord) error {
+	mark := h.locks.Once(resumedKey(h.name), core.WithRetention(resumeMemory), core.WithWait(pausePatience))
 	if err := forget(ctx, mark); err != nil {
 		return err
 	}
@@ -123,15 +121,14 @@ func resumedAt(ctx context.Context, locks *core.Client, name string) (time.Time,
 	return record.Ended, err
 }
 
-// IsPaused returns true if a job is paused. It returns [ErrUnknownJob] for a name that no replica has.
-func IsPaused(ctx context.Context, locks *core.Client, name string) (bool, error) {
-	flag, err := pauseOf(locks, name)
-	if err != nil {
+// Paused reports whether the job is paused.
+func (h *JobHandle) Paused(ctx context.Context) (bool, error) {
+	if err := h.check(); err != nil {
 		return false, err
 	}
-	record, err := flag.Peek(ctx)
+	record, err := h.pauseFlag().Peek(ctx)
 	if err == nil && record.State != core.StateCompleted {
-		err = checkKnown(ctx, locks, name)
+		err = h.checkKnown(ctx)
 	}
 	return record.State == core.StateCompleted, err
 }
@@ -178,15 +175,9 @@ func (j *job) unavailable() Reason {
 	return Unavailable
 }
 
-// pauseOf is the record that a job is paused.
-func pauseOf(locks *core.Client, name string) (*core.Once, error) {
-	if locks == nil {
-		return nil, errNoClient
-	}
-	if err := checkName(name); err != nil {
-		return nil, err
-	}
-	return locks.Once(pauseKey(name), core.WithRetention(pauseTime), core.WithWait(pausePatience)), nil
+// pauseFlag is the record that the job is paused.
+func (h *JobHandle) pauseFlag() *core.Once {
+	return h.locks.Once(pauseKey(h.name), core.WithRetention(pauseTime), core.WithWait(pausePatience))
 }
 
 // pausePatience bounds the waiting for another call that pauses or resumes the same job.

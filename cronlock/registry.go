@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -26,7 +25,7 @@ type JobInfo struct {
 	Service string
 	// Spec is that of its schedule, or the type of the schedule for [AddSchedule]; Zone is that of the cron.
 	Spec, Zone string
-	// Paused is true if the job is paused, see [Pause]. PausedBy says by whom, see [By], and PausedAt since when, by the clock
+	// Paused is true if the job is paused, see [JobHandle.Pause]. PausedBy says by whom, see [By], and PausedAt since when, by the clock
 	// of Redis.
 	Paused   bool
 	PausedBy string
@@ -173,29 +172,6 @@ func Jobs(ctx context.Context, locks *core.Client) ([]JobInfo, error) {
 	return infos, err
 }
 
-// Job returns the job of that name as [Jobs] lists it. It returns [ErrUnknownJob] for a name that no replica has.
-func Job(ctx context.Context, locks *core.Client, name string) (JobInfo, error) {
-	if locks == nil {
-		return JobInfo{}, errNoClient
-	}
-	if err := checkName(name); err != nil {
-		return JobInfo{}, err
-	}
-	record, err := locks.Once(jobKey(name)).Peek(ctx)
-	if err != nil {
-		return JobInfo{}, err
-	}
-	job, ok := read(record)
-	if !ok { // a pause outlives the registration
-		job.info.Name = name
-		if err := checkKnown(ctx, locks, name); err != nil {
-			return JobInfo{}, err
-		}
-	}
-	err = job.fill(ctx, locks)
-	return job.info, err
-}
-
 // listed is a job of the registry.
 type listed struct {
 	info JobInfo
@@ -248,15 +224,4 @@ func (l *listed) fill(ctx context.Context, locks *core.Client) error {
 	i.LastTick = latest(i.Name, records)
 	i.miss(l.registration, records, paused, resumed, time.Now())
 	return nil
-}
-
-// checkKnown returns [ErrUnknownJob] for a job that was neither registered nor paused.
-func checkKnown(ctx context.Context, locks *core.Client, name string) error {
-	for _, key := range []string{jobKey(name), pauseKey(name)} {
-		record, err := locks.Once(key).Peek(ctx)
-		if err != nil || record.State != core.StateNone {
-			return err
-		}
-	}
-	return fmt.Errorf("%w %q: Jobs lists those that replicas have", ErrUnknownJob, name)
 }

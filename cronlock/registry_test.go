@@ -28,17 +28,18 @@ func TestUnknownJob(t *testing.T) {
 	if err := cronlock.Register(t.Context(), r.cron, "job"); err != nil {
 		t.Fatal(err)
 	}
-	for name, ask := range map[string]func(name string) error{
-		"Pause":    func(name string) error { return cronlock.Pause(t.Context(), locks, name) },
-		"IsPaused": func(name string) error { return second(cronlock.IsPaused(t.Context(), locks, name)) },
-		"Resume":   func(name string) error { return cronlock.Resume(t.Context(), locks, name) },
-		"History":  func(name string) error { return second(cronlock.History(t.Context(), locks, name)) },
-		"RunNow":   func(name string) error { return cronlock.RunNow(t.Context(), r.cron, name) },
+	for name, ask := range map[string]func(job *cronlock.JobHandle) error{
+		"Pause":   func(job *cronlock.JobHandle) error { return job.Pause(t.Context()) },
+		"Paused":  func(job *cronlock.JobHandle) error { return second(job.Paused(t.Context())) },
+		"Resume":  func(job *cronlock.JobHandle) error { return job.Resume(t.Context()) },
+		"History": func(job *cronlock.JobHandle) error { return second(job.History(t.Context())) },
+		"Info":    func(job *cronlock.JobHandle) error { return second(job.Info(t.Context())) },
+		"Run":     func(job *cronlock.JobHandle) error { return job.Run(t.Context(), r.cron) },
 	} {
-		if err := ask("jbo"); !errors.Is(err, cronlock.ErrUnknownJob) {
+		if err := ask(cronlock.Job(locks, "jbo")); !errors.Is(err, cronlock.ErrUnknownJob) {
 			t.Errorf("%s: error %v", name, err)
 		}
-		if err := ask("job"); err != nil {
+		if err := ask(cronlock.Job(locks, "job")); err != nil {
 			t.Errorf("%s of a job that has not run: %v", name, err)
 		}
 	}
@@ -68,7 +69,7 @@ func TestJobs(t *testing.T) {
 	})
 	cronlock.Fire(c, "report", tick)
 	for _, who := range []string{"anna\n@ops", "ben"} { // the first one counts
-		if err := cronlock.Pause(ctx, locks, "mail", cronlock.By(who)); err != nil {
+		if err := cronlock.Job(locks, "mail").Pause(ctx, cronlock.By(who)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -106,19 +107,20 @@ func TestJobs(t *testing.T) {
 		if got != want {
 			t.Errorf("job %+v, want %+v", got, want)
 		}
-		if one, err := cronlock.Job(ctx, locks, got.Name); err != nil || one.Registered != got.Registered || one.Spec != got.Spec ||
+		if one, err := cronlock.Job(locks, got.Name).Info(ctx); err != nil || one.Registered != got.Registered || one.Spec != got.Spec ||
 			one.PausedBy != got.PausedBy {
 			t.Errorf("alone: %+v, error %v; in the list: %+v", one, err, got)
 		}
 	}
-	if _, err := cronlock.Job(ctx, locks, "malil"); !errors.Is(err, cronlock.ErrUnknownJob) {
+	if _, err := cronlock.Job(locks, "malil").Info(ctx); !errors.Is(err, cronlock.ErrUnknownJob) {
 		t.Errorf("job of a wrong name: error %v", err)
 	}
-	if err := cronlock.Resume(ctx, locks, "mail"); err != nil {
+	mail := cronlock.Job(locks, "mail")
+	if err := mail.Resume(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if job, err := cronlock.Job(ctx, locks, "mail"); err != nil || job.Paused || job.PausedBy != "" || !job.PausedAt.IsZero() {
-		t.Errorf("after Resume: %+v, error %v", job, err)
+	if info, err := mail.Info(ctx); err != nil || info.Paused || info.PausedBy != "" || !info.PausedAt.IsZero() {
+		t.Errorf("after Resume: %+v, error %v", info, err)
 	}
 }
 
@@ -130,6 +132,7 @@ func TestPausedBy(t *testing.T) {
 	if err := cronlock.Register(t.Context(), r.cron, "job"); err != nil {
 		t.Fatal(err)
 	}
+	job := cronlock.Job(locks, "job")
 	host, _ := os.Hostname()
 	process := host + ":" + strconv.Itoa(os.Getpid())
 	for _, test := range []struct {
@@ -141,14 +144,14 @@ func TestPausedBy(t *testing.T) {
 		{[]cronlock.PauseOption{cronlock.By("Zoë\x00\xff")}, "Zoë"},
 		{[]cronlock.PauseOption{cronlock.By(strings.Repeat("é", 101) + "!")}, strings.Repeat("é", 100)},
 	} {
-		if err := cronlock.Pause(t.Context(), locks, "job", test.opts...); err != nil {
+		if err := job.Pause(t.Context(), test.opts...); err != nil {
 			t.Fatal(err)
 		}
-		job, err := cronlock.Job(t.Context(), locks, "job")
-		if err != nil || job.PausedBy != test.want {
-			t.Errorf("paused by %q, error %v; want %q", job.PausedBy, err, test.want)
+		info, err := job.Info(t.Context())
+		if err != nil || info.PausedBy != test.want {
+			t.Errorf("paused by %q, error %v; want %q", info.PausedBy, err, test.want)
 		}
-		if err := cronlock.Resume(t.Context(), locks, "job"); err != nil {
+		if err := job.Resume(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -205,12 +208,13 @@ func TestPausedTicksStaySkipped(t *testing.T) {
 	old := &replica{cron: cron.New(), locks: newClient(t, rdb)}
 	old.add(t, at(ago(2*time.Hour), ago(time.Hour)), idle, cronlock.WithStartDeadline(3*time.Hour))
 	old.fire(ago(2 * time.Hour))
-	if err := errors.Join(cronlock.Register(ctx, old.cron, "job"), cronlock.Pause(ctx, old.locks, "job")); err != nil {
+	job := cronlock.Job(old.locks, "job")
+	if err := errors.Join(cronlock.Register(ctx, old.cron, "job"), job.Pause(ctx)); err != nil {
 		t.Fatal(err)
 	}
 	old.fire(ago(time.Hour))
 	for range 2 { // the second time it is not paused
-		if err := cronlock.Resume(ctx, old.locks, "job"); err != nil {
+		if err := job.Resume(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -235,7 +239,7 @@ func TestRunNowIsRemembered(t *testing.T) {
 	locks := newClient(t, testkit.Start(t).Client())
 	r := &replica{cron: cron.New(), locks: locks}
 	r.add(t, at(time.Now().Add(-24*time.Hour+time.Minute), time.Now().Add(time.Minute)), idle)
-	if err := cronlock.RunNow(t.Context(), r.cron, "job"); err != nil {
+	if err := cronlock.Job(locks, "job").Run(t.Context(), r.cron); err != nil {
 		t.Fatal(err)
 	}
 	records, err := locks.Records(t.Context(), "cron:{job}")
@@ -284,16 +288,17 @@ func TestLostRegistration(t *testing.T) {
 		return err == nil && len(jobs) == 1
 	}
 	testkit.Eventually(t, patience, "the job is registered", known)
+	job := cronlock.Job(locks, "job")
 	for i, replica := range []*replica{r, other, r} {
 		if err := server.Client().FlushAll(t.Context()).Err(); err != nil {
 			t.Fatal(err)
 		}
-		if err := cronlock.Pause(t.Context(), locks, "job"); !errors.Is(err, cronlock.ErrUnknownJob) {
+		if err := job.Pause(t.Context()); !errors.Is(err, cronlock.ErrUnknownJob) {
 			t.Fatalf("before a tick: error %v", err)
 		}
 		cronlock.Fire(replica.cron, "job", tick.Add(time.Duration(i+1)*time.Second))
 		testkit.Eventually(t, patience, "the job is registered again", known)
-		if err := cronlock.Pause(t.Context(), locks, "job"); err != nil {
+		if err := job.Pause(t.Context()); err != nil {
 			t.Errorf("after a tick: error %v", err)
 		}
 	}

@@ -122,7 +122,7 @@ func (r *replica) expect(t *testing.T, runs int, reasons ...cronlock.Reason) {
 
 func history(t *testing.T, locks *core.Client) []cronlock.Run {
 	t.Helper()
-	runs, err := cronlock.History(t.Context(), locks, "job")
+	runs, err := cronlock.Job(locks, "job").History(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

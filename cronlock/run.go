@@ -27,7 +27,7 @@ const (
 type Run struct {
 	// Job is the name of the job.
 	Job string
-	// Tick is the time on the schedule. For [RunNow] it is the time of that call.
+	// Tick is the time on the schedule. For [JobHandle.Run] it is the time of that call.
 	Tick time.Time
 	// Replica is the name of the replica that runs it, see [WithReplica].
 	Replica string
@@ -37,14 +37,14 @@ type Run struct {
 	Attempt int
 	// Token is the fencing token that [core.TokenFrom] finds in the context. It is greater than that of every run of
 	// the job that began before, of this tick or another one. With [AllowOverlap] it is greater than that of earlier
-	// runs of this tick only. With [WithLeader] it is the term, the same for all runs of one leader. It is 0 in the [History] of a run without a recorded end, and if the run began without
-	// Redis, see [FailOpen].
+	// runs of this tick only. With [WithLeader] it is the term, the same for all runs of one leader. It is 0 in
+	// [JobHandle.History] if the end of the run was not recorded, and if the run began without Redis, see [FailOpen].
 	Token int64
 	// Started is when the tick was claimed, by the clock of Redis; Took is the duration of the run.
 	Started time.Time
 	Took    time.Duration
 	// Deadline is the time until which the tick may start, by the clock of this replica: see [WithStartDeadline] and
-	// [WithCatchUp]. It is zero in the [History], and for [RunNow] without a deadline.
+	// [WithCatchUp]. It is zero in [JobHandle.History], and for [JobHandle.Run] without a deadline.
 	Deadline time.Time
 	// Outcome is how the run ended, or [Running].
 	Outcome Outcome

@@ -50,13 +50,13 @@ var actions = map[string]action{
 	string(Pause): {
 		Pause, "Pause", "Prevents runs on all replicas from the next tick on. A run in progress continues.",
 		objectJob, func(ctx context.Context, h *Handler, s subject, _ url.Values) error {
-			return cronlock.Pause(ctx, h.locks, s.name, cronlock.By(s.who))
+			return cronlock.Job(h.locks, s.name).Pause(ctx, cronlock.By(s.who))
 		},
 	},
 	string(Resume): {
 		Resume, "Resume", "Lets the job run again from the next tick on. Ticks until now are skipped for ever.",
 		objectJob, func(ctx context.Context, h *Handler, s subject, _ url.Values) error {
-			return cronlock.Resume(ctx, h.locks, s.name)
+			return cronlock.Job(h.locks, s.name).Resume(ctx)
 		},
 	},
 	string(RunNow): {

@@ -23,9 +23,9 @@ const (
 	ForceUnlockHolder Action = "force-unlock-holder" // see [core.Client.ForceUnlockHolder]
 	Resolve           Action = "resolve"             // see [core.Once.Resolve]
 	Forget            Action = "forget"              // see [core.Once.Forget]
-	Pause             Action = "pause"               // see cronlock.Pause
-	Resume            Action = "resume"              // see cronlock.Resume
-	RunNow            Action = "run-now"             // see cronlock.RunNow
+	Pause             Action = "pause"               // see [cronlock.JobHandle.Pause]
+	Resume            Action = "resume"              // see [cronlock.JobHandle.Resume]
+	RunNow            Action = "run-now"             // see [cronlock.JobHandle.Run]
 )
 
 // Audit is one request of an action, for [WithAudit].

@@ -105,7 +105,7 @@ func TestOddJobs(t *testing.T) {
 		path := "pause?name=" + url.QueryEscape(name)
 		s.act(http.StatusBadRequest, path, "")
 		s.act(http.StatusOK, path, locks.Digest(name))
-		if paused, err := cronlock.IsPaused(t.Context(), locks, name); err != nil || !paused {
+		if paused, err := cronlock.Job(locks, name).Paused(t.Context()); err != nil || !paused {
 			t.Errorf("%q: paused %v, error %v", name, paused, err)
 		}
 	}

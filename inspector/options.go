@@ -79,7 +79,7 @@ func WithAudit(record func(ctx context.Context, a Audit)) Option {
 	})
 }
 
-// WithCron lets operators run the jobs of this cron at once, on this replica: see cronlock.RunNow. Pausing and resuming need no
+// WithCron lets operators run the jobs of this cron at once, on this replica: see [cronlock.JobHandle.Run]. Pausing and resuming need no
 // cron, since they go through Redis. Defaults to none.
 func WithCron(c *cron.Cron) Option {
 	return optionFunc(func(config *config) {

@@ -20,7 +20,7 @@ func runNow(ctx context.Context, h *Handler, s subject, _ url.Values) error {
 	err := h.begin(func() {
 		defer cancel()
 		defer stop()
-		err := cronlock.RunNow(ctx, h.config.cron, s.name)
+		err := cronlock.Job(h.locks, s.name).Run(ctx, h.config.cron)
 		select {
 		case ended <- err:
 		case <-left: // the operator was told that the end is not known

@@ -120,15 +120,16 @@ func readJob(ctx context.Context, h *Handler, q url.Values) (any, error) {
 	if err := checkJob(name); err != nil {
 		return nil, err
 	}
-	job, err := cronlock.Job(ctx, h.locks, name)
+	job := cronlock.Job(h.locks, name)
+	info, err := job.Info(ctx)
 	if err != nil {
 		return nil, err
 	}
-	runs, err := cronlock.History(ctx, h.locks, name)
+	runs, err := job.History(ctx)
 	if err != nil {
 		return nil, err
 	}
-	view := jobView{jobRow: newJob(job), Runs: []jobRun{}, Total: len(runs), Here: h.config.cron != nil}
+	view := jobView{jobRow: newJob(info), Runs: []jobRun{}, Total: len(runs), Here: h.config.cron != nil}
 	for run := range slices.Values(runs[:min(len(runs), mostRuns)]) {
 		view.Runs = append(view.Runs, jobRun{
 			Tick: timeOf(run.Tick), Replica: run.Replica, Service: run.Service, Attempt: run.Attempt, Token: run.Token,

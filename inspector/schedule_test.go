@@ -72,11 +72,11 @@ func TestSchedules(t *testing.T) {
 	if s.data("job"+job, &paused); paused.By != "ada" || paused.At.IsZero() || paused.Next.IsZero() {
 		t.Errorf("%+v", paused)
 	}
-	if paused, err := cronlock.IsPaused(t.Context(), locks, "report <b>"); !paused || err != nil {
+	if paused, err := cronlock.Job(locks, "report <b>").Paused(t.Context()); !paused || err != nil {
 		t.Errorf("paused %v, %v", paused, err)
 	}
 	contains(t, s.act(http.StatusOK, "resume"+job, "report <b>"), "from the next tick", "pause"+job)
-	if paused, err := cronlock.IsPaused(t.Context(), locks, "report <b>"); paused || err != nil {
+	if paused, err := cronlock.Job(locks, "report <b>").Paused(t.Context()); paused || err != nil {
 		t.Errorf("paused %v, %v", paused, err)
 	}
 	contains(t, s.act(http.StatusInternalServerError, "run-now"+job, "report <b>"), "no paper")

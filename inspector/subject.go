@@ -47,7 +47,7 @@ func (h *Handler) subjectOf(ctx context.Context, a action, form url.Values) (s s
 			return s, errNotHere
 		}
 		if err = checkJob(name); err == nil {
-			_, err = cronlock.IsPaused(ctx, h.locks, name)
+			_, err = cronlock.Job(h.locks, name).Paused(ctx)
 		}
 	}
 	return s, err

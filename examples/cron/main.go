@@ -99,7 +99,7 @@ func report(ctx context.Context, rdb *redis.Client, out io.Writer) error {
 		return err
 	}
 	defer locks.Close()
-	runs, err := cronlock.History(ctx, locks, job)
+	runs, err := cronlock.Job(locks, job).History(ctx)
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func (s *shop) job(client *asynq.Client, task *asynq.Task, opts ...cronlock.Opti
 	if _, err := asynqlock.Enqueue(c, s.locks, client, "@yearly", "report", task, opts...); err != nil {
 		s.t.Fatal(err)
 	}
-	return func() error { return cronlock.RunNow(s.t.Context(), c, "report") }
+	return func() error { return cronlock.Job(s.locks, "report").Run(s.t.Context(), c) }
 }
 
 // TestEnqueueIsTriedAgain: Redis of asynq refuses connections at first, and then the reply is lost.
@@ -135,7 +135,7 @@ func TestEnqueueGivesUp(t *testing.T) {
 	_, err := asynqlock.Enqueue(c, s.locks, asynq.NewClientFromRedisClient(away), "@yearly", "report",
 		asynq.NewTask(kind, nil), cronlock.WithLogger(nil))
 	wantNil(t, err)
-	err = cronlock.RunNow(ctx, c, "report")
+	err = cronlock.Job(s.locks, "report").Run(ctx, c)
 	wantErrors(t, err, context.Canceled)
 	if err == nil || !strings.Contains(err.Error(), `job "report": not enqueued after`) {
 		t.Errorf("%v, want what it is about", err)

@@ -173,7 +173,7 @@ func TestCronPause(t *testing.T) {
 	scheduler.Start()
 	t.Cleanup(func() { <-scheduler.Stop().Done() })
 	testkit.Eventually(t, within, "the job", func() bool {
-		_, err := cronlock.Job(t.Context(), locks, "nightly")
+		_, err := cronlock.Job(locks, "nightly").Info(t.Context())
 		return err == nil
 	})
 	wantMatch(t, run(t, url, "cron", "ls").stdout, `nightly +0 3 29 2 \* +UTC +- +20\d\d-\d\d-\d\d \d\d:\d\d:00 +0 +- `)

@@ -107,7 +107,7 @@ func (s *scene) fillJobs() {
 	c.Start()
 	s.t.Cleanup(func() { <-c.Stop().Done() })
 	testkit.Eventually(s.t, patience, "the jobs and some runs", func() bool {
-		runs, err := cronlock.History(s.t.Context(), locks, "expire-carts")
-		return err == nil && len(runs) > 3 && cronlock.Pause(s.t.Context(), locks, "nightly-report") == nil
+		runs, err := cronlock.Job(locks, "expire-carts").History(s.t.Context())
+		return err == nil && len(runs) > 3 && cronlock.Job(locks, "nightly-report").Pause(s.t.Context()) == nil
 	})
 }

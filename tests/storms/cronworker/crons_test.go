@@ -172,7 +172,7 @@ func judge(f *fleet, job cronworker.Job, from, to time.Time) verdict {
 	}
 	outcomes := make(map[int64]cronlock.Outcome)
 	if !job.Naive {
-		runs, err := cronlock.History(f.t.Context(), f.locks(), job.Name)
+		runs, err := cronlock.Job(f.locks(), job.Name).History(f.t.Context())
 		if err != nil {
 			f.t.Fatal(err)
 		}

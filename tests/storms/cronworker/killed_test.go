@@ -55,7 +55,7 @@ func TestKilledRunner(t *testing.T) {
 // mustBeLost checks what the history says of a run that was not heard of any more.
 func mustBeLost(t *testing.T, f *fleet, lost cronworker.Entry) {
 	t.Helper()
-	runs, err := cronlock.History(t.Context(), f.locks(), lost.Job)
+	runs, err := cronlock.Job(f.locks(), lost.Job).History(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

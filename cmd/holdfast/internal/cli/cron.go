@@ -51,12 +51,14 @@ func withLocks(env *environment, call func(*core.Client) error) error {
 
 // Run is called by the parser.
 func (c *cronPauseCommand) Run(env *environment) error {
-	return withLocks(env, func(locks *core.Client) error { return cronlock.Pause(env.ctx, locks, c.Job, cronlock.By(operator())) })
+	return withLocks(env, func(locks *core.Client) error {
+		return cronlock.Job(locks, c.Job).Pause(env.ctx, cronlock.By(operator()))
+	})
 }
 
 // Run is called by the parser.
 func (c *cronResumeCommand) Run(env *environment) error {
-	return withLocks(env, func(locks *core.Client) error { return cronlock.Resume(env.ctx, locks, c.Job) })
+	return withLocks(env, func(locks *core.Client) error { return cronlock.Job(locks, c.Job).Resume(env.ctx) })
 }
 
 // Run is called by the parser.
@@ -107,7 +109,7 @@ func operator() string {
 // Run is called by the parser.
 func (c *cronHistoryCommand) Run(env *environment) error {
 	return withLocks(env, func(locks *core.Client) error {
-		runs, err := cronlock.History(env.ctx, locks, c.Job)
+		runs, err := cronlock.Job(locks, c.Job).History(env.ctx)
 		if err != nil {
 			return err
 		}
