@@ -19,9 +19,9 @@
 // forward; a handler stops at once when its context ends with [core.ErrLeaseLost] as its cause, because another one
 // may start then.
 //
-// Effects are at least once: a crash between an effect and its record repeats the effect. [Complete], called right
+// Effects are at least once: a crash between an effect and its record repeats the effect. [core.Complete], called right
 // after the effect, makes that gap small. To close it, make the effect itself refuse a repetition: give the service
-// that you call the [KeyHash] as Idempotency-Key, let the resource refuse smaller fencing tokens ([core.TokenFrom]),
+// that you call the [core.KeyHash] as Idempotency-Key, let the resource refuse smaller fencing tokens ([core.TokenFrom]),
 // or write effect and record in one transaction. [AtMostOnce] reverses this: it does not repeat what may have
 // happened, and an operator decides.
 //

@@ -130,7 +130,7 @@ func ExampleWithResult() {
 	payments := 0
 	mux.Handle("payment:charge", asynqlock.WithResult(func(ctx context.Context, t *asynq.Task) ([]byte, error) {
 		payments++
-		return fmt.Appendf(nil, "payment %d, Idempotency-Key of %d characters", payments, len(asynqlock.KeyHash(ctx))), nil
+		return fmt.Appendf(nil, "payment %d, Idempotency-Key of %d characters", payments, len(core.KeyHash(ctx))), nil
 	}))
 	cfg := exampleConfig()
 	asynqlock.Configure(&cfg)

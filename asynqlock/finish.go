@@ -9,6 +9,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // ErrNotRecorded says that a task has taken effect, but Redis did not confirm its record in time. The guard
@@ -64,12 +65,12 @@ func (r *run) finish(t *asynq.Task, returned bool, err error) error {
 func (r *run) verdict(returned bool, err error) core.State {
 	_, idle := err.(idleError) // itself: what a handler makes of one is the handler's error
 	nothing := idle || errors.Is(err, asynq.ErrHandlerNotFound) || errors.Is(err, asynq.RevokeTask)
-	switch said := disposition(r.word.Load()); {
-	case said == completed, said == undecided && returned && err == nil:
+	switch said, _ := r.word.Said(); {
+	case said == seal.Completed, said == seal.Undecided && returned && err == nil:
 		return core.StateCompleted
-	case said == undecided && nothing:
+	case said == seal.Undecided && nothing:
 		return core.StateNone
-	case said == held, said == undecided && r.guard.records.policy == core.HoldFailures:
+	case said == seal.Held, said == seal.Undecided && r.guard.records.policy == core.HoldFailures:
 		return core.StateUnknown
 	}
 	return core.StateNone
@@ -83,7 +84,7 @@ func (r *run) record(state core.State, returned bool, err error) error {
 	case core.StateCompleted:
 		return r.completed(ctx, r.awaited(ctx, r.attempt.Complete(ctx, r.value())))
 	case core.StateUnknown:
-		failure := r.attempt.Hold(ctx, reason(returned))
+		failure := r.attempt.Hold(ctx, r.reason(returned))
 		r.unconfirmed(failure)
 		if failure == nil {
 			r.recorded(state)
@@ -150,7 +151,7 @@ func (r *run) unconfirmed(err error) {
 	}
 }
 
-// archived returns the error with which asynq archives a task of unknown outcome. [Hold] outweighs [asynq.RevokeTask],
+// archived returns the error with which asynq archives a task of unknown outcome. [core.Hold] outweighs [asynq.RevokeTask],
 // for which asynq would delete the task, and with it what an operator needs for [Resolve] and [Forget].
 func archived(err error) error {
 	if errors.Is(err, asynq.RevokeTask) {
@@ -159,8 +160,11 @@ func archived(err error) error {
 	return joined(err, core.ErrOutcomeUnknown, asynq.SkipRetry)
 }
 
-// reason is what an operator reads in the record.
-func reason(returned bool) string {
+// reason is what an operator reads in the record: what the handler has said, or how it ended.
+func (r *run) reason(returned bool) string {
+	if said, reason := r.word.Said(); said == seal.Held && reason != "" {
+		return reason
+	}
 	if returned {
 		return "the handler returned an error, or said so"
 	}

@@ -71,7 +71,7 @@ func (r *run) remember(state core.State, returned bool) {
 		State: state, Fingerprint: v.fingerprint, Note: note(v.task), Until: time.Now().Add(v.guard.records.retention),
 	}
 	if state == core.StateUnknown {
-		e.Reason = reason(returned)
+		e.Reason = r.reason(returned)
 	} else {
 		e.Value = r.value()
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/outage"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/throttle"
 )
 
@@ -191,9 +192,9 @@ func (o *once) run(v *visit, t *asynq.Task, next asynq.Handler, attempt *core.At
 			_ = r.finish(t, false, nil)
 		}
 	}()
-	r.word.Store(int32(released)) // should the hook panic
+	r.word.Set(seal.Released, "") // should the hook panic
 	v.acquired(ctx, Attempt(ctx))
-	r.word.Store(int32(undecided))
+	r.word.Set(seal.Undecided, "")
 	err := next.ProcessTask(ctx, t)
 	returned = true
 	return r.finish(t, true, err)

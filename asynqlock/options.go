@@ -242,8 +242,8 @@ func WithCommitMargin(margin time.Duration) Option {
 // refuses, because it is full or the user lacks a right. Nor does it apply to a key of which this guard knows another
 // task: one that runs in this process, or one that had a lease when Redis last answered about the key, until that
 // lease ends. Then the task is deferred. Behind [Once] it is acknowledged if one has taken effect in this process
-// within ten minutes, or was found completed here. When Redis is back, what ran unguarded is recorded, as [Complete],
-// [Release] and [Hold] say, and does not run again. A guard that remembers 10,000 keys defers further ones. If locks and
+// within ten minutes, or was found completed here. When Redis is back, what ran unguarded is recorded, as [core.Complete],
+// [core.Release] and [core.Hold] say, and does not run again. A guard that remembers 10,000 keys defers further ones. If locks and
 // queues are in one Redis, asynq has no tasks in an outage either. Defaults to deferring tasks.
 func FailOpen() Option {
 	return optionFunc(func(c *config) { c.failOpen = true })

@@ -18,7 +18,7 @@ func WithRetention(retention time.Duration) Option {
 // AtMostOnce allows no second run after a run that failed or crashed, because it is unknown whether that run took
 // effect. The task is archived with [core.ErrOutcomeUnknown] until an operator has found out, see [Resolve] and
 // [Forget]. If a guard right behind this one refuses the task, the run has done nothing. A handler that knows that it
-// has done nothing calls [Release], and runs again. One that returns [asynq.RevokeTask] leaves no record.
+// has done nothing calls [core.Release], and runs again. One that returns [asynq.RevokeTask] leaves no record.
 //
 // Defaults to running it again.
 func AtMostOnce() Option {

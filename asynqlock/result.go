@@ -5,15 +5,17 @@ import (
 	"slices"
 
 	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/core"
 )
 
 // SetResult sets the result of a task behind [Once]. When the handler succeeds, the guard records the result and
 // writes it to the task's [asynq.ResultWriter]. A later task of the key gets it written once more. The last call
-// counts. The error is [ErrNotGuarded].
+// counts. The error is [core.ErrNotGuarded].
 func SetResult(ctx context.Context, result []byte) error {
 	r := recorded(ctx)
 	if r == nil {
-		return ErrNotGuarded
+		return core.ErrNotGuarded
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -3,10 +3,10 @@ package asynqlock
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // run is a handler that runs behind a guard.
@@ -19,7 +19,7 @@ type run struct {
 	once    func(more ...core.OnceOption) *core.Once // the record, nil for Exclusive
 	lease   leased                                   // nil without Redis
 
-	word atomic.Int32 // the handler's, a disposition
+	word seal.Word // the handler's
 
 	calm func() bool // stops looking out for the end of the task
 	gone func()      // called at the end
@@ -95,6 +95,9 @@ func (r *run) outlived() {
 // context makes the context of the handler. It ends some time before that of asynq, see [WithCommitMargin].
 func (r *run) context(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx = context.WithValue(ctx, runKey{}, r)
+	if r.client != nil || recorded(r.ctx) == nil { // a record around a lock counts
+		ctx = seal.WithRun(ctx, inside{r})
+	}
 	if until, ok := r.until(); ok {
 		return context.WithDeadline(ctx, until)
 	}

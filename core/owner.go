@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // holding is what the context of a lease carries: which owner holds which lock with which token, and the leases within
@@ -92,7 +94,11 @@ func (h *holding) of(e *engine, lock string) *holding {
 //
 // If you hold one lock inside another, TokenFrom returns the token of the inner one. Read the outer token before.
 func TokenFrom(ctx context.Context) (int64, bool) {
-	if h := holdingFrom(ctx); h != nil {
+	h := holdingFrom(ctx)
+	if h == nil {
+		h = holdingFrom(seal.ContextOf(ctx))
+	}
+	if h != nil {
 		return h.token, true
 	}
 	return 0, false

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/foreign"
 	"github.com/holdfast-go/holdfast/internal/outage"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // ErrOverlap says that a run has not begun because an earlier run of the job is in progress.
@@ -24,6 +25,7 @@ type execution struct {
 	attempts int // how often the tick may be tried
 	run      Run
 	lease    *core.Lease // nil if other ticks may run beside it
+	word     seal.Run    // of the attempt: what the function has said
 	overran  atomic.Bool // the outcome is recorded, though the function goes on
 }
 
@@ -32,7 +34,7 @@ type execution struct {
 func (j *job) execute(
 	base, patience context.Context, attempt *core.Attempt, tick time.Time, attempts int,
 ) error {
-	e := &execution{job: j, attempt: attempt, attempts: attempts, run: Run{
+	e := &execution{job: j, attempt: attempt, attempts: attempts, word: seal.RunFrom(attempt.Context()), run: Run{
 		Job: j.name, Tick: tick, Replica: j.config.replica, Service: j.config.service, Attempt: attempt.Number(),
 		Token: attempt.Token(), Started: attempt.Began(),
 	}}
@@ -66,7 +68,7 @@ func (j *job) execute(
 			j.warnOfUnguarded(tick, err)
 		}
 	}
-	ctx, cancel := until(held, base, attempt.Context())
+	ctx, cancel := until(seal.WithRun(held, e.word), base, attempt.Context())
 	defer cancel()
 	began, err := j.lead(ctx, &e.run, e.call)
 	if !began {
@@ -171,17 +173,23 @@ func (e *execution) giveBack(base context.Context, err error) error {
 	return err
 }
 
-// record ends an attempt. What was interrupted is left to others, which wait for it, if they may try.
+// record ends an attempt as the function has said, see [core.Complete]. Otherwise what was interrupted is left to others, which
+// wait for it, if they may try.
 func (e *execution) record(ctx context.Context, run Run) {
 	if e.overran.Load() {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
-	if run.Outcome == Interrupted && run.Attempt < e.attempts {
-		e.warnUnrecorded(e.run.Tick, e.attempt.Release(ctx))
-		return
+	err := error(nil)
+	switch said, reason := e.word.Said(); {
+	case said == seal.Held:
+		err = e.attempt.Hold(ctx, reason)
+	case said == seal.Released, said == seal.Undecided && run.Outcome == Interrupted && run.Attempt < e.attempts:
+		err = e.attempt.Release(ctx)
+	default:
+		err = e.attempt.Complete(ctx, run.encode())
 	}
-	e.warnUnrecorded(e.run.Tick, e.attempt.Complete(ctx, run.encode()))
+	e.warnUnrecorded(e.run.Tick, err)
 }
 
 func (j *job) warnUnrecorded(tick time.Time, err error) {

@@ -2,6 +2,7 @@ package cronlock_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"slices"
 	"strconv"
@@ -195,6 +196,41 @@ func TestContextOfRun(t *testing.T) {
 	}
 	if _, ok := cronlock.RunFrom(t.Context()); ok {
 		t.Error("there is a run outside of runs")
+	}
+}
+
+// TestWordOfARun: what the function says of its run counts more than how it ends.
+func TestWordOfARun(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		say   func(context.Context) error
+		fails error
+		want  cronlock.Outcome // of the record
+		again int              // runs of another replica
+	}{
+		"complete": {core.Complete, errors.New("failure"), cronlock.Failed, 0},
+		"release":  {core.Release, nil, cronlock.Success, 1},
+		"hold":     {func(ctx context.Context) error { return core.Hold(ctx, "no answer") }, nil, cronlock.Lost, 0},
+	} {
+		rdb := testkit.Start(t).Client()
+		first := newReplica(t, newClient(t, rdb), func(ctx context.Context) error {
+			a, ok := core.AttemptFrom(ctx)
+			if !ok || a.Number() != 1 || core.KeyHash(ctx) == "" {
+				t.Errorf("%s: attempt %v, hash %q", name, ok, core.KeyHash(ctx))
+			}
+			if err := test.say(ctx); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			return test.fails
+		}, cronlock.WithFailover(2))
+		tick := time.Now().Truncate(time.Second)
+		first.fire(tick)
+		other := newReplica(t, newClient(t, rdb), idle, cronlock.WithFailover(2))
+		other.fire(tick)
+		if again := len(other.runs()); again != test.again {
+			t.Errorf("%s: %d runs of another replica", name, again)
+		}
+		expectOutcomes(t, other.locks, test.want)
 	}
 }
 

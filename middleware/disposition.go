@@ -2,10 +2,10 @@ package middleware
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // Disposition is what becomes of the record of a run.
@@ -81,36 +81,32 @@ func temporary(status int) bool {
 	return false
 }
 
-// ErrNotGuarded says that a handler has called [Complete], [Release] or [Hold], but is not behind a guard that keeps
-// records.
-var ErrNotGuarded = errors.New("holdfast: not a request behind Once or Idempotent")
+// inside is a run as the context of its handler knows it: [core.Complete], [core.Release] and [core.Hold] act on it.
+type inside struct{ run *Run }
 
-// Complete says that the run has taken effect and must not happen again, whatever its answer will be and whether or
-// not it returns. Call it right after the side effect. The guard writes it at once, so that even a crash of the
-// process does not undo it. An error means that Redis did not confirm that in the time of [WithFinishTimeout];
-// Complete counts all the same when the handler ends. Of several calls of Complete, [Release] and [Hold] the last
-// counts. ctx is the context of the request, or descends from it.
-func Complete(ctx context.Context) error { return declare(ctx, Completed, core.StateCompleted) }
+// Attempt implements [seal.Run].
+func (i inside) Attempt() any { return i.run.attempt }
 
-// Release says that nothing has happened, and that another request may run once this one has ended, whatever its
-// answer. See [Complete].
-func Release(ctx context.Context) error { return declare(ctx, Released, core.StateNone) }
+// KeyHash implements [seal.Run].
+func (i inside) KeyHash() string { return i.run.hash }
 
-// Hold says that it is unknown whether the run has taken effect. No other request may run until an operator has found
-// out. See [Complete].
-func Hold(ctx context.Context) error { return declare(ctx, Held, core.StateUnknown) }
-
-func declare(ctx context.Context, d Disposition, state core.State) error {
-	ctx = contextOf(ctx)
-	r := runFrom(ctx)
-	if r == nil {
-		return ErrNotGuarded
-	}
-	r.word.Store(int32(d))
+// Declare implements [seal.Run]. Redis may take as long as [WithFinishTimeout] says.
+func (i inside) Declare(ctx context.Context, d seal.Disposition, reason string) error {
+	r := i.run
+	r.word.Set(d, reason)
 	if r.attempt == nil {
 		return nil // fails open: there is no record
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.once.config.FinishTimeout)
 	defer cancel()
-	return r.attempt.Declare(ctx, state)
+	return seal.RunFrom(r.attempt.Context()).Declare(ctx, d, reason)
+}
+
+// Said implements [seal.Run].
+func (i inside) Said() (seal.Disposition, string) { return i.run.word.Said() }
+
+// said returns what the handler has said of its run.
+func (r *Run) said() Disposition {
+	d, _ := r.word.Said()
+	return Disposition(d) // the values are the same
 }

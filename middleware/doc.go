@@ -29,7 +29,7 @@
 // guard by Admit.
 //
 // What a run leaves is a [Disposition]: completed, released or held. It follows from the status of the answer or from
-// the handler's own call, see [WithCompletion] and [Complete]. Records are kept for 24 hours by default:
+// the handler's own call, see [WithCompletion] and [core.Complete]. Records are kept for 24 hours by default:
 // [WithRetention]. A guard's [Ledger] is for operators: it reads, resolves and forgets records.
 //
 // # Keys

@@ -205,7 +205,7 @@ type degradedKey struct{}
 // Degraded returns true if ctx is that of a request which runs unguarded, because Redis could not be asked and the
 // guard fails open. There is no fencing token then.
 func Degraded(ctx context.Context) bool {
-	ctx = contextOf(ctx)
+	ctx = seal.ContextOf(ctx)
 	degraded, _ := ctx.Value(degradedKey{}).(bool)
 	r := runFrom(ctx)
 	return degraded || r != nil && r.attempt == nil

@@ -62,7 +62,7 @@ func (r *Run) FinishLate(ctx context.Context, c *Capture, o Outcome) (instead *C
 
 // awaitsAnswer reports whether the handler may still be answered for.
 func (r *Run) awaitsAnswer(c *Capture) bool {
-	word := Disposition(r.word.Load())
+	word := r.said()
 	return r.mayAnswerLate(c) && r.ctx.Err() == nil &&
 		(word == Auto || word == Completed) && r.refusal.Load() == notRefused
 }
@@ -137,7 +137,7 @@ func (l *lateAnswer) answeredLocked() {
 		return
 	}
 	o := Outcome{Returned: true, Response: l.capture.Response()}
-	if r.word.Load() == int32(Auto) && r.once.config.Completion == nil && r.once.config.disposition(o, r.policy()) != Completed {
+	if r.said() == Auto && r.once.config.Completion == nil && r.once.config.disposition(o, r.policy()) != Completed {
 		l.finishLocked(o)
 	}
 }

@@ -33,8 +33,8 @@ func WithFailurePolicy(policy core.FailurePolicy) Option {
 	return configOption(func(c *Config) { c.FailurePolicy = policy })
 }
 
-// WithCompletion sets a function that judges how a handler ended, unless the handler has called [Complete], [Release]
-// or [Hold]. The function gets the body, up to [WithRecordLimit]. It is not called if a guard further in has refused
+// WithCompletion sets a function that judges how a handler ended, unless the handler has called [core.Complete],
+// [core.Release] or [core.Hold]. The function gets the body, up to [WithRecordLimit]. It is not called if a guard further in has refused
 // the request. [Auto] leaves it to the default judgement:
 //
 //   - 2xx and 3xx are completed.

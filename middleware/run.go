@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/outage"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // Run is a request that a [Once] lets run. The adapter must call [Run.Finish].
@@ -22,7 +23,7 @@ type Run struct {
 	cancel   context.CancelFunc
 	outer    *Run
 	answerBy time.Time    // see [Request]
-	word     atomic.Int32 // the handler's, a Disposition
+	word     seal.Word    // the handler's
 	refusal  atomic.Int32 // the status with which a guard inside refused the request, or notRefused or unsent
 	finished atomic.Bool
 	inside   atomic.Int32 // what became of a run inside that did not answer, a Disposition: see [Run.instead]
@@ -37,19 +38,6 @@ type runKey struct{}
 func runFrom(ctx context.Context) *Run {
 	r, _ := ctx.Value(runKey{}).(*Run)
 	return r
-}
-
-// ContextKey is where a framework's own context, which lacks the values of the request's, has the context of a guarded request's run:
-// for adapters. The value is nil once the guard has ended.
-const ContextKey = "github.com/holdfast-go/holdfast/middleware"
-
-// contextOf returns the context that has the facts of a run. A *gin.Context does not pass on the values of its request, unless
-// ContextWithFallback is set, but it has those of its own store.
-func contextOf(ctx context.Context) context.Context {
-	if run, ok := ctx.Value(ContextKey).(context.Context); ok {
-		return run
-	}
-	return ctx
 }
 
 // newRun makes the context of a handler. It calls end when the run has ended.
@@ -67,6 +55,7 @@ func (o *Once) newRun(ctx context.Context, c claim, attempt *core.Attempt, end f
 	} else {
 		r.ctx, r.cancel = attempt.Bind(ctx)
 	}
+	r.ctx = seal.WithRun(r.ctx, inside{r})
 	cancel := r.cancel
 	r.cancel = func() { cancel(); end() }
 	return r
@@ -78,7 +67,7 @@ func (r *Run) goesOn() bool {
 }
 
 // Context is the context for the handler. It ends when that of the request ends, or the lease is lost. It carries the
-// fencing token and the facts for [Attempt], [KeyHash] and [Degraded].
+// fencing token and the facts for [Attempt], [core.KeyHash] and [Degraded].
 func (r *Run) Context() context.Context { return r.ctx }
 
 // Capture returns how many bytes of the answer to hold back until [Run.Finish] has returned, so that a client that has
@@ -106,7 +95,7 @@ func (r *Run) Finish(outcome Outcome) (instead *Conflict) {
 		r.end(d, outcome)
 		instead = r.instead(d, outcome)
 	}()
-	switch word := Disposition(r.word.Load()); {
+	switch word := r.said(); {
 	case word != Auto:
 		d = word
 	case r.refused(outcome):
@@ -134,7 +123,7 @@ func (r *Run) holdFailures(ctx context.Context) error {
 		return nil
 	}
 	r.holdsFailures.Store(true)
-	if r.attempt == nil || r.word.Load() != int32(Auto) {
+	if r.attempt == nil || r.said() != Auto {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.once.config.AskTimeout)
@@ -199,7 +188,7 @@ func (r *Run) write(ctx context.Context, d Disposition, outcome Outcome) error {
 	case Completed:
 		return r.complete(ctx, outcome)
 	case Held:
-		return r.attempt.Hold(ctx, reason(outcome))
+		return r.attempt.Hold(ctx, r.reason(outcome))
 	default:
 		return r.attempt.Release(ctx)
 	}
@@ -215,7 +204,7 @@ func (r *Run) remember(d Disposition, outcome Outcome) {
 	switch d {
 	case Completed:
 	case Held:
-		e.State, e.Reason = core.StateUnknown, reason(outcome)
+		e.State, e.Reason = core.StateUnknown, r.reason(outcome)
 	default:
 		return
 	}
@@ -255,9 +244,12 @@ func (r *Run) complete(ctx context.Context, outcome Outcome) (err error) {
 	return err
 }
 
-// reason is what an operator reads in the record.
-func reason(o Outcome) string {
+// reason is what an operator reads in the record: what the handler has said, or how it ended.
+func (r *Run) reason(o Outcome) string {
+	said, reason := r.word.Said()
 	switch {
+	case said == seal.Held && reason != "":
+		return reason
 	case !o.Returned:
 		return "the handler did not return"
 	case o.Failed:
@@ -271,16 +263,8 @@ func reason(o Outcome) string {
 // Attempt returns the number of the attempt for the key of a guarded request, from 1. It is 0 if ctx is not that of a
 // request behind Once or Idempotent, or if the guard fails open.
 func Attempt(ctx context.Context) int {
-	if r := runFrom(contextOf(ctx)); r != nil && r.attempt != nil {
+	if r := runFrom(seal.ContextOf(ctx)); r != nil && r.attempt != nil {
 		return r.attempt.Number()
 	}
 	return 0
-}
-
-// KeyHash returns the hash of the key of a request behind Once or Idempotent, "" if ctx is not that of one.
-func KeyHash(ctx context.Context) string {
-	if r := runFrom(contextOf(ctx)); r != nil {
-		return r.hash
-	}
-	return ""
 }

@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"github.com/holdfast-go/holdfast/core"
-	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 // order is one sale.
@@ -66,7 +65,7 @@ func (s *shop) buy(ctx context.Context, user string) (*order, error) {
 // count as a failed order, and the user could order again.
 //
 // What is left is a crash between the commit and this word, and a commit of which the database does not tell how it
-// ended. A shop that cannot take even that says [httplock.Hold] before the commit, or has the database refuse the
+// ended. A shop that cannot take even that says [core.Hold] before the commit, or has the database refuse the
 // second order. An error only means that Redis has not confirmed the word: it counts all the same when the handler
 // ends.
-func ordered(ctx context.Context) { _ = httplock.Complete(ctx) }
+func ordered(ctx context.Context) { _ = core.Complete(ctx) }

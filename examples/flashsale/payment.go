@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"net/http"
 
-	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/core"
 )
 
 // charge is money taken for an order.
@@ -45,7 +45,7 @@ func (s *shop) charge(ctx context.Context, user string, c *charge) error {
 	case errors.Is(err, errNoOrder), err == nil && buyer != user:
 		return errNoOrder
 	case err != nil:
-		_ = httplock.Release(ctx) // an error means that Redis has not confirmed it: it counts when the handler ends
+		_ = core.Release(ctx) // an error means that Redis has not confirmed it: it counts when the handler ends
 		return err
 	}
 	called := false
@@ -55,7 +55,7 @@ func (s *shop) charge(ctx context.Context, user string, c *charge) error {
 	})
 	if err != nil {
 		if !called {
-			_ = httplock.Release(ctx)
+			_ = core.Release(ctx)
 		}
 		return err
 	}

@@ -35,8 +35,8 @@ func run(_ context.Context, out io.Writer, rdb *redis.Client) error {
 	router := echo.New()
 	router.Use(authenticate)
 	router.POST("/payments", func(c echo.Context) error {
-		payments++                                   // the money moves
-		_ = httplock.Complete(c.Request().Context()) // if Redis does not answer, it is tried again at the end
+		payments++                               // the money moves
+		_ = core.Complete(c.Request().Context()) // if Redis does not answer, it is tried again at the end
 		return c.String(http.StatusCreated, fmt.Sprint("payment ", payments))
 	}, echo.WrapMiddleware(guard))
 	return example.Payments(out, router)

@@ -32,9 +32,25 @@ type runKey struct{}
 // WithRun returns a context inside a run.
 func WithRun(ctx context.Context, r Run) context.Context { return context.WithValue(ctx, runKey{}, r) }
 
+// ContextKey is where a framework's own context, which lacks the values of the request's, has the context of a guarded run. The
+// value is nil once the guard has ended.
+const ContextKey = "github.com/holdfast-go/holdfast"
+
+// ContextOf returns the context that has the values of a run. A *gin.Context does not pass on those of its request, unless
+// ContextWithFallback is set, but it has those of its own store.
+func ContextOf(ctx context.Context) context.Context {
+	if run, ok := ctx.Value(ContextKey).(context.Context); ok {
+		return run
+	}
+	return ctx
+}
+
 // RunFrom returns the innermost run of which ctx is the context, nil if there is none.
 func RunFrom(ctx context.Context) Run {
 	r, _ := ctx.Value(runKey{}).(Run)
+	if r == nil {
+		r, _ = ContextOf(ctx).Value(runKey{}).(Run)
+	}
 	return r
 }
 

@@ -40,8 +40,8 @@
 //
 // The context of the request, c.Request.Context(), ends if the lease is lost, with the cause [core.ErrLeaseLost]. Hand that
 // context on, not c itself, which never ends unless gin's ContextWithFallback is set. It also has the fencing token, for
-// [core.TokenFrom]. [httplock.Attempt], [httplock.KeyHash], [httplock.Degraded], [httplock.Complete], [httplock.Release] and
-// [httplock.Hold] take either.
+// [core.TokenFrom]. [httplock.Attempt], [core.KeyHash], [httplock.Degraded], [core.Complete], [core.Release] and
+// [core.Hold] take either.
 //
 // # The writer
 //

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/locktest"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
@@ -107,7 +108,7 @@ func ExampleComplete() {
 	charges := 0
 	pay := func(c *gin.Context) {
 		charges++
-		if err := httplock.Complete(c); err != nil {
+		if err := core.Complete(c); err != nil {
 			fmt.Println("Redis did not confirm it; it is tried again at the end:", err)
 		}
 		c.String(http.StatusInternalServerError, "charged, but the mail was not sent")
@@ -138,7 +139,7 @@ func ExampleRelease() {
 	requests, charges := 0, 0
 	pay := func(c *gin.Context) {
 		if requests++; requests == 1 {
-			if err := httplock.Release(c); err != nil {
+			if err := core.Release(c); err != nil {
 				fmt.Println("Redis did not confirm it; it is tried again at the end:", err)
 			}
 			c.String(http.StatusServiceUnavailable, "no card yet")

@@ -7,7 +7,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/middleware/internal/request"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
@@ -80,9 +80,9 @@ func (g guard) visit(c *gin.Context, run func(key httplock.Key) *httplock.Confli
 
 // next calls the rest of the chain with that context.
 func next(ctx context.Context, c *gin.Context) {
-	outer, _ := c.Get(middleware.ContextKey) // of a guard around this one
-	defer c.Set(middleware.ContextKey, outer)
+	outer, _ := c.Get(seal.ContextKey) // of a guard around this one
+	defer c.Set(seal.ContextKey, outer)
 	c.Request = c.Request.WithContext(ctx)
-	c.Set(middleware.ContextKey, ctx)
+	c.Set(seal.ContextKey, ctx)
 	c.Next()
 }

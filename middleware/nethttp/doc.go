@@ -23,7 +23,7 @@
 // key and reads the body up to 64 KiB (Idempotent: 1 MiB, larger ones are refused). Then it asks Redis: for 250 ms
 // with Exclusive, once with the others, unless [WithWait] says otherwise. Then the handler runs. Its context ends if
 // the lease is lost, with the cause [core.ErrLeaseLost], and carries the fencing token ([core.TokenFrom]), the
-// [Attempt] and the [KeyHash]. The guard holds the key until the handler returns, even if the client leaves, and
+// [Attempt] and the [core.KeyHash]. The guard holds the key until the handler returns, even if the client leaves, and
 // records how the run ended in every case. A request whose client leaves while it waits never runs.
 //
 // Behind Exclusive the handler's http.ResponseWriter is the one that came in, with all it can do. Once and Idempotent
@@ -64,11 +64,11 @@
 //	nothing written, its context alive        completed   completed, empty 200 as left
 //	nothing written, in Echo                  released    released             held: outcome-unknown
 //	connection taken over                     completed   completed, no replay as left
-//	[Complete], [Release], [Hold]             the handler's call wins
+//	core.Complete, core.Release, core.Hold    the handler's call wins
 //
-// Released lets the next request run, with the next [Attempt] number and a larger fencing token. Call [Complete] right
+// Released lets the next request run, with the next [Attempt] number and a larger fencing token. Call [core.Complete] right
 // after the side effect if an error may still follow: "the card is charged, then the mail failed" must not free the
-// key. For payments use [HoldFailures], and call [Release] for a failure before the charge. Without HoldFailures, a
+// key. For payments use [HoldFailures], and call [core.Release] for a failure before the charge. Without HoldFailures, a
 // 500 after the charge lets the retry charge again. [WithCompletion] sets other rules for a whole guard.
 //
 // # Records are kept for 24 hours

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/locktest"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
@@ -96,7 +97,7 @@ func ExampleIdempotent() {
 }
 
 // The card is charged, then the mail fails: the answer is an error, and the card must not be charged again.
-func ExampleComplete() {
+func ExampleOnce_complete() {
 	server := locktest.NewServer()
 	defer server.Close()
 	locks := server.NewClient()
@@ -104,7 +105,7 @@ func ExampleComplete() {
 	charges := 0
 	pay := func(w http.ResponseWriter, r *http.Request) {
 		charges++
-		if err := httplock.Complete(r.Context()); err != nil {
+		if err := core.Complete(r.Context()); err != nil {
 			fmt.Println("Redis did not confirm it; it is tried again at the end:", err)
 		}
 		w.WriteHeader(http.StatusInternalServerError)
@@ -126,7 +127,7 @@ func ExampleComplete() {
 
 // The card cannot be looked up: nothing was charged, and the handler says so. Without that word the guard would hold the
 // key, because it cannot know whether the money has moved.
-func ExampleRelease() {
+func ExampleIdempotent_release() {
 	server := locktest.NewServer()
 	defer server.Close()
 	locks := server.NewClient()
@@ -134,7 +135,7 @@ func ExampleRelease() {
 	requests, charges := 0, 0
 	pay := func(w http.ResponseWriter, r *http.Request) {
 		if requests++; requests == 1 {
-			if err := httplock.Release(r.Context()); err != nil {
+			if err := core.Release(r.Context()); err != nil {
 				fmt.Println("Redis did not confirm it; it is tried again at the end:", err)
 			}
 			w.WriteHeader(http.StatusServiceUnavailable)

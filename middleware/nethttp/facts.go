@@ -26,22 +26,9 @@ const (
 	Held      = middleware.Held
 )
 
-// Complete says that the run has taken effect and must not happen again, whatever its answer, and whether or not it
-// returns. See [middleware.Complete].
-func Complete(ctx context.Context) error { return middleware.Complete(ctx) }
-
-// Release says that nothing has happened, and that another request may run. See [middleware.Release].
-func Release(ctx context.Context) error { return middleware.Release(ctx) }
-
-// Hold says that it is unknown whether the run has taken effect. See [middleware.Hold].
-func Hold(ctx context.Context) error { return middleware.Hold(ctx) }
-
 // Attempt returns the number of the attempt for the key of a request behind Once or Idempotent, from 1; 0 for any
 // other request.
 func Attempt(ctx context.Context) int { return middleware.Attempt(ctx) }
-
-// KeyHash returns the hash of the key of a request behind Once or Idempotent, "" for any other.
-func KeyHash(ctx context.Context) string { return middleware.KeyHash(ctx) }
 
 // Degraded returns true if ctx is that of a request which runs unguarded: see [FailOpen].
 func Degraded(ctx context.Context) bool { return middleware.Degraded(ctx) }

@@ -483,7 +483,7 @@ func effectOnly(r *turn) { r.effect() }
 
 func effectAndComplete(r *turn) {
 	r.effect()
-	if err := asynqlock.Complete(r); err != nil && r.stage.guarded() {
+	if err := core.Complete(r); err != nil && r.stage.guarded() {
 		r.stage.t.Errorf("Complete: %v", err)
 	}
 }

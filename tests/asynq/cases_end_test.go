@@ -11,6 +11,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/asynqlock"
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -142,7 +143,7 @@ func breakDown(t *testing.T, limit time.Duration, down func(), check func(s *sta
 		"after the effect, which it declared": {
 			tell: tell(func(r *turn) {
 				r.effect()
-				if err := asynqlock.Complete(r); err != nil && r.stage.how == byOnce {
+				if err := core.Complete(r); err != nil && r.stage.how == byOnce {
 					r.stage.t.Errorf("Complete: %v", err)
 				}
 			}),

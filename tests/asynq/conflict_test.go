@@ -125,7 +125,7 @@ func TestFailuresAreNoSuspicion(t *testing.T) {
 		info := delivery("2", func(info *asynq.TaskInfo) { info.Retried = retried })
 		busy := d.occupy(delivery("1"), receipt("7"), asynqlock.Once(d.locks, asynqlock.ByPayload("order")))
 		wantDeferred(t, d.deliver(info, receipt("7"), nothing, guard), core.ErrInProgress)
-		wantNil(t, asynqlock.Release(busy.ctx))
+		wantNil(t, core.Release(busy.ctx))
 		wantNil(t, busy.release())
 		err := d.deliver(info, receipt("7"), func(context.Context, *asynq.Task) error { return errOwn }, guard)
 		wantErrors(t, err, errOwn)
@@ -153,7 +153,7 @@ func TestRetryIn(t *testing.T) {
 		for range 50 {
 			e := wantDeferred(t, d.deliver(delivery("2"), receipt("7"), nothing, guard), core.ErrInProgress)
 			low, high = min(low, e.RetryIn), max(high, e.RetryIn)
-			if e.KeyHash != asynqlock.KeyHash(busy.ctx) {
+			if e.KeyHash != core.KeyHash(busy.ctx) {
 				t.Errorf("key %s", e.KeyHash)
 			}
 		}

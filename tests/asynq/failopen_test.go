@@ -272,7 +272,7 @@ func TestUnguardedUnknownOutcomeIsHeld(t *testing.T) {
 	task := receipt("7")
 	info.Type, info.Payload = task.Type(), task.Payload()
 	silence(relay)
-	hold := func(ctx context.Context, _ *asynq.Task) error { _ = asynqlock.Hold(ctx); return nil }
+	hold := func(ctx context.Context, _ *asynq.Task) error { _ = core.Hold(ctx, "the handler says so"); return nil }
 	wantErrors(t, far.deliver(info, task, hold, guard), core.ErrOutcomeUnknown, asynq.SkipRetry)
 	relay.Heal()
 	wantErrors(t, far.deliver(info, task, mustNotRun(t, "here"), guard), core.ErrOutcomeUnknown, asynq.SkipRetry)

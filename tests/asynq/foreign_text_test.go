@@ -96,7 +96,7 @@ func TestForeignTextInLogs(t *testing.T) {
 				d := newDesk(t, core.WithLogger(logger))
 				log := asynqlock.WithLogger(logger)
 				failing := func(context.Context, *asynq.Task) error { return errors.New("failed") }
-				held := func(ctx context.Context, _ *asynq.Task) error { return asynqlock.Hold(ctx) }
+				held := func(ctx context.Context, _ *asynq.Task) error { return core.Hold(ctx, "the handler says so") }
 				for _, key := range []asynqlock.KeyFunc{
 					asynqlock.ByPayload("/order"), asynqlock.ByHeader("K"), asynqlock.ByType(), asynqlock.ByTaskID(),
 					func(context.Context, *asynq.Task) (string, error) { return text, nil },

@@ -84,7 +84,7 @@ func TestHooksOfRefusals(t *testing.T) {
 	order := asynqlock.ByPayload("order")
 	guard := asynqlock.Once(d.locks, order, h.option(), asynqlock.ComparePayload())
 	busy := d.occupy(delivery("1"), receipt("7"), guard)
-	hash := asynqlock.KeyHash(busy.ctx)
+	hash := core.KeyHash(busy.ctx)
 	two := delivery("2")
 	e := wantDeferred(t, d.deliver(two, receipt("7"), nothing, guard), core.ErrInProgress)
 	wantNil(t, d.deliver(two, receipt("7"), nothing, asynqlock.Once(d.locks, order, h.option(), asynqlock.SkipDuplicates())))
@@ -116,11 +116,11 @@ func TestHooksOfWords(t *testing.T) {
 	var h heard
 	guard := asynqlock.Once(d.locks, asynqlock.ByTaskID(), h.option())
 	wantNil(t, d.deliver(delivery("1"), receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
-		wantNil(t, asynqlock.Complete(ctx))
+		wantNil(t, core.Complete(ctx))
 		return errOwn
 	}, guard))
 	_ = d.deliver(delivery("2"), receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
-		return asynqlock.Hold(ctx)
+		return core.Hold(ctx, "the handler says so")
 	}, guard)
 	if len(h.finished) != 2 || h.finished[0].State != core.StateCompleted || !errors.Is(h.finished[0].Err, errOwn) ||
 		h.finished[1].State != core.StateUnknown || !errors.Is(h.finished[1].Err, core.ErrOutcomeUnknown) {

@@ -29,7 +29,7 @@ func TestLeaseLost(t *testing.T) {
 			func(context.Context) error { return forgetRunning(t.Context(), d.locks, key, info) },
 		},
 		"exclusive": {asynqlock.Exclusive(d.locks.Mutex, key, brief), func(ctx context.Context) error {
-			_, err := d.locks.ForceUnlock(t.Context(), "asynq:"+asynqlock.KeyHash(ctx))
+			_, err := d.locks.ForceUnlock(t.Context(), "asynq:"+core.KeyHash(ctx))
 			return err
 		}},
 	} {
@@ -72,7 +72,7 @@ func TestLeaseLostOfStrategies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			busy := occupy(t, t.Context(), delivery("1"), receipt(name), asynqlock.Exclusive(test.strategy, asynqlock.ByPayload("order"), brief))
-			forced, err := test.force(t.Context(), "asynq:"+asynqlock.KeyHash(busy.ctx))
+			forced, err := test.force(t.Context(), "asynq:"+core.KeyHash(busy.ctx))
 			if !forced || err != nil {
 				t.Errorf("forced %v, %v", forced, err)
 			}
@@ -99,7 +99,7 @@ func TestSuccessWithoutLease(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	wantNil(t, d.deliver(info, receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
-		_, err := d.locks.ForceUnlock(t.Context(), "asynq:"+asynqlock.KeyHash(ctx))
+		_, err := d.locks.ForceUnlock(t.Context(), "asynq:"+core.KeyHash(ctx))
 		wantNil(t, err)
 		<-ctx.Done()
 		return nil
@@ -388,7 +388,7 @@ func TestZombieGrace(t *testing.T) {
 		zombie := occupy(t, ctx, delivery(name), receipt("7"), guard)
 		cancel()
 		z := <-zombies
-		if z.Task.ID != name || z.KeyHash != asynqlock.KeyHash(zombie.ctx) || z.Since.Before(before) {
+		if z.Task.ID != name || z.KeyHash != core.KeyHash(zombie.ctx) || z.Since.Before(before) {
 			t.Errorf("%s: %+v", name, z)
 		}
 		ran := false

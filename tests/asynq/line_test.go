@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/asynqlock"
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -267,7 +268,7 @@ func TestLineOfTasksThatAreGone(t *testing.T) {
 	var key string
 	guard := asynqlock.Exclusive(s.locks.Mutex, asynqlock.ByPayload("order"))
 	wantNil(t, deliver(t.Context(), delivery("1"), receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
-		key = "asynqlock:line:{" + asynqlock.KeyHash(ctx) + "}"
+		key = "asynqlock:line:{" + core.KeyHash(ctx) + "}"
 		return nil
 	}, guard))
 	for i := range 50 {

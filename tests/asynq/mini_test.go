@@ -41,7 +41,7 @@ func TestMiniredis(t *testing.T) {
 	wantNil(t, asynqlock.SetResult(busy.ctx, []byte("x")))
 	waited := make(chan error, 1)
 	go func() { waited <- d.deliver(delivery("3"), receipt("7"), nothing, once) }()
-	for _, word := range []func(context.Context) error{asynqlock.Hold, asynqlock.Release, asynqlock.Complete} {
+	for _, word := range []func(context.Context) error{hold, core.Release, core.Complete} {
 		wantNil(t, word(busy.ctx))
 	}
 	wantNil(t, busy.release())

@@ -23,7 +23,7 @@ type facts struct {
 
 func factsOf(ctx context.Context) facts {
 	token, _ := core.TokenFrom(ctx)
-	return facts{asynqlock.Attempt(ctx), asynqlock.KeyHash(ctx), token, asynqlock.Degraded(ctx)}
+	return facts{asynqlock.Attempt(ctx), core.KeyHash(ctx), token, asynqlock.Degraded(ctx)}
 }
 
 // look runs a task which notes the facts between two guards and behind both.
@@ -79,7 +79,7 @@ func TestNestedRecords(t *testing.T) {
 	id, order, info := asynqlock.ByTaskID(), asynqlock.ByPayload("order"), delivery("1", ofKind)
 	guards := []asynq.MiddlewareFunc{asynqlock.Once(d.locks, id), asynqlock.Once(d.locks, order)}
 	wantNil(t, d.deliver(info, receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
-		wantNil(t, asynqlock.Complete(ctx))
+		wantNil(t, core.Complete(ctx))
 		return errOwn
 	}, guards...))
 	for name, key := range map[string]asynqlock.KeyFunc{"outer": id, "inner": order} {

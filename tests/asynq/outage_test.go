@@ -98,11 +98,11 @@ func TestFailOpen(t *testing.T) {
 		ran := false
 		err := d.deliver(delivery(name), receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
 			ran = true
-			if _, ok := core.TokenFrom(ctx); ok || !asynqlock.Degraded(ctx) || asynqlock.KeyHash(ctx) == "" {
+			if _, ok := core.TokenFrom(ctx); ok || !asynqlock.Degraded(ctx) || core.KeyHash(ctx) == "" {
 				t.Errorf("%s: %+v", name, factsOf(ctx))
 			}
 			if name == "once" {
-				wantErrors(t, asynqlock.Complete(ctx), core.ErrUnavailable) // nobody to tell, but it counts
+				wantErrors(t, core.Complete(ctx), core.ErrUnavailable) // nobody to tell, but it counts
 				wantNil(t, asynqlock.SetResult(ctx, []byte("x")))
 			}
 			return errOwn
@@ -155,7 +155,7 @@ func TestWordDuringOutage(t *testing.T) {
 		server.Kill()
 		short, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		wantErrors(t, asynqlock.Complete(short), core.ErrUnavailable)
+		wantErrors(t, core.Complete(short), core.ErrUnavailable)
 		server.Restart()
 		return errOwn
 	}, guard))

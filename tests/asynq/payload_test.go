@@ -129,11 +129,11 @@ func TestMismatchLeavesTheRecord(t *testing.T) {
 // words are what a handler may say of its run.
 var words = map[string][]func(context.Context) error{
 	"":                  nil,
-	"Complete":          {asynqlock.Complete},
-	"Release":           {asynqlock.Release},
-	"Hold":              {asynqlock.Hold},
-	"Hold, Complete":    {asynqlock.Hold, asynqlock.Complete},
-	"Complete, Release": {asynqlock.Complete, asynqlock.Release},
+	"Complete":          {core.Complete},
+	"Release":           {core.Release},
+	"Hold":              {hold},
+	"Hold, Complete":    {hold, core.Complete},
+	"Complete, Release": {core.Complete, core.Release},
 }
 
 // meaning is what the record says after a run, and what asynq is told.
@@ -242,7 +242,7 @@ func TestWordsAreWrittenAtOnce(t *testing.T) {
 		cancel()
 		wantErrors(t, runs.Drain(over), asynqlock.ErrStillRunning)
 		wantDeferred(t, d.deliver(info, receipt("7"), nothing, guard), core.ErrInProgress)
-		d.lapse(asynqlock.KeyHash(busy.ctx))
+		d.lapse(core.KeyHash(busy.ctx))
 		ran := false
 		err := d.deliver(info, receipt("7"), func(context.Context, *asynq.Task) error { ran = true; return nil }, guard)
 		if !errors.Is(err, test.want) || ran != test.runs || errors.Is(err, asynq.SkipRetry) != (test.want != nil) {
@@ -251,3 +251,6 @@ func TestWordsAreWrittenAtOnce(t *testing.T) {
 		_ = busy.release() // it came too late
 	}
 }
+
+// hold is [core.Hold] with a reason.
+func hold(ctx context.Context) error { return core.Hold(ctx, "the handler says so") }

@@ -10,6 +10,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/asynqlock"
+	"github.com/holdfast-go/holdfast/core"
 )
 
 // keep lets asynq keep a task that has completed, with its result.
@@ -87,7 +88,7 @@ func TestWithResultFails(t *testing.T) {
 	handler := asynqlock.WithResult(func(context.Context, *asynq.Task) ([]byte, error) { return []byte("x"), errOwn })
 	err := d.deliver(delivery("1"), receipt("7"), handler.ProcessTask, asynqlock.Once(d.locks, asynqlock.ByTaskID()))
 	wantErrors(t, err, errOwn)
-	if errors.Is(err, asynqlock.ErrNotGuarded) {
+	if errors.Is(err, core.ErrNotGuarded) {
 		t.Errorf("%v", err)
 	}
 }
@@ -98,10 +99,10 @@ func TestNotGuarded(t *testing.T) {
 	d := newDesk(t)
 	check := func(ctx context.Context, _ *asynq.Task) error {
 		for name, err := range map[string]error{
-			"SetResult": asynqlock.SetResult(ctx, nil), "Complete": asynqlock.Complete(ctx),
-			"Release": asynqlock.Release(ctx), "Hold": asynqlock.Hold(ctx),
+			"SetResult": asynqlock.SetResult(ctx, nil), "Complete": core.Complete(ctx),
+			"Release": core.Release(ctx), "Hold": core.Hold(ctx, "the handler says so"),
 		} {
-			if !errors.Is(err, asynqlock.ErrNotGuarded) {
+			if !errors.Is(err, core.ErrNotGuarded) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -111,7 +112,7 @@ func TestNotGuarded(t *testing.T) {
 		return nil
 	}
 	wantNil(t, check(t.Context(), nil))
-	if hash := asynqlock.KeyHash(t.Context()); hash != "" || asynqlock.Degraded(t.Context()) {
+	if hash := core.KeyHash(t.Context()); hash != "" || asynqlock.Degraded(t.Context()) {
 		t.Errorf("a key: %s", hash)
 	}
 	wantNil(t, d.deliver(delivery("1"), receipt("7"), check, asynqlock.Exclusive(d.locks.Mutex, asynqlock.ByTaskID())))

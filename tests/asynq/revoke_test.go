@@ -59,11 +59,11 @@ func TestErrorsOfAsynqAtMostOnce(t *testing.T) {
 	}{
 		"SkipRetry":               {fails(asynq.SkipRetry), []error{asynq.SkipRetry, core.ErrOutcomeUnknown}, core.ErrOutcomeUnknown},
 		"ErrHandlerNotFound":      {fails(asynq.ErrHandlerNotFound), []error{asynq.ErrHandlerNotFound}, nil},
-		"Release, SkipRetry":      {fails(asynq.SkipRetry, asynqlock.Release), []error{asynq.SkipRetry}, nil},
-		"Release, RevokeTask":     {fails(asynq.RevokeTask, asynqlock.Release), []error{asynq.RevokeTask}, nil},
-		"Hold, RevokeTask":        {fails(asynq.RevokeTask, asynqlock.Hold), []error{core.ErrOutcomeUnknown}, core.ErrOutcomeUnknown},
-		"Hold, SkipRetry":         {fails(asynq.SkipRetry, asynqlock.Hold), []error{core.ErrOutcomeUnknown}, core.ErrOutcomeUnknown},
-		"Complete, RevokeTask":    {fails(asynq.RevokeTask, asynqlock.Complete), nil, nil},
+		"Release, SkipRetry":      {fails(asynq.SkipRetry, core.Release), []error{asynq.SkipRetry}, nil},
+		"Release, RevokeTask":     {fails(asynq.RevokeTask, core.Release), []error{asynq.RevokeTask}, nil},
+		"Hold, RevokeTask":        {fails(asynq.RevokeTask, hold), []error{core.ErrOutcomeUnknown}, core.ErrOutcomeUnknown},
+		"Hold, SkipRetry":         {fails(asynq.SkipRetry, hold), []error{core.ErrOutcomeUnknown}, core.ErrOutcomeUnknown},
+		"Complete, RevokeTask":    {fails(asynq.RevokeTask, core.Complete), nil, nil},
 		"both, RevokeTask counts": {fails(errors.Join(asynq.SkipRetry, asynq.RevokeTask)), []error{asynq.RevokeTask}, nil},
 	} {
 		guard := asynqlock.Once(d.locks, asynqlock.ByPayload("order"), asynqlock.AtMostOnce())
@@ -88,7 +88,7 @@ func TestRevokedTaskWhoseLeaseWasLost(t *testing.T) {
 	err := d.deliver(delivery("1"), receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
 		var deferred *asynqlock.DeferredError
 		for again := true; again; { // a renewal may come in between, and the attempt goes on then
-			d.lapse(asynqlock.KeyHash(ctx))
+			d.lapse(core.KeyHash(ctx))
 			err := d.deliver(delivery("1"), receipt("7"), nothing, asynqlock.Once(d.locks, asynqlock.ByTaskID()))
 			if again = errors.As(err, &deferred); !again && err != nil {
 				t.Errorf("the other attempt: %v", err)

@@ -25,7 +25,7 @@ func TestRunsList(t *testing.T) {
 	cancel()
 	list := runs.List()
 	if len(list) != 2 || list[0].Task.ID != "1" || list[1].Task.ID != "2" || !list[0].Zombie || list[1].Zombie ||
-		list[0].KeyHash != asynqlock.KeyHash(first.ctx) || list[0].Since.IsZero() || list[0].Since.After(list[1].Since) {
+		list[0].KeyHash != core.KeyHash(first.ctx) || list[0].Since.IsZero() || list[0].Since.After(list[1].Since) {
 		t.Errorf("%+v", list)
 	}
 	wantNil(t, first.release())

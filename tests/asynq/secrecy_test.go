@@ -46,7 +46,7 @@ func TestOptionalKey(t *testing.T) {
 		if err := d.deliver(delivery("2"), none, nothing, guard); err != nil {
 			t.Errorf("%s: the second: %v", name, err)
 		}
-		if asynqlock.KeyHash(first.ctx) != "" || !errors.Is(asynqlock.Complete(first.ctx), asynqlock.ErrNotGuarded) {
+		if core.KeyHash(first.ctx) != "" || !errors.Is(core.Complete(first.ctx), core.ErrNotGuarded) {
 			t.Errorf("%s: it is guarded", name)
 		}
 		if err := first.release(); err != nil {
@@ -91,7 +91,7 @@ func TestKeySecret(t *testing.T) {
 		nil, {asynqlock.WithKeySecret(secret)}, {asynqlock.WithKeySecret([]byte("0123456789abcdeg"))},
 	} {
 		busy := d.occupy(delivery("1"), receipt("7"), asynqlock.Once(d.locks, asynqlock.ByTaskID(), opts...))
-		hashes = append(hashes, asynqlock.KeyHash(busy.ctx))
+		hashes = append(hashes, core.KeyHash(busy.ctx))
 		if err := busy.release(); err != nil {
 			t.Error(err)
 		}
@@ -152,7 +152,7 @@ func TestKeysAreSecret(t *testing.T) {
 		d.deliver(delivery("3"), mail(`,"x":1`), nothing, once),
 		d.deliver(delivery("4"), mail(""), nothing, guards[1]),
 		d.deliver(delivery("5"), mail(""), nothing, asynqlock.Once(d.locks, asynqlock.ByPayload("/mail/x"), opts...)))
-	d.locks.ForceUnlock(t.Context(), "asynq:"+asynqlock.KeyHash(busy.ctx))
+	d.locks.ForceUnlock(t.Context(), "asynq:"+core.KeyHash(busy.ctx))
 	errs = append(errs, busy.release(),
 		d.deliver(delivery("6"), mail(""), nothing, once),
 		d.deliver(delivery("7"), mail(`,"x":1`), nothing, once), // another payload

@@ -40,14 +40,14 @@ func TestFactsOfARun(t *testing.T) {
 						if (fallback || which == "request") && (token != want || token <= 0) || httplock.Degraded(ctx) {
 							t.Errorf("%s: token %d, want %d; degraded %v", which, token, want, httplock.Degraded(ctx))
 						}
-						if n, hash := httplock.Attempt(ctx), httplock.KeyHash(ctx); n != attempt || len(hash) != 43 {
+						if n, hash := httplock.Attempt(ctx), core.KeyHash(ctx); n != attempt || len(hash) != 43 {
 							t.Errorf("%s: attempt %d, want %d; hash %q", which, n, attempt, hash)
 						}
 					}
 				}
 				outside := func(c *gin.Context) {
 					c.Next()
-					if n, hash := httplock.Attempt(c), httplock.KeyHash(c); n != 0 || hash != "" {
+					if n, hash := httplock.Attempt(c), core.KeyHash(c); n != 0 || hash != "" {
 						t.Errorf("attempt %d, hash %q outside the guard", n, hash)
 					}
 				}
@@ -94,11 +94,11 @@ func TestHandlersWord(t *testing.T) {
 		end  gin.HandlerFunc
 		next string // what the next request is told
 	}{
-		"complete, error":   {httplock.Complete, failure, middleware.CodeAlreadyCompleted},
-		"complete, panic":   {httplock.Complete, writeAndPanic, middleware.CodeAlreadyCompleted},
-		"release, answered": {httplock.Release, func(c *gin.Context) { c.String(http.StatusOK, "no") }, ""},
+		"complete, error":   {core.Complete, failure, middleware.CodeAlreadyCompleted},
+		"complete, panic":   {core.Complete, writeAndPanic, middleware.CodeAlreadyCompleted},
+		"release, answered": {core.Release, func(c *gin.Context) { c.String(http.StatusOK, "no") }, ""},
 		"hold, answered": {
-			httplock.Hold, func(c *gin.Context) { c.String(http.StatusOK, "no") }, middleware.CodeOutcomeUnknown,
+			holdIt, func(c *gin.Context) { c.String(http.StatusOK, "no") }, middleware.CodeOutcomeUnknown,
 		},
 	} {
 		for _, which := range []string{"gin", "derived", "copy", "request"} {
@@ -130,7 +130,7 @@ func TestCompletedFailureIsReplayed(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			srv := serve(t, router(guard, failing(func(c *gin.Context) {
-				if err := httplock.Complete(c); err != nil {
+				if err := core.Complete(c); err != nil {
 					t.Error(err)
 				}
 				c.String(http.StatusInternalServerError, "the mail was not sent")
@@ -144,8 +144,8 @@ func TestCompletedFailureIsReplayed(t *testing.T) {
 func TestWordWithoutGuard(t *testing.T) {
 	t.Parallel()
 	srv := serve(t, router(func(c *gin.Context) {
-		for _, word := range []func(context.Context) error{httplock.Complete, httplock.Release, httplock.Hold} {
-			if err := word(c); !errors.Is(err, middleware.ErrNotGuarded) {
+		for _, word := range []func(context.Context) error{core.Complete, core.Release, holdIt} {
+			if err := word(c); !errors.Is(err, core.ErrNotGuarded) {
 				t.Errorf("error %v, want ErrNotGuarded", err)
 			}
 		}
@@ -189,3 +189,6 @@ func TestNestedRecordsGiveBack(t *testing.T) {
 		})
 	}
 }
+
+// holdIt is [core.Hold] with a reason.
+func holdIt(ctx context.Context) error { return core.Hold(ctx, "the handler says so") }

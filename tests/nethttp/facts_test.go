@@ -24,14 +24,14 @@ func TestFactsOfARun(t *testing.T) {
 	guarded := guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := r.Context()
 		attempts = append(attempts, httplock.Attempt(ctx))
-		if hash := httplock.KeyHash(ctx); len(hash) != 43 || httplock.Degraded(ctx) {
+		if hash := core.KeyHash(ctx); len(hash) != 43 || httplock.Degraded(ctx) {
 			t.Errorf("hash %q, degraded %v", hash, httplock.Degraded(ctx))
 		}
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	srv := httpkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		guarded.ServeHTTP(w, r)
-		if n, hash := httplock.Attempt(r.Context()), httplock.KeyHash(r.Context()); n != 0 || hash != "" {
+		if n, hash := httplock.Attempt(r.Context()), core.KeyHash(r.Context()); n != 0 || hash != "" {
 			t.Errorf("attempt %d, hash %q outside the guard", n, hash)
 		}
 	}))
@@ -54,9 +54,9 @@ func TestHandlersWord(t *testing.T) {
 		answer, next int // the answer of the handler, and what the next request gets
 		runs         int
 	}{
-		"complete": {httplock.Complete, http.StatusInternalServerError, http.StatusInternalServerError, 1},
-		"release":  {httplock.Release, http.StatusCreated, http.StatusCreated, 2},
-		"hold":     {httplock.Hold, http.StatusCreated, http.StatusConflict, 1},
+		"complete": {core.Complete, http.StatusInternalServerError, http.StatusInternalServerError, 1},
+		"release":  {core.Release, http.StatusCreated, http.StatusCreated, 2},
+		"hold":     {holdRun, http.StatusCreated, http.StatusConflict, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -75,7 +75,7 @@ func TestHandlersWord(t *testing.T) {
 			if got := postKey(t, srv, "k"); got != test.next || runs != test.runs {
 				t.Errorf("next: status %d after %d runs, want %d after %d", got, runs, test.next, test.runs)
 			}
-			if err := test.word(t.Context()); !errors.Is(err, middleware.ErrNotGuarded) {
+			if err := test.word(t.Context()); !errors.Is(err, core.ErrNotGuarded) {
 				t.Errorf("without guard: %v, want ErrNotGuarded", err)
 			}
 		})
@@ -146,3 +146,6 @@ func TestOnePerUser(t *testing.T) {
 		}
 	}
 }
+
+// holdRun is [core.Hold] with a reason.
+func holdRun(ctx context.Context) error { return core.Hold(ctx, "the handler says so") }

@@ -34,7 +34,7 @@ func TestUnansweredIsNotAnEmpty200(t *testing.T) {
 	hold := httplock.WithFailurePolicy(httplock.HoldFailures)
 	exclusive := httplock.Exclusive(locks.Mutex, httplock.Constant("e"), shortHold, patient)
 	complete := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := httplock.Complete(r.Context()); err != nil {
+		if err := core.Complete(r.Context()); err != nil {
 			t.Error(err)
 		}
 		silent(w, r)

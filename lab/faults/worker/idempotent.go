@@ -67,7 +67,7 @@ func runIdempotent(rw http.ResponseWriter, r *http.Request) {
 	case n == 1:
 		rw.WriteHeader(http.StatusInternalServerError) // the same
 	case n == 2 && hold:
-		_ = httplock.Release(ctx)
+		_ = core.Release(ctx)
 		rw.WriteHeader(http.StatusServiceUnavailable)
 	default:
 		q.event.Text = fmt.Sprint(q.w.order.ID, " ", q.event.Call)

@@ -192,9 +192,9 @@ func dispositionOf(state core.State) middleware.Disposition {
 }
 
 var words = map[core.State]func(context.Context) error{
-	core.StateCompleted: middleware.Complete,
-	core.StateNone:      middleware.Release,
-	core.StateUnknown:   middleware.Hold,
+	core.StateCompleted: core.Complete,
+	core.StateNone:      core.Release,
+	core.StateUnknown:   hold,
 }
 
 // testWords: what the handler says of its run counts more than how it ends.
@@ -219,7 +219,7 @@ func testWordAtOnce(t *testing.T, s *suite) {
 	said := make(chan error)
 	leave := make(chan struct{})
 	h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		said <- middleware.Complete(r.Context())
+		said <- core.Complete(r.Context())
 		await(t, leave)
 	})
 	site := s.mount(t, h, s.once(t))
@@ -254,7 +254,7 @@ func (s *suite) recordKey(t testing.TB, hash string) string {
 
 func testLastWord(t *testing.T, s *suite) {
 	h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		for _, word := range []func(context.Context) error{middleware.Hold, middleware.Complete, middleware.Release} {
+		for _, word := range []func(context.Context) error{hold, core.Complete, core.Release} {
 			if err := word(r.Context()); err != nil {
 				t.Error(err)
 			}
@@ -323,7 +323,7 @@ func testRecovery(t *testing.T, s *suite) {
 func testWordsElsewhere(t *testing.T, s *suite) {
 	site := s.mount(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		for _, word := range words {
-			if err := word(r.Context()); err != middleware.ErrNotGuarded {
+			if err := word(r.Context()); err != core.ErrNotGuarded {
 				t.Errorf("error %v behind a guard without records, want ErrNotGuarded", err)
 			}
 		}
@@ -342,3 +342,6 @@ func testExclusiveEndings(t *testing.T, s *suite) {
 		}
 	}
 }
+
+// hold is [core.Hold] with a reason.
+func hold(ctx context.Context) error { return core.Hold(ctx, "the handler says so") }

@@ -85,7 +85,7 @@ func testLockInside(t *testing.T, s *suite) {
 
 func testWordThroughLock(t *testing.T, s *suite) {
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := middleware.Complete(r.Context()); err != nil {
+		if err := core.Complete(r.Context()); err != nil {
 			t.Error(err)
 		}
 		w.WriteHeader(http.StatusInternalServerError)

@@ -49,7 +49,7 @@ func testThreeInstances(t *testing.T, s *suite) {
 		t.Errorf("%d runs, want %d", runs, users)
 	}
 	t.Logf("%d requests in %v: %d answered, %d refused", requests, time.Since(began), users, requests-users)
-	hash := middleware.KeyHash((<-stage.entered).Context())
+	hash := core.KeyHash((<-stage.entered).Context())
 	for i := range users {
 		site := sites[i%instances]
 		r := request{user: fmt.Sprint("three-", i), body: "order"}
@@ -150,7 +150,10 @@ func testAttempts(t *testing.T, s *suite) {
 	status := []int{500, 201}
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, _ := core.TokenFrom(r.Context())
-		f := fact{middleware.Attempt(r.Context()), token, middleware.KeyHash(r.Context()), middleware.Degraded(r.Context())}
+		if a, ok := core.AttemptFrom(r.Context()); !ok || a.Token() != token {
+			t.Errorf("no attempt in the context of the handler: %v", ok)
+		}
+		f := fact{middleware.Attempt(r.Context()), token, core.KeyHash(r.Context()), middleware.Degraded(r.Context())}
 		facts <- f
 		w.WriteHeader(status[min(f.attempt, 2)-1])
 	})

@@ -38,7 +38,7 @@ func testReleasedCharge(t *testing.T, s *suite) {
 	charges, failures := &counter{}, 2
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if failures--; failures >= 0 {
-			if err := middleware.Release(r.Context()); err != nil {
+			if err := core.Release(r.Context()); err != nil {
 				t.Error(err)
 			}
 			w.WriteHeader(http.StatusServiceUnavailable)

@@ -165,7 +165,7 @@ func testUnguardedHeld(t *testing.T, s *suite) {
 	runs := &counter{}
 	guard := must(t)(s.Idempotent(locks, ByUser, opening()...))
 	site := s.mount(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := middleware.Hold(r.Context()); err != nil {
+		if err := core.Hold(r.Context(), "the handler says so"); err != nil {
 			t.Error(err)
 		}
 		runs.ServeHTTP(w, r)

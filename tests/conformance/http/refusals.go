@@ -65,7 +65,7 @@ func testInnerRefusalAfterWord(t *testing.T, s *suite) {
 	s.mount(t, &counter{}, taken).do(request{user: "after-word"}).want(t, http.StatusCreated)
 	inner := s.Handler(Route{Path: "/orders/{id}", Guards: []Guard{taken}, Handler: &counter{}})
 	site := s.mount(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := middleware.Complete(r.Context()); err != nil {
+		if err := core.Complete(r.Context()); err != nil {
 			t.Error(err)
 		}
 		inner.ServeHTTP(w, r)

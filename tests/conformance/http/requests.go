@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/middleware"
 )
 
@@ -153,7 +154,7 @@ func testKeyHeader(t *testing.T, s *suite) {
 func testMethods(t *testing.T, s *suite) {
 	guarded := make(chan bool, 1)
 	h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		guarded <- middleware.KeyHash(r.Context()) != ""
+		guarded <- core.KeyHash(r.Context()) != ""
 	})
 	sites := map[string]*site{
 		"once": s.mount(t, h, s.once(t)), "idempotent": s.mount(t, h, s.idempotent(t)),

@@ -103,7 +103,7 @@ func lateAnswers() map[string]lateAnswer {
 		},
 		"declared completed": {
 			handler: func(c echo.Context) error {
-				if err := httplock.Complete(c.Request().Context()); err != nil {
+				if err := core.Complete(c.Request().Context()); err != nil {
 					return err
 				}
 				return errDatabase

@@ -85,7 +85,7 @@ func (w *worker) process(ctx context.Context, t *asynq.Task) error {
 
 // run is the beginning of one.
 func (w *worker) run(ctx context.Context, t *asynq.Task) (Entry, error) {
-	e := Entry{Kind: Begin, KeyHash: asynqlock.KeyHash(ctx), Attempt: asynqlock.Attempt(ctx)}
+	e := Entry{Kind: Begin, KeyHash: core.KeyHash(ctx), Attempt: asynqlock.Attempt(ctx)}
 	e.Token, _ = core.TokenFrom(ctx)
 	queue, _ := asynq.GetQueueName(ctx)
 	id, _ := asynq.GetTaskID(ctx)
