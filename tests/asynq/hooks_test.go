@@ -124,7 +124,10 @@ func TestHooksOfWords(t *testing.T) {
 	}, guard)
 	if len(h.finished) != 2 || h.finished[0].State != core.StateCompleted || !errors.Is(h.finished[0].Err, errOwn) ||
 		h.finished[1].State != core.StateUnknown || !errors.Is(h.finished[1].Err, core.ErrOutcomeUnknown) {
-		t.Errorf("%+v", h.finished)
+		t.Fatalf("%+v", h.finished)
+	}
+	if r, err := d.locks.Once("asynq:" + h.finished[1].KeyHash).Peek(t.Context()); err != nil || r.Reason != "the handler says so" {
+		t.Errorf("the reason is %q, %v", r.Reason, err)
 	}
 }
 

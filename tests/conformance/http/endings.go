@@ -209,6 +209,10 @@ func testWords(t *testing.T, s *suite) {
 				user := fmt.Sprintf("word-%s-%s-%d", name, state, policy)
 				site.expect(t, name, all[name], request{user: user})
 				watch.ended(t, s, userKey(t, user), fmt.Sprintf("%s after %q with policy %d", name, state, policy), state)
+				reason := s.redis.Client().HGet(t.Context(), s.recordKey(t, userKey(t, user).Hash()), "reason").Val()
+				if state == core.StateUnknown && reason != "the handler says so" {
+					t.Errorf("%s with policy %d: the reason is %q", name, policy, reason)
+				}
 			}
 		}
 	}
