@@ -9,7 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/foreign"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 const (
@@ -57,7 +57,7 @@ func resolvedValue(s subject, form url.Values) ([]byte, error) {
 	}
 	// Browsers send each line break of a text as CRLF.
 	text := strings.NewReader(strings.ReplaceAll(response, "\r\n", "\n"))
-	r, err := middleware.ReadResponse(text, middleware.IdempotentConfig().RecordLimit)
+	r, err := httplock.ReadResponse(text)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", errForm, foreign.Line(strings.TrimPrefix(err.Error(), "holdfast: "), mostVisible))
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/inspector"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -19,7 +19,7 @@ func TestResolveWithResponse(t *testing.T) {
 	t.Parallel()
 	locks := newClient(t, testkit.Start(t).Client())
 	s := newSite(t, locks, inspector.WithActions(asAda))
-	key, err := middleware.NewKey("order", "7")
+	key, err := httplock.NewKey("order", "7")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestResolveWithResponse(t *testing.T) {
 	if err != nil || r.State != core.StateCompleted {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	answer, err := middleware.DecodeResponse(r.Value)
+	answer, err := httplock.DecodeResponse(r.Value)
 	if err != nil || answer.Status != http.StatusCreated || answer.Header.Get("Location") != "/orders/7" ||
 		string(answer.Body) != "line 1\nline 2" {
 		t.Errorf("%+v, %v", answer, err)

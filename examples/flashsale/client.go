@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 // errand is what a client sends, as often as it likes.
@@ -45,7 +45,7 @@ func (c *crowd) post(ctx context.Context, url, user string, e errand) (a answer,
 	request.Header.Set("X-User", user)
 	request.Header.Set("Content-Type", "application/json")
 	if e.key != "" {
-		request.Header.Set(middleware.HeaderIdempotencyKey, e.key)
+		request.Header.Set(httplock.HeaderIdempotencyKey, e.key)
 	}
 	response, err := c.client.Do(request)
 	if err != nil {
@@ -65,7 +65,7 @@ func (c *crowd) post(ctx context.Context, url, user string, e errand) (a answer,
 	}
 	a = answer{code: told.Code, body: string(body), order: told.Order}
 	switch {
-	case response.StatusCode == http.StatusCreated && response.Header.Get(middleware.MarkerField) != "":
+	case response.StatusCode == http.StatusCreated && response.Header.Get(httplock.MarkerField) != "":
 		a.code = codeReplayed
 	case response.StatusCode == http.StatusCreated:
 		a.code = e.done

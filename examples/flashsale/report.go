@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 // report is the outcome of a sale.
@@ -61,11 +61,11 @@ func (r *report) printRequests(out io.Writer) {
 	fmt.Fprintln(out, "What the clients sent and got")
 	row(out, "requests", len(t.all), fmt.Sprintf("in %s: %s", brief(t.took), perSecond(len(t.all), t.took)))
 	row(out, "carts priced", t.codes[codePriced], fmt.Sprintf("%d requests for each cart", c.attempts))
-	rare(out, "  no turn", t.codes[middleware.CodeLockConflict], "the lock on the cart was held too long")
+	rare(out, "  no turn", t.codes[httplock.CodeLockConflict], "the lock on the cart was held too long")
 	row(out, "ordered", t.codes[codeOrdered], perSecond(t.codes[codeOrdered], t.took))
 	if !c.unguarded {
-		row(out, "  refused: in progress", t.codes[middleware.CodeRequestInProgress], "the user's other request was running")
-		row(out, "  refused: ordered before", t.codes[middleware.CodeAlreadyCompleted], "the user has an order")
+		row(out, "  refused: in progress", t.codes[httplock.CodeRequestInProgress], "the user's other request was running")
+		row(out, "  refused: ordered before", t.codes[httplock.CodeAlreadyCompleted], "the user has an order")
 	}
 	row(out, "  refused: sold out", t.codes[codeSoldOut], "")
 	rare(out, "  refused: busy", t.codes[codeBusy], fmt.Sprintf("no lock or permit within -patience %v", c.patience))

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
@@ -62,9 +61,9 @@ func TestCheckout(t *testing.T) {
 	cfg.patience = 5 * time.Second
 	s := open(t, cfg)
 	checkout := errand{path: "/cart/7/checkout", done: codePriced}
-	send(t, s.replicas[0], "", checkout, middleware.CodeScopeRequired)
+	send(t, s.replicas[0], "", checkout, httplock.CodeScopeRequired)
 	release := take(t, s, named(t, must(httplock.PrincipalKey("alice")), must(httplock.PathKey("/cart/{id}", "id", "7"))))
-	send(t, s.replicas[0], "alice", checkout, middleware.CodeLockConflict)
+	send(t, s.replicas[0], "alice", checkout, httplock.CodeLockConflict)
 	send(t, s.replicas[0], "bob", checkout, codePriced) // the cart 7 of another user
 	release()
 	for _, want := range []string{`"quote":1,`, `"quote":2,`} {
@@ -81,15 +80,15 @@ func TestOrder(t *testing.T) {
 	s := open(t, cfg)
 	one, two := s.replicas[0], s.replicas[1]
 	order := errand{path: "/orders", done: codeOrdered}
-	send(t, one, "", order, middleware.CodeScopeRequired)
-	send(t, one, strings.Repeat("x", 600), order, middleware.CodeKeyInvalid)
+	send(t, one, "", order, httplock.CodeScopeRequired)
+	send(t, one, strings.Repeat("x", 600), order, httplock.CodeKeyInvalid)
 
 	record := named(t, must(httplock.RouteKey("POST", "POST /orders")), must(httplock.PrincipalKey("alice")))
 	attempt, err := s.replicas[2].locks.Once(record).Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	send(t, one, "alice", order, middleware.CodeRequestInProgress)
+	send(t, one, "alice", order, httplock.CodeRequestInProgress)
 	if err := attempt.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +97,7 @@ func TestOrder(t *testing.T) {
 	release()
 
 	send(t, one, "alice", order, codeOrdered) // what was refused did not count
-	send(t, two, "alice", order, middleware.CodeAlreadyCompleted)
+	send(t, two, "alice", order, httplock.CodeAlreadyCompleted)
 	send(t, two, "bob", order, codeSoldOut)
 	send(t, two, "bob", order, codeSoldOut) // this time without the stock's lock
 }
@@ -117,7 +116,7 @@ func TestOrderCountsOnceCommitted(t *testing.T) {
 	s := open(t, cfg)
 	order := errand{path: "/orders", done: codeOrdered}
 	send(t, s.replicas[0], "alice", order, "lock-lost")
-	send(t, s.replicas[1], "alice", order, middleware.CodeAlreadyCompleted)
+	send(t, s.replicas[1], "alice", order, httplock.CodeAlreadyCompleted)
 }
 
 func TestPayment(t *testing.T) {
@@ -131,7 +130,7 @@ func TestPayment(t *testing.T) {
 		edit(&e)
 		return e
 	}
-	send(t, one, "alice", edited(func(e *errand) { e.key = "" }), middleware.CodeKeyRequired)
+	send(t, one, "alice", edited(func(e *errand) { e.key = "" }), httplock.CodeKeyRequired)
 	send(t, one, "bob", payment, "no-such-order") // the same key, but his own
 	send(t, one, "alice", edited(func(e *errand) { e.key, e.body = `"j"`, "?" }), "malformed")
 
@@ -139,7 +138,7 @@ func TestPayment(t *testing.T) {
 	if again := send(t, two, "alice", payment, codeReplayed); again.body != first.body {
 		t.Errorf("second answer %q, want the first: %q", again.body, first.body)
 	}
-	send(t, two, "alice", edited(func(e *errand) { e.body = `{"order":2}` }), middleware.CodeKeyReused)
+	send(t, two, "alice", edited(func(e *errand) { e.body = `{"order":2}` }), httplock.CodeKeyReused)
 }
 
 // A client that hangs up must not stop the charge, and finds the receipt when it comes back.

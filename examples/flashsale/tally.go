@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 // What clients note beside the codes of refusals.
@@ -21,7 +21,7 @@ const (
 // expected are the answers that are no errors.
 var expected = []string{
 	codePriced, codeOrdered, codePaid, codeReplayed, codeBrokenOff, codeSoldOut, codeBusy, codeStale,
-	middleware.CodeLockConflict, middleware.CodeRequestInProgress, middleware.CodeAlreadyCompleted,
+	httplock.CodeLockConflict, httplock.CodeRequestInProgress, httplock.CodeAlreadyCompleted,
 }
 
 // tally is what the clients saw.

@@ -38,7 +38,7 @@ func run(_ context.Context, out io.Writer, rdb *redis.Client) error {
 	router := gin.New()
 	router.Use(gin.Recovery(), authenticate)
 	router.POST("/payments", guard, func(c *gin.Context) {
-		payments++               // the money moves
+		payments++           // the money moves
 		_ = core.Complete(c) // if Redis does not answer, it is tried again at the end
 		c.String(http.StatusCreated, "payment %d", payments)
 	})

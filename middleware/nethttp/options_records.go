@@ -46,8 +46,18 @@ func WithRecordLimit(bytes int) Option { return middleware.WithRecordLimit(bytes
 // 429. Defaults to 0: none.
 func WithQuota(most int) Option { return middleware.WithQuota(most) }
 
-// WithCodec sets what encrypts recorded answers, for instance [middleware.NewAESGCM]. Nil is an error. Defaults to none.
-func WithCodec(codec middleware.Codec) Option { return middleware.WithCodec(codec) }
+// Codec encrypts and authenticates recorded answers, see [middleware.Codec].
+type Codec = middleware.Codec
+
+// NewAESGCM returns a Codec that encrypts and authenticates with AES-GCM (NIST SP 800-38D), with a random nonce for
+// each record. Keys have 16, 24 or 32 bytes. To change the key, pass the new one first and the older ones behind it,
+// on all instances, for as long as records are kept. The first key encrypts, and all keys decrypt.
+func NewAESGCM(key []byte, older ...[]byte) (Codec, error) {
+	return middleware.NewAESGCM(key, older...)
+}
+
+// WithCodec sets what encrypts recorded answers, for instance [NewAESGCM]. Nil is an error. Defaults to none.
+func WithCodec(codec Codec) Option { return middleware.WithCodec(codec) }
 
 // WithFingerprint sets which part of a request is compared with that of an earlier one with the same key, see
 // [middleware.WithFingerprint]. Defaults to all of it for Idempotent, nothing for Once.

@@ -1,6 +1,7 @@
 package httplock
 
 import (
+	"io"
 	"net/http"
 
 	"github.com/holdfast-go/holdfast/middleware"
@@ -35,3 +36,21 @@ var (
 	ErrNoRecord = middleware.ErrNoRecord
 	ErrKeyShape = middleware.ErrKeyShape
 )
+
+// ReadResponse reads the answer that an operator has written for a client, for [Record].Resolve: a status line, header fields, an
+// empty line, and the body of at most 256 KiB. See [middleware.ReadResponse].
+func ReadResponse(from io.Reader) (*Response, error) {
+	return middleware.ReadResponse(from, middleware.IdempotentConfig().RecordLimit)
+}
+
+// ParseIdempotencyKey returns the key in the field lines of an Idempotency-Key header, for [IdempotencyKey]. See
+// [middleware.ParseIdempotencyKey].
+func ParseIdempotencyKey(lines []string) (string, error) {
+	return middleware.ParseIdempotencyKey(lines)
+}
+
+// IsRecordName reports whether name is that of a record of [Once] or [Idempotent], as [core.Client.Records] lists them.
+func IsRecordName(name string) bool { return middleware.IsRecordName(name) }
+
+// DecodeResponse reads the value of a record without a codec. See [middleware.DecodeResponse].
+func DecodeResponse(value []byte) (*Response, error) { return middleware.DecodeResponse(value) }

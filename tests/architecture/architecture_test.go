@@ -38,7 +38,7 @@ var allowed = map[string][]string{
 	"asynqlock":  {"core", "cronlock", "github.com/hibiken/asynq", "internal/jsonfield", "internal/throttle"},
 
 	"lockdebug": {"core", "internal/hosts"},
-	"inspector": {"core", "cronlock", "middleware", "internal/hosts", "internal/logdigest"},
+	"inspector": {"core", "cronlock", "middleware/nethttp", "internal/hosts", "internal/logdigest"},
 	"otellock":  {"core", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace"},
 	"cmd/holdfast": {
 		"core", "cronlock", "middleware/nethttp", "internal/ginroute", "internal/logdigest",

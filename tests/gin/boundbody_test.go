@@ -9,7 +9,6 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -55,7 +54,7 @@ func TestBodyBoundInFront(t *testing.T) {
 					t.Errorf("the handler got %q, want %q", first.body, want)
 				}
 				pay(`{"amount":5}`).wantReplay(t, http.StatusOK, first.body)
-				if p := pay(`{"amount":900}`).problem(t); p.Code != middleware.CodeKeyReused {
+				if p := pay(`{"amount":900}`).problem(t); p.Code != httplock.CodeKeyReused {
 					t.Errorf("code %q, want key-reused", p.Code)
 				}
 			}
@@ -79,7 +78,7 @@ func TestBodyLostInFront(t *testing.T) {
 		"read":  func(c *gin.Context) { _, _ = c.GetRawData() },
 	} {
 		srv := serve(t, router(front, guard, func(*gin.Context) { t.Errorf("%s: the handler ran", name) }))
-		if p := order(t, srv, "k").problem(t); p.Code != middleware.CodeGuardFailed {
+		if p := order(t, srv, "k").problem(t); p.Code != httplock.CodeGuardFailed {
 			t.Errorf("%s: code %q, want guard-failed", name, p.Code)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -31,7 +30,7 @@ func TestBuildErrors(t *testing.T) {
 		"body":            {never, key, httplock.WithBodyLimit(-1), "negative body limit"},
 		"lock option":     {never, key, httplock.WithLock(core.WithTTL(0)), "WithTTL(0s)"},
 		"refusal handler": {never, key, ginlock.WithRefusalHandler(nil), "WithRefusalHandler"},
-		"shared":          {never, key, middleware.WithWait(-1), "negative wait"},
+		"shared":          {never, key, httplock.WithWait(-1), "negative wait"},
 		"late answers":    {never, key, httplock.LateAnswers(), "LateAnswers"},
 		"other adapter":   {never, key, httplock.WithRefusalHandler(nil), "httplock.WithRefusalHandler is an option of another adapter"},
 	} {

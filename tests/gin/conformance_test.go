@@ -8,7 +8,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	httpconformance "github.com/holdfast-go/holdfast/tests/conformance/http"
@@ -25,13 +24,13 @@ func TestConformance(t *testing.T) {
 		httpconformance.ByHost:      httplock.Keys(httplock.ByHost(), user),
 	}
 	httpconformance.Run(t, httpconformance.Adapter{
-		Exclusive: func(s core.Strategy, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
+		Exclusive: func(s core.Strategy, key httpconformance.Key, opts ...httplock.Option) (httpconformance.Guard, error) {
 			return ginlock.NewExclusive(s, keys[key], opts...)
 		},
-		Once: func(c *core.Client, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
+		Once: func(c *core.Client, key httpconformance.Key, opts ...httplock.Option) (httpconformance.Guard, error) {
 			return ginlock.NewOnce(c, keys[key], opts...)
 		},
-		Idempotent: func(c *core.Client, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
+		Idempotent: func(c *core.Client, key httpconformance.Key, opts ...httplock.Option) (httpconformance.Guard, error) {
 			return ginlock.NewIdempotent(c, keys[key], opts...)
 		},
 		Handler: func(routes ...httpconformance.Route) http.Handler {

@@ -18,7 +18,6 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -74,7 +73,7 @@ func TestClientThatLeavesIsNeverRun(t *testing.T) {
 			leave()
 			receive(t, second, "the client's error")
 			conflict := receive(t, watch.refused, "the server to notice")
-			if conflict.Code != middleware.CodeClientGone || conflict.Status != middleware.StatusClientGone {
+			if conflict.Code != httplock.CodeClientGone || conflict.Status != httplock.StatusClientGone {
 				t.Errorf("code %q, status %d, want client-gone", conflict.Code, conflict.Status)
 			}
 			close(stage.leave)
@@ -107,8 +106,8 @@ func TestHalfClosedClientReadsNoSuccess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != middleware.StatusClientGone || resp.ContentLength != 0 {
-		t.Errorf("status %d, %d bytes, want %d and none", resp.StatusCode, resp.ContentLength, middleware.StatusClientGone)
+	if resp.StatusCode != httplock.StatusClientGone || resp.ContentLength != 0 {
+		t.Errorf("status %d, %d bytes, want %d and none", resp.StatusCode, resp.ContentLength, httplock.StatusClientGone)
 	}
 	close(stage.leave)
 	receive(t, first, "the first answer").want(t, http.StatusOK)
@@ -160,7 +159,7 @@ func TestBodyCutShortIsNotRun(t *testing.T) {
 	conn := dial(t, srv)
 	write(t, conn, "POST /?cart=7 HTTP/1.1\r\nHost: x\r\nX-User: ada\r\nContent-Length: 3\r\n\r\npa")
 	_ = conn.Close()
-	if c := receive(t, watch.refused, "the refusal"); c.Code != middleware.CodeBodyUnreadable {
+	if c := receive(t, watch.refused, "the refusal"); c.Code != httplock.CodeBodyUnreadable {
 		t.Errorf("code %q, want body-unreadable", c.Code)
 	}
 }
@@ -291,7 +290,7 @@ func TestAnswersBeforeTheServerStopsWriting(t *testing.T) {
 	first := postAside(t.Context(), holder, "ada", "7")
 	receive(t, stage.entered, "the first run")
 	a := post(t.Context(), hurried, "ada", "7")
-	if p := a.problem(t); p.Code != middleware.CodeLockConflict {
+	if p := a.problem(t); p.Code != httplock.CodeLockConflict {
 		t.Errorf("code %q, want lock-conflict", p.Code)
 	}
 	close(stage.leave)

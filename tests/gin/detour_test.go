@@ -11,7 +11,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -103,7 +102,7 @@ func TestHandleContextInTheMiddle(t *testing.T) {
 				}
 				again := order(t, srv, "k")
 				whole := again.replayed() && again.status == want.status && again.body == want.body
-				if !whole && (again.status != http.StatusConflict || again.problem(t).Code != middleware.CodeAlreadyCompleted) {
+				if !whole && (again.status != http.StatusConflict || again.problem(t).Code != httplock.CodeAlreadyCompleted) {
 					t.Errorf("retry %d %q, want all of %d %q, or 409 already-completed", again.status, again.body, want.status, want.body)
 				}
 			})
@@ -133,7 +132,7 @@ func TestHandleContextBehindAWriter(t *testing.T) {
 			if a := order(t, srv, key); !strings.Contains(a.body, "A") || !strings.Contains(a.body, "B") {
 				t.Errorf("%s, %s: body %q", kind, name, a.body)
 			}
-			order(t, srv, key).wantRefusal(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+			order(t, srv, key).wantRefusal(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 		}
 	}
 }

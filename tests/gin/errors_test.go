@@ -10,7 +10,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -28,8 +27,8 @@ func TestConflictIsInErrors(t *testing.T) {
 			t.Errorf("errors %v, %d of them public, aborted %v", c.Errors, len(public), c.IsAborted())
 			return
 		}
-		var conflict *middleware.Conflict
-		if !errors.As(public[0], &conflict) || conflict.Code != middleware.CodeLockConflict {
+		var conflict *httplock.Conflict
+		if !errors.As(public[0], &conflict) || conflict.Code != httplock.CodeLockConflict {
 			t.Errorf("the error is %v", public[0])
 			return
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -287,7 +286,7 @@ func TestKeyMistakesPanicWhenBuilt(t *testing.T) {
 func TestSharedKeys(t *testing.T) {
 	t.Parallel()
 	got, err1 := httplock.NewKey("cart", "7")
-	want, err2 := middleware.NewKey("cart", "7")
+	want, err2 := httplock.NewKey("cart", "7")
 	if err1 != nil || err2 != nil || !got.Equal(want) {
 		t.Errorf("NewKey: errors %v, %v, keys equal %v", err1, err2, got.Equal(want))
 	}
@@ -307,7 +306,7 @@ func TestKeyErrorIsTheDetail(t *testing.T) {
 	}
 	a := refused(t, ginlock.Exclusive(locks.Mutex, key))
 	a.want(t, http.StatusBadRequest)
-	if p := a.problem(t); p.Code != middleware.CodeKeyInvalid || !strings.HasPrefix(p.Detail, "A cart has 7 digits.") {
+	if p := a.problem(t); p.Code != httplock.CodeKeyInvalid || !strings.HasPrefix(p.Detail, "A cart has 7 digits.") {
 		t.Errorf("problem %+v", p)
 	}
 }

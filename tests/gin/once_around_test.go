@@ -10,7 +10,6 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -198,8 +197,8 @@ func TestStatusForLogs(t *testing.T) {
 	order(t, srv, "k").wantRun(t, http.StatusCreated)
 	order(t, srv, "k").wantReplay(t, http.StatusCreated, "{}")
 	other := func(r *http.Request) { r.URL.RawQuery = "other" }
-	order(t, srv, "k", other).wantRefusal(t, http.StatusUnprocessableEntity, middleware.CodeKeyReused)
-	order(t, srv, `""`).wantRefusal(t, http.StatusBadRequest, middleware.CodeKeyInvalid)
+	order(t, srv, "k", other).wantRefusal(t, http.StatusUnprocessableEntity, httplock.CodeKeyReused)
+	order(t, srv, `""`).wantRefusal(t, http.StatusBadRequest, httplock.CodeKeyInvalid)
 	srv.Close() // and with it the last use of the log
 	if want := "Created\nCreated\nUnprocessable Entity\nBad Request\n"; log.String() != want {
 		t.Errorf("logged %q, want %q", log.String(), want)

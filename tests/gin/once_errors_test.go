@@ -10,7 +10,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -64,7 +63,7 @@ func TestFailedRun(t *testing.T) {
 						t.Errorf("first answer %q, %v", first.body, first.header)
 					}
 					if held {
-						order(t, srv, "k").wantRefusal(t, http.StatusConflict, middleware.CodeOutcomeUnknown)
+						order(t, srv, "k").wantRefusal(t, http.StatusConflict, httplock.CodeOutcomeUnknown)
 						return
 					}
 					order(t, srv, "k").wantRun(t, http.StatusCreated)
@@ -172,7 +171,7 @@ func TestErrorsOnlyWithRecords(t *testing.T) {
 	for range 2 {
 		a := order(t, srv, "")
 		a.want(t, http.StatusConflict)
-		if a.body != middleware.CodeAlreadyCompleted {
+		if a.body != httplock.CodeAlreadyCompleted {
 			t.Errorf("rendered %q", a.body)
 		}
 	}

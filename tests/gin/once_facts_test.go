@@ -10,7 +10,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -94,11 +93,11 @@ func TestHandlersWord(t *testing.T) {
 		end  gin.HandlerFunc
 		next string // what the next request is told
 	}{
-		"complete, error":   {core.Complete, failure, middleware.CodeAlreadyCompleted},
-		"complete, panic":   {core.Complete, writeAndPanic, middleware.CodeAlreadyCompleted},
+		"complete, error":   {core.Complete, failure, httplock.CodeAlreadyCompleted},
+		"complete, panic":   {core.Complete, writeAndPanic, httplock.CodeAlreadyCompleted},
 		"release, answered": {core.Release, func(c *gin.Context) { c.String(http.StatusOK, "no") }, ""},
 		"hold, answered": {
-			holdIt, func(c *gin.Context) { c.String(http.StatusOK, "no") }, middleware.CodeOutcomeUnknown,
+			holdIt, func(c *gin.Context) { c.String(http.StatusOK, "no") }, httplock.CodeOutcomeUnknown,
 		},
 	} {
 		for _, which := range []string{"gin", "derived", "copy", "request"} {

@@ -10,7 +10,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -37,7 +36,7 @@ func TestRedisOutage(t *testing.T) {
 				a := refused(t, closed)
 				a.want(t, http.StatusServiceUnavailable)
 				p := a.problem(t)
-				if p.Code != middleware.CodeLockUnavailable || !p.Retryable || p.RetryAfter < 1 || p.RetryAfter > 5 {
+				if p.Code != httplock.CodeLockUnavailable || !p.Retryable || p.RetryAfter < 1 || p.RetryAfter > 5 {
 					t.Errorf("problem %+v", p)
 				}
 				site := serve(t, router(open, func(c *gin.Context) {

@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -113,12 +112,12 @@ func TestKeyErrors(t *testing.T) {
 		status int
 		code   string
 	}{
-		"none":     {httplock.ErrKeyRequired, http.StatusBadRequest, middleware.CodeKeyRequired},
-		"bad":      {httplock.ErrKeyInvalid, http.StatusBadRequest, middleware.CodeKeyInvalid},
-		"scope":    {httplock.ErrScopeRequired, http.StatusUnauthorized, middleware.CodeScopeRequired},
-		"no route": {httplock.ErrNoRoute, http.StatusInternalServerError, middleware.CodeKeyFailed},
-		"other":    {secret, http.StatusInternalServerError, middleware.CodeKeyFailed},
-		"zero key": {nil, http.StatusBadRequest, middleware.CodeKeyRequired},
+		"none":     {httplock.ErrKeyRequired, http.StatusBadRequest, httplock.CodeKeyRequired},
+		"bad":      {httplock.ErrKeyInvalid, http.StatusBadRequest, httplock.CodeKeyInvalid},
+		"scope":    {httplock.ErrScopeRequired, http.StatusUnauthorized, httplock.CodeScopeRequired},
+		"no route": {httplock.ErrNoRoute, http.StatusInternalServerError, httplock.CodeKeyFailed},
+		"other":    {secret, http.StatusInternalServerError, httplock.CodeKeyFailed},
+		"zero key": {nil, http.StatusBadRequest, httplock.CodeKeyRequired},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

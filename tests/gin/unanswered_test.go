@@ -10,7 +10,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -44,10 +43,10 @@ func TestUnansweredIsNotAnEmpty200(t *testing.T) {
 		status int
 		body   string // what it contains
 	}{
-		"released":         {[]gin.HandlerFunc{once("a", short), silent}, 503, middleware.CodeNotAnswered},
-		"held":             {[]gin.HandlerFunc{once("b", short, hold), silent}, 409, middleware.CodeOutcomeUnknown},
-		"exclusive":        {[]gin.HandlerFunc{exclusive, silent}, 503, middleware.CodeNotAnswered},
-		"exclusive inside": {[]gin.HandlerFunc{once("c", hold), exclusive, silent}, 409, middleware.CodeOutcomeUnknown},
+		"released":         {[]gin.HandlerFunc{once("a", short), silent}, 503, httplock.CodeNotAnswered},
+		"held":             {[]gin.HandlerFunc{once("b", short, hold), silent}, 409, httplock.CodeOutcomeUnknown},
+		"exclusive":        {[]gin.HandlerFunc{exclusive, silent}, 503, httplock.CodeNotAnswered},
+		"exclusive inside": {[]gin.HandlerFunc{once("c", hold), exclusive, silent}, 409, httplock.CodeOutcomeUnknown},
 		"rendered": {
 			[]gin.HandlerFunc{render, once("d", short, ginlock.ErrorsOnly()), silent},
 			503,
@@ -78,10 +77,10 @@ func TestSilentRefusalHandler(t *testing.T) {
 		status  int
 		body    string // what it contains
 	}{
-		"nothing":        {func(*gin.Context, *httplock.Conflict) {}, http.StatusBadRequest, middleware.CodeKeyRequired},
-		"another status": {func(_ *gin.Context, c *httplock.Conflict) { c.Status = 418 }, 418, middleware.CodeKeyRequired},
+		"nothing":        {func(*gin.Context, *httplock.Conflict) {}, http.StatusBadRequest, httplock.CodeKeyRequired},
+		"another status": {func(_ *gin.Context, c *httplock.Conflict) { c.Status = 418 }, 418, httplock.CodeKeyRequired},
 		"an error":       {func(c *gin.Context, _ *httplock.Conflict) { _ = c.Error(errors.New("mine")) }, http.StatusBadRequest, "rendered"},
-		"early hints":    {func(c *gin.Context, _ *httplock.Conflict) { c.Writer.WriteHeader(http.StatusEarlyHints) }, http.StatusBadRequest, middleware.CodeKeyRequired},
+		"early hints":    {func(c *gin.Context, _ *httplock.Conflict) { c.Writer.WriteHeader(http.StatusEarlyHints) }, http.StatusBadRequest, httplock.CodeKeyRequired},
 		"status 204":     {func(c *gin.Context, _ *httplock.Conflict) { c.Status(http.StatusNoContent) }, http.StatusNoContent, ""},
 		"status 404":     {func(c *gin.Context, _ *httplock.Conflict) { c.Status(http.StatusNotFound) }, http.StatusNotFound, "rendered"},
 		"written 200":    {func(c *gin.Context, _ *httplock.Conflict) { c.Writer.WriteHeaderNow() }, http.StatusOK, ""},

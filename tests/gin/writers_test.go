@@ -11,7 +11,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -140,7 +139,7 @@ func TestOneRefusalBehindAnotherWriter(t *testing.T) {
 				func(c *gin.Context, conflict *httplock.Conflict) { ginlock.Refuse(c, conflict) })),
 		} {
 			a := order(t, serve(t, router(around, guard, func(*gin.Context) { t.Error("the handler ran") })), "k")
-			if p := a.problem(t); a.status != http.StatusBadRequest || p.Code != middleware.CodeKeyRequired {
+			if p := a.problem(t); a.status != http.StatusBadRequest || p.Code != httplock.CodeKeyRequired {
 				t.Errorf("%s, %s: status %d, %q", name, kind, a.status, a.body)
 			}
 		}

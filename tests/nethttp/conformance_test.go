@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	httpconformance "github.com/holdfast-go/holdfast/tests/conformance/http"
 )
@@ -21,13 +20,13 @@ func TestConformance(t *testing.T) {
 		httpconformance.ByHost:      httplock.Keys(httplock.ByHost(), user),
 	}
 	httpconformance.Run(t, httpconformance.Adapter{
-		Exclusive: func(s core.Strategy, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
+		Exclusive: func(s core.Strategy, key httpconformance.Key, opts ...httplock.Option) (httpconformance.Guard, error) {
 			return httplock.NewExclusive(s, keys[key], opts...)
 		},
-		Once: func(c *core.Client, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
+		Once: func(c *core.Client, key httpconformance.Key, opts ...httplock.Option) (httpconformance.Guard, error) {
 			return httplock.NewOnce(c, keys[key], opts...)
 		},
-		Idempotent: func(c *core.Client, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
+		Idempotent: func(c *core.Client, key httpconformance.Key, opts ...httplock.Option) (httpconformance.Guard, error) {
 			return httplock.NewIdempotent(c, keys[key], opts...)
 		},
 		Handler: func(routes ...httpconformance.Route) http.Handler {

@@ -17,7 +17,6 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
@@ -71,7 +70,7 @@ func TestClientThatLeavesIsNeverRun(t *testing.T) {
 			leave()
 			httpkit.Receive(t, second, "the client's error")
 			conflict := httpkit.Receive(t, watch.refused, "the server to notice")
-			if conflict.Code != middleware.CodeClientGone || conflict.Status != middleware.StatusClientGone {
+			if conflict.Code != httplock.CodeClientGone || conflict.Status != httplock.StatusClientGone {
 				t.Errorf("code %q, status %d, want client-gone", conflict.Code, conflict.Status)
 			}
 			close(stage.Leave)
@@ -99,8 +98,8 @@ func TestHalfClosedClientReadsNoSuccess(t *testing.T) {
 	if err := conn.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
-	if status := readStatus(t, conn); status != middleware.StatusClientGone {
-		t.Errorf("status %d, want %d", status, middleware.StatusClientGone)
+	if status := readStatus(t, conn); status != httplock.StatusClientGone {
+		t.Errorf("status %d, want %d", status, httplock.StatusClientGone)
 	}
 	close(stage.Leave)
 	httpkit.Receive(t, first, "the first answer").Want(t, http.StatusOK)
@@ -130,8 +129,8 @@ func TestHalfClosedBeforeTheGuard(t *testing.T) {
 		if err := conn.CloseWrite(); err != nil {
 			t.Fatal(err)
 		}
-		if status := readStatus(t, conn); status != middleware.StatusClientGone {
-			t.Errorf("%s: status %d, want %d", name, status, middleware.StatusClientGone)
+		if status := readStatus(t, conn); status != httplock.StatusClientGone {
+			t.Errorf("%s: status %d, want %d", name, status, httplock.StatusClientGone)
 		}
 	}
 }
@@ -183,7 +182,7 @@ func TestBodyCutShortIsNotRun(t *testing.T) {
 	conn := dial(t, srv)
 	write(t, conn, "POST /?cart=7 HTTP/1.1\r\nHost: x\r\nX-User: ada\r\nContent-Length: 3\r\n\r\npa")
 	_ = conn.Close()
-	if c := httpkit.Receive(t, watch.refused, "the refusal"); c.Code != middleware.CodeBodyUnreadable {
+	if c := httpkit.Receive(t, watch.refused, "the refusal"); c.Code != httplock.CodeBodyUnreadable {
 		t.Errorf("code %q, want body-unreadable", c.Code)
 	}
 }
@@ -313,7 +312,7 @@ func TestAnswersBeforeTheServerStopsWriting(t *testing.T) {
 	first := httpkit.PostAside(t.Context(), holder, "ada", "7")
 	httpkit.Receive(t, stage.Entered, "the first run")
 	a := httpkit.Post(t.Context(), hurried, "ada", "7")
-	if p := a.Problem(t); p.Code != middleware.CodeLockConflict {
+	if p := a.Problem(t); p.Code != httplock.CodeLockConflict {
 		t.Errorf("code %q, want lock-conflict", p.Code)
 	}
 	close(stage.Leave)

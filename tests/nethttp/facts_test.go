@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
@@ -123,7 +122,7 @@ func TestKeyErrorIsTheDetail(t *testing.T) {
 	}
 	a := refused(t, httplock.Exclusive(locks.Mutex, key))
 	a.Want(t, http.StatusBadRequest)
-	if p := a.Problem(t); p.Code != middleware.CodeKeyInvalid || !strings.HasPrefix(p.Detail, "A cart has 7 digits.") {
+	if p := a.Problem(t); p.Code != httplock.CodeKeyInvalid || !strings.HasPrefix(p.Detail, "A cart has 7 digits.") {
 		t.Errorf("problem %+v", p)
 	}
 }

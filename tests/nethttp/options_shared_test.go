@@ -245,7 +245,7 @@ func TestMistakesAreToldWhenBuilt(t *testing.T) {
 	locks := newLocks(t, testkit.Start(t).Client())
 	for says, opt := range map[string]httplock.Option{
 		"upper case": httplock.WithMethods("post"), "body memory": httplock.WithBodyMemory(10),
-		"negative wait": middleware.WithWait(-1),
+		"negative wait": httplock.WithWait(-1),
 	} {
 		if _, err := httplock.NewIdempotent(locks, httplock.Unscoped(), opt); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want %q", err, says)

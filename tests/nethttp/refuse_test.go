@@ -13,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
@@ -117,12 +116,12 @@ func TestKeyErrors(t *testing.T) {
 		status int
 		code   string
 	}{
-		"none":     {httplock.ErrKeyRequired, http.StatusBadRequest, middleware.CodeKeyRequired},
-		"bad":      {httplock.ErrKeyInvalid, http.StatusBadRequest, middleware.CodeKeyInvalid},
-		"scope":    {httplock.ErrScopeRequired, http.StatusUnauthorized, middleware.CodeScopeRequired},
-		"no route": {httplock.ErrNoRoute, http.StatusInternalServerError, middleware.CodeKeyFailed},
-		"other":    {secret, http.StatusInternalServerError, middleware.CodeKeyFailed},
-		"zero key": {nil, http.StatusBadRequest, middleware.CodeKeyRequired},
+		"none":     {httplock.ErrKeyRequired, http.StatusBadRequest, httplock.CodeKeyRequired},
+		"bad":      {httplock.ErrKeyInvalid, http.StatusBadRequest, httplock.CodeKeyInvalid},
+		"scope":    {httplock.ErrScopeRequired, http.StatusUnauthorized, httplock.CodeScopeRequired},
+		"no route": {httplock.ErrNoRoute, http.StatusInternalServerError, httplock.CodeKeyFailed},
+		"other":    {secret, http.StatusInternalServerError, httplock.CodeKeyFailed},
+		"zero key": {nil, http.StatusBadRequest, httplock.CodeKeyRequired},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -194,7 +193,7 @@ func TestRedisOutage(t *testing.T) {
 				a := refused(t, closed)
 				a.Want(t, http.StatusServiceUnavailable)
 				p := a.Problem(t)
-				if p.Code != middleware.CodeLockUnavailable || !p.Retryable || p.RetryAfter < 1 || p.RetryAfter > 5 {
+				if p.Code != httplock.CodeLockUnavailable || !p.Retryable || p.RetryAfter < 1 || p.RetryAfter > 5 {
 					t.Errorf("problem %+v", p)
 				}
 				site := httpkit.Serve(t, open(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
@@ -183,7 +182,7 @@ func TestWildcardThatTheRouteLacks(t *testing.T) {
 	if !strings.Contains(log.String(), want) || strings.Contains(log.String(), "secret") || strings.Contains(a.Body, "ordr") {
 		t.Errorf("log %s, answer %s", log.String(), a.Body)
 	}
-	if _, err := middleware.PathKey("/orders/{order}", "ordr", "7"); err == nil || !strings.Contains(err.Error(), `it has only "order"`) {
+	if _, err := httplock.PathKey("/orders/{order}", "ordr", "7"); err == nil || !strings.Contains(err.Error(), `it has only "order"`) {
 		t.Errorf("%v", err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
@@ -45,14 +44,14 @@ func TestUnansweredIsNotAnEmpty200(t *testing.T) {
 		code      string
 		retryable bool
 	}{
-		"released":          {once("a", shortHold)(silent), 503, middleware.CodeNotAnswered, true},
-		"held":              {once("b", shortHold, hold)(silent), 409, middleware.CodeOutcomeUnknown, false},
-		"completed":         {once("c", shortHold)(complete), 409, middleware.CodeAlreadyCompleted, false},
-		"exclusive":         {exclusive(silent), 503, middleware.CodeNotAnswered, false},
-		"exclusive inside":  {once("d", hold)(exclusive(silent)), 409, middleware.CodeOutcomeUnknown, false},
-		"held inside":       {once("f")(once("g", shortHold, hold)(silent)), 409, middleware.CodeOutcomeUnknown, false},
-		"held around":       {once("h", hold)(once("i", shortHold)(silent)), 409, middleware.CodeOutcomeUnknown, false},
-		"exclusive outside": {exclusive(once("j", hold)(silent)), 409, middleware.CodeOutcomeUnknown, false},
+		"released":          {once("a", shortHold)(silent), 503, httplock.CodeNotAnswered, true},
+		"held":              {once("b", shortHold, hold)(silent), 409, httplock.CodeOutcomeUnknown, false},
+		"completed":         {once("c", shortHold)(complete), 409, httplock.CodeAlreadyCompleted, false},
+		"exclusive":         {exclusive(silent), 503, httplock.CodeNotAnswered, false},
+		"exclusive inside":  {once("d", hold)(exclusive(silent)), 409, httplock.CodeOutcomeUnknown, false},
+		"held inside":       {once("f")(once("g", shortHold, hold)(silent)), 409, httplock.CodeOutcomeUnknown, false},
+		"held around":       {once("h", hold)(once("i", shortHold)(silent)), 409, httplock.CodeOutcomeUnknown, false},
+		"exclusive outside": {exclusive(once("j", hold)(silent)), 409, httplock.CodeOutcomeUnknown, false},
 	} {
 		a := order(t, httpkit.Serve(t, test.handler), "k")
 		a.WantProblem(t, name, test.status, test.code, test.retryable)
@@ -83,7 +82,7 @@ func TestUnansweredWithinATimeout(t *testing.T) {
 	}))
 	for range 2 {
 		a := order(t, srv, "k")
-		a.WantProblem(t, "held", http.StatusConflict, middleware.CodeOutcomeUnknown, false)
+		a.WantProblem(t, "held", http.StatusConflict, httplock.CodeOutcomeUnknown, false)
 		if a.Header.Get("X-Format") != "own" {
 			t.Error("not by the handler of refusals")
 		}
@@ -128,7 +127,7 @@ func TestSilentRefusalHandler(t *testing.T) {
 		for where, handler := range map[string]http.Handler{"alone": inner, "inside": outer(inner)} {
 			a := order(t, httpkit.Serve(t, handler), name[:4]+where)
 			a.Want(t, test.status)
-			if test.problem && a.Problem(t).Code != middleware.CodeKeyRequired {
+			if test.problem && a.Problem(t).Code != httplock.CodeKeyRequired {
 				t.Errorf("%s, %s: %s", name, where, a.Body)
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
@@ -38,7 +37,7 @@ func TestWaitersAreShared(t *testing.T) {
 			answers = append(answers, next)
 			continue
 		}
-		if p := httpkit.Receive(t, next, "the refusal").Problem(t); p.Code != middleware.CodeLockConflict {
+		if p := httpkit.Receive(t, next, "the refusal").Problem(t); p.Code != httplock.CodeLockConflict {
 			t.Errorf("code %q, want lock-conflict", p.Code)
 		}
 		<-watch.refused

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -44,15 +44,15 @@ func TestNames(t *testing.T) {
 		}
 	}
 	run(t, url, "digest", strings.Repeat("z", 43)).want(t, 1, "", "no lock")
-	route, err := middleware.RouteKey("POST", "/orders")
+	route, err := httplock.RouteKey("POST", "/orders")
 	if err != nil {
 		t.Fatal(err)
 	}
-	user, err := middleware.PrincipalKey("ada")
+	user, err := httplock.PrincipalKey("ada")
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := middleware.Join(route, user)
+	key, err := httplock.Join(route, user)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
@@ -160,7 +159,7 @@ func TestResolveWithResponse(t *testing.T) {
 		if resp, body := pay(key); resp.StatusCode != http.StatusInternalServerError {
 			t.Fatalf("%d %s", resp.StatusCode, body)
 		}
-		if resp, body := pay(key); resp.StatusCode != http.StatusConflict || !strings.Contains(body, middleware.CodeOutcomeUnknown) {
+		if resp, body := pay(key); resp.StatusCode != http.StatusConflict || !strings.Contains(body, httplock.CodeOutcomeUnknown) {
 			t.Fatalf("%d %s", resp.StatusCode, body)
 		}
 		got := run(t, url, "http-key", "--part", "header:X-User=ada", "--idempotency-key", key)

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-go/holdfast/lab/faults/history"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 // requestKey is the key of a [request] in the context of its handler.
@@ -61,12 +61,12 @@ func (q *request) say(e history.Event) {
 
 // codes are the reasons of refusals, by their class.
 var codes = map[string]string{
-	middleware.CodeLockConflict:      Held,
-	middleware.CodeRequestInProgress: InProgress,
-	middleware.CodeAlreadyCompleted:  Completed,
-	middleware.CodeOutcomeUnknown:    OutcomeOpen,
-	middleware.CodeLockUnavailable:   Unavailable,
-	middleware.CodeClientGone:        Ended,
+	httplock.CodeLockConflict:      Held,
+	httplock.CodeRequestInProgress: InProgress,
+	httplock.CodeAlreadyCompleted:  Completed,
+	httplock.CodeOutcomeUnknown:    OutcomeOpen,
+	httplock.CodeLockUnavailable:   Unavailable,
+	httplock.CodeClientGone:        Ended,
 }
 
 // class tells why the handler did not run.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -14,8 +14,8 @@ import (
 type Adapter struct {
 	// Exclusive, Once and Idempotent build a guard or return what is wrong with the arguments. For Idempotent the key is
 	// the scope.
-	Exclusive        func(strategy core.Strategy, key Key, opts ...middleware.Option) (Guard, error)
-	Once, Idempotent func(client *core.Client, key Key, opts ...middleware.Option) (Guard, error)
+	Exclusive        func(strategy core.Strategy, key Key, opts ...httplock.Option) (Guard, error)
+	Once, Idempotent func(client *core.Client, key Key, opts ...httplock.Option) (Guard, error)
 	// Handler routes requests.
 	Handler func(routes ...Route) http.Handler
 	// LateAnswers is true if the framework may answer after the guard has returned, and around its writer. Then a handler

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 var answerTimeTests = tests{
@@ -21,7 +21,7 @@ const coreWaits = 5 * time.Second
 // silentEnd runs a request whose handler ends while Redis is silent. It returns the answer, which is lost if the guard waits
 // for Redis until the server writes no more, after writeTimeout. around wraps the guarded handler.
 func silentEnd(t *testing.T, s *suite, name string, writeTimeout time.Duration, around func(http.Handler) http.Handler,
-	opts ...middleware.Option,
+	opts ...httplock.Option,
 ) answer {
 	t.Helper()
 	redis, locks := outage(t)
@@ -62,7 +62,7 @@ func testEndAfterTimeout(t *testing.T, s *suite) {
 		})
 	}
 	for _, name := range []string{"exclusive", "idempotent"} {
-		opts := []middleware.Option{middleware.WithAskTimeout(patience), middleware.WithFinishTimeout(100 * time.Millisecond)}
+		opts := []httplock.Option{httplock.WithAskTimeout(patience), httplock.WithFinishTimeout(100 * time.Millisecond)}
 		silentEnd(t, s, name, timeout+coreWaits-time.Second, around, opts...).want(t, http.StatusCreated)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -29,7 +29,7 @@ var bodyTests = tests{
 }
 
 // guards are one of each kind.
-func (s *suite) guards(t testing.TB, opts ...middleware.Option) map[string]Guard {
+func (s *suite) guards(t testing.TB, opts ...httplock.Option) map[string]Guard {
 	return map[string]Guard{
 		"exclusive": s.exclusive(t, opts...), "once": s.once(t, opts...), "idempotent": s.idempotent(t, opts...),
 	}
@@ -73,7 +73,7 @@ func (s *suite) truncated(t *testing.T, fields, half string) {
 	runs := &counter{}
 	for name, guard := range s.guards(t) {
 		site := s.mount(t, runs, guard)
-		p := site.half(t, fields, half).refused(t, http.StatusBadRequest, middleware.CodeBodyUnreadable)
+		p := site.half(t, fields, half).refused(t, http.StatusBadRequest, httplock.CodeBodyUnreadable)
 		if !p.Retryable {
 			t.Errorf("%s: the whole request would be welcome: %+v", name, p)
 		}
@@ -100,7 +100,7 @@ func testStalledBody(t *testing.T, s *suite) {
 			_ = sender.Close()
 			cancel()
 			if a.err == nil {
-				a.refused(t, http.StatusRequestTimeout, middleware.CodeBodyTimeout)
+				a.refused(t, http.StatusRequestTimeout, httplock.CodeBodyTimeout)
 				told = true
 			}
 		}
@@ -120,7 +120,7 @@ func testHalfBody(t *testing.T, s *suite) {
 		inner.ServeHTTP(w, r)
 	}))
 	r := request{user: "half-body", key: "k", body: strings.Repeat("b", 20)}
-	site.do(r).refused(t, http.StatusRequestEntityTooLarge, middleware.CodePayloadTooLarge)
+	site.do(r).refused(t, http.StatusRequestEntityTooLarge, httplock.CodePayloadTooLarge)
 	r.body = "whole"
 	site.do(r).fresh(t, http.StatusCreated, "1")
 }
@@ -141,7 +141,7 @@ func (x *site) stall(t testing.TB, user string, bytes int) (leave func()) {
 
 // testBodyMemory: stalled uploads do not fill the memory of the process.
 func testBodyMemory(t *testing.T, s *suite) {
-	reading, site := s.readable(t, &counter{}, s.idempotent(t, middleware.WithBodyMemory(1100), middleware.WithBodyLimit(400)))
+	reading, site := s.readable(t, &counter{}, s.idempotent(t, httplock.WithBodyMemory(1100), httplock.WithBodyLimit(400)))
 	leave := site.stall(t, "memory", 300)
 	receive(t, reading, "the stalled body to take its memory")
 	n := 0
@@ -153,7 +153,7 @@ func testBodyMemory(t *testing.T, s *suite) {
 		}
 		return a
 	}
-	p := try().refused(t, http.StatusServiceUnavailable, middleware.CodeTooManyBodies)
+	p := try().refused(t, http.StatusServiceUnavailable, httplock.CodeTooManyBodies)
 	if !p.Retryable || p.RetryAfter < 1 {
 		t.Errorf("problem %+v, want that the client comes back", p)
 	}
@@ -165,7 +165,7 @@ func testBodyMemory(t *testing.T, s *suite) {
 
 // testBodyMemoryIsGivenBack: requests one after the other do not add up.
 func testBodyMemoryIsGivenBack(t *testing.T, s *suite) {
-	site := s.mount(t, &counter{}, s.idempotent(t, middleware.WithBodyMemory(4096), middleware.WithBodyLimit(2040)))
+	site := s.mount(t, &counter{}, s.idempotent(t, httplock.WithBodyMemory(4096), httplock.WithBodyLimit(2040)))
 	for i := range 20 {
 		site.do(request{user: "given-back", key: fmt.Sprint("k", i), body: strings.Repeat("b", 2000)}).
 			want(t, http.StatusCreated)
@@ -176,13 +176,13 @@ func testBodyMemoryIsGivenBack(t *testing.T, s *suite) {
 // whose body has not arrived would hold its key for as long as the client likes.
 func testNoBodyRunsUnread(t *testing.T, s *suite) {
 	runs := &counter{}
-	tight := []middleware.Option{middleware.WithBodyMemory(2000), middleware.WithBodyLimit(900)}
+	tight := []httplock.Option{httplock.WithBodyMemory(2000), httplock.WithBodyLimit(900)}
 	for name, guard := range s.guards(t, tight...) {
 		reading, site := s.readable(t, runs, guard)
 		leave := site.stall(t, name+"-slow", 850)
 		receive(t, reading, "the stalled body to take its memory")
 		site.do(request{user: name + "-slow", key: "other", body: strings.Repeat("b", 850)}).
-			refused(t, http.StatusServiceUnavailable, middleware.CodeTooManyBodies)
+			refused(t, http.StatusServiceUnavailable, httplock.CodeTooManyBodies)
 		leave()
 	}
 	runs.ran(t, 0)
@@ -210,7 +210,7 @@ func testUnsentBody(t *testing.T, s *suite) {
 		t.Skip("a request over a connection of its own, by hand, is one of HTTP/1.1")
 	}
 	for name, guard := range map[string]Guard{
-		"exclusive": s.exclusive(t, middleware.WithWait(0)), "once": s.once(t, middleware.WithWait(0)),
+		"exclusive": s.exclusive(t, httplock.WithWait(0)), "once": s.once(t, httplock.WithWait(0)),
 	} {
 		for what, fields := range map[string]string{
 			"small": "Content-Length: 100", "large": "Content-Length: 10000000", "chunked": "Transfer-Encoding: chunked",
@@ -244,10 +244,10 @@ func testUnsentBody(t *testing.T, s *suite) {
 // testBodyMemoryIsShared: a user who sends as many bodies as the guard takes, and ends none of them, leaves room for
 // others.
 func testBodyMemoryIsShared(t *testing.T, s *suite) {
-	refused := make(chan *middleware.Conflict, 1)
-	guard := s.idempotent(t, middleware.WithBodyMemory(8000), middleware.WithBodyLimit(1000), middleware.WithHooks(middleware.Hooks{
-		Refused: func(_ context.Context, c *middleware.Conflict) {
-			if c.Code == middleware.CodeTooManyBodies {
+	refused := make(chan *httplock.Conflict, 1)
+	guard := s.idempotent(t, httplock.WithBodyMemory(8000), httplock.WithBodyLimit(1000), httplock.WithHooks(httplock.Hooks{
+		Refused: func(_ context.Context, c *httplock.Conflict) {
+			if c.Code == httplock.CodeTooManyBodies {
 				refused <- c
 			}
 		},

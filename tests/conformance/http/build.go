@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 var buildTests = map[string]func(*testing.T, *suite){
@@ -34,37 +34,37 @@ func rejects(t testing.TB, err error, name string) {
 }
 
 // lostCodec is a codec that a function has not returned, as a pointer of its type.
-type lostCodec struct{ middleware.Codec }
+type lostCodec struct{ httplock.Codec }
 
 func testInvalidOptions(t *testing.T, s *suite) {
 	locks := offline(t)
-	common := map[string]middleware.Option{
-		"methods":                          middleware.WithMethods(),
-		"method is empty":                  middleware.WithMethods("POST", ""),
-		"wait":                             middleware.WithWait(-1),
-		"ask timeout":                      middleware.WithAskTimeout(0),
-		"ask timeout 5ns: at least 1ms":    middleware.WithAskTimeout(5),
-		"wait 5ns: at least 1ms":           middleware.WithWait(5),
-		"finish timeout 5ns: at least 1ms": middleware.WithFinishTimeout(5),
-		"waiters":                          middleware.WithWaiters(-1, 1),
-		"body limit":                       middleware.WithBodyLimit(-1),
-		"body memory":                      middleware.WithBodyMemory(0),
-		"key secret":                       middleware.WithKeySecret([]byte("short")),
-		"of 0 bytes":                       middleware.WithKeySecret(nil),
-		"WithTTL":                          middleware.WithLock(core.WithTTL(-1)),
-		"finish timeout":                   middleware.WithFinishTimeout(0),
+	common := map[string]httplock.Option{
+		"methods":                          httplock.WithMethods(),
+		"method is empty":                  httplock.WithMethods("POST", ""),
+		"wait":                             httplock.WithWait(-1),
+		"ask timeout":                      httplock.WithAskTimeout(0),
+		"ask timeout 5ns: at least 1ms":    httplock.WithAskTimeout(5),
+		"wait 5ns: at least 1ms":           httplock.WithWait(5),
+		"finish timeout 5ns: at least 1ms": httplock.WithFinishTimeout(5),
+		"waiters":                          httplock.WithWaiters(-1, 1),
+		"body limit":                       httplock.WithBodyLimit(-1),
+		"body memory":                      httplock.WithBodyMemory(0),
+		"key secret":                       httplock.WithKeySecret([]byte("short")),
+		"of 0 bytes":                       httplock.WithKeySecret(nil),
+		"WithTTL":                          httplock.WithLock(core.WithTTL(-1)),
+		"finish timeout":                   httplock.WithFinishTimeout(0),
 	}
-	records := map[string]middleware.Option{
-		"WithRetention":        middleware.WithRetention(0),
-		"WithRetention(-1":     middleware.WithRetention(-1),
-		"WithFailurePolicy(7)": middleware.WithFailurePolicy(7),
-		"WithCodec":            middleware.WithCodec(nil),
-		"the codec is nil":     middleware.WithCodec((*lostCodec)(nil)),
-		"record limit":         middleware.WithRecordLimit(-1),
-		"record limit of 10":   middleware.WithRecordLimit(100 << 20),
-		"key header":           middleware.WithKeyHeader(""),
-		"WithOwner":            middleware.WithLock(core.WithOwner("ada")),
-		"WithMinHold":          middleware.WithLock(core.WithMinHold(time.Second)),
+	records := map[string]httplock.Option{
+		"WithRetention":        httplock.WithRetention(0),
+		"WithRetention(-1":     httplock.WithRetention(-1),
+		"WithFailurePolicy(7)": httplock.WithFailurePolicy(7),
+		"WithCodec":            httplock.WithCodec(nil),
+		"the codec is nil":     httplock.WithCodec((*lostCodec)(nil)),
+		"record limit":         httplock.WithRecordLimit(-1),
+		"record limit of 10":   httplock.WithRecordLimit(100 << 20),
+		"key header":           httplock.WithKeyHeader(""),
+		"WithOwner":            httplock.WithLock(core.WithOwner("ada")),
+		"WithMinHold":          httplock.WithLock(core.WithMinHold(time.Second)),
 	}
 	for name, option := range common {
 		_, err := s.Exclusive(locks.Mutex, ByUser, option)
@@ -77,32 +77,32 @@ func testInvalidOptions(t *testing.T, s *suite) {
 		_, err = s.Idempotent(locks, ByUser, option)
 		rejects(t, err, name)
 	}
-	_, err := s.Idempotent(locks, ByUser, middleware.WithBodyLimit(0))
+	_, err := s.Idempotent(locks, ByUser, httplock.WithBodyLimit(0))
 	rejects(t, err, "body limit") // it compares bodies
 }
 
 func testExclusiveOptions(t *testing.T, s *suite) {
 	locks := offline(t)
-	for name, option := range map[string]middleware.Option{
-		"WithRetention":       middleware.WithRetention(time.Hour),
-		"WithRetentionUntil":  middleware.WithRetentionUntil(func(now time.Time) time.Time { return now }),
-		"WithFailurePolicy":   middleware.WithFailurePolicy(core.HoldFailures),
-		"WithCompletion":      middleware.WithCompletion(func(middleware.Outcome) middleware.Disposition { return 0 }),
-		"WithDetachedContext": middleware.WithDetachedContext(),
-		"WithReplay":          middleware.WithReplay(),
-		"WithRecordLimit":     middleware.WithRecordLimit(1),
-		"LateAnswers":         middleware.LateAnswers(),
-		"WithFingerprint":     middleware.WithFingerprint(nil),
-		"WithKeyHeader":       middleware.WithKeyHeader("X-Key"),
+	for name, option := range map[string]httplock.Option{
+		"WithRetention":       httplock.WithRetention(time.Hour),
+		"WithRetentionUntil":  httplock.WithRetentionUntil(func(now time.Time) time.Time { return now }),
+		"WithFailurePolicy":   httplock.WithFailurePolicy(core.HoldFailures),
+		"WithCompletion":      httplock.WithCompletion(func(httplock.Outcome) httplock.Disposition { return 0 }),
+		"WithDetachedContext": httplock.WithDetachedContext(),
+		"WithReplay":          httplock.WithReplay(),
+		"WithRecordLimit":     httplock.WithRecordLimit(1),
+		"LateAnswers":         httplock.LateAnswers(),
+		"WithFingerprint":     httplock.WithFingerprint(nil),
+		"WithKeyHeader":       httplock.WithKeyHeader("X-Key"),
 	} {
 		_, err := s.Exclusive(locks.Mutex, ByUser, option)
 		rejects(t, err, name)
 	}
 	_, err := s.Exclusive(locks.Limit(0), ByUser)
 	rejects(t, err, "n = 0")
-	_, err = s.Exclusive(locks.Limit(3), ByUser, middleware.WithLock(core.WithPermits(4)))
+	_, err = s.Exclusive(locks.Limit(3), ByUser, httplock.WithLock(core.WithPermits(4)))
 	rejects(t, err, "WithPermits(4)")
-	_, err = s.Exclusive(locks.Mutex, ByUser, middleware.WithLock(core.WithPermits(1)))
+	_, err = s.Exclusive(locks.Mutex, ByUser, httplock.WithLock(core.WithPermits(1)))
 	rejects(t, err, "WithPermits(1)")
 	_, err = s.Exclusive(func(string, ...core.LockOption) *core.Lock { return nil }, ByUser)
 	rejects(t, err, "the Lock is nil")
@@ -122,25 +122,25 @@ func testMissingArguments(t *testing.T, s *suite) {
 }
 
 func testFailOpenHold(t *testing.T, s *suite) {
-	locks, hold := offline(t), middleware.WithFailurePolicy(core.HoldFailures)
+	locks, hold := offline(t), httplock.WithFailurePolicy(core.HoldFailures)
 	for _, build := range []builder{s.Once, s.Idempotent} {
-		_, err := build(locks, ByUser, middleware.FailOpen(), hold)
+		_, err := build(locks, ByUser, httplock.FailOpen(), hold)
 		rejects(t, err, "FailOpen with HoldFailures")
 	}
 }
 
 // testRefusedWithoutRedis: what is wrong with a request itself is told whether Redis answers or not.
 func testRefusedWithoutRedis(t *testing.T, s *suite) {
-	site := s.mount(t, &counter{}, must(t)(s.Idempotent(offline(t), ByUser, middleware.WithBodyLimit(1))))
-	site.do(request{user: "ada"}).refused(t, http.StatusBadRequest, middleware.CodeKeyRequired)
+	site := s.mount(t, &counter{}, must(t)(s.Idempotent(offline(t), ByUser, httplock.WithBodyLimit(1))))
+	site.do(request{user: "ada"}).refused(t, http.StatusBadRequest, httplock.CodeKeyRequired)
 	site.do(request{user: "ada", key: "k", body: "order"}).
-		refused(t, http.StatusRequestEntityTooLarge, middleware.CodePayloadTooLarge)
+		refused(t, http.StatusRequestEntityTooLarge, httplock.CodePayloadTooLarge)
 }
 
 // testOptionOrder: the last one holds.
 func testOptionOrder(t *testing.T, s *suite) {
-	guard := must(t)(s.Idempotent(offline(t), ByUser, middleware.WithKeyHeader("X-A"), middleware.WithKeyHeader("X-B")))
+	guard := must(t)(s.Idempotent(offline(t), ByUser, httplock.WithKeyHeader("X-A"), httplock.WithKeyHeader("X-B")))
 	site := s.mount(t, &counter{}, guard)
 	r := request{user: "ada", header: http.Header{"X-A": {"k"}}}
-	site.do(r).refused(t, http.StatusBadRequest, middleware.CodeKeyRequired)
+	site.do(r).refused(t, http.StatusBadRequest, httplock.CodeKeyRequired)
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -37,7 +37,7 @@ func testSequential(t *testing.T, s *suite) {
 	}{
 		"exclusive":         {created, s.exclusive(t), nil},
 		"exclusive flushed": {flushed, s.exclusive(t), nil},
-		"once replays":      {created, s.once(t, middleware.WithReplay()), nil},
+		"once replays":      {created, s.once(t, httplock.WithReplay()), nil},
 		"idempotent new":    {created, s.idempotent(t), func(i int) string { return fmt.Sprint("k", i) }},
 		"idempotent same":   {created, s.idempotent(t), func(int) string { return "k" }},
 	} {
@@ -99,7 +99,7 @@ func testTransportRetry(t *testing.T, s *suite) {
 func testTimeoutInside(t *testing.T, s *suite) {
 	stage := newStage(t)
 	hasty := http.TimeoutHandler(stage, time.Millisecond, "timeout")
-	site := s.mount(t, hasty, s.exclusive(t, middleware.WithWait(patience)))
+	site := s.mount(t, hasty, s.exclusive(t, httplock.WithWait(patience)))
 	for range 2 {
 		site.do(request{user: "timeout-inside"}).want(t, http.StatusServiceUnavailable)
 		receive(t, stage.entered, "a run beside the one before")
@@ -109,7 +109,7 @@ func testTimeoutInside(t *testing.T, s *suite) {
 
 func testTimeoutOutside(t *testing.T, s *suite) {
 	for name, guard := range map[string]Guard{
-		"exclusive": s.exclusive(t, middleware.WithWait(0)), "idempotent": s.idempotent(t),
+		"exclusive": s.exclusive(t, httplock.WithWait(0)), "idempotent": s.idempotent(t),
 	} {
 		stage, user := newStage(t), "timeout-outside-"+name
 		inner := s.Handler(Route{Path: "/orders/{id}", Guards: []Guard{guard}, Handler: stage})

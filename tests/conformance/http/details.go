@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 var detailTests = tests{
@@ -90,7 +90,7 @@ func testForgedRecord(t *testing.T, s *suite) {
 		t.Errorf("the handler's own field is gone: %v", a.header)
 	}
 	allowed := map[string]bool{
-		"X-Total": true, "Date": true, "Content-Length": true, "Cache-Control": true, middleware.MarkerField: true,
+		"X-Total": true, "Date": true, "Content-Length": true, "Cache-Control": true, httplock.MarkerField: true,
 		"Content-Type": true,
 	}
 	for name, values := range a.header {
@@ -160,7 +160,7 @@ func testEncodingIsCompared(t *testing.T, s *suite) {
 		})
 		if i == 0 {
 			a.want(t, http.StatusCreated)
-		} else if a.header.Get(middleware.MarkerField) != "true" {
+		} else if a.header.Get(httplock.MarkerField) != "true" {
 			t.Errorf("with another boundary: status %d", a.status)
 		}
 	}
@@ -168,7 +168,7 @@ func testEncodingIsCompared(t *testing.T, s *suite) {
 
 // testJSONParameters: JSON is compared by its meaning, and its media type with what changes that.
 func testJSONParameters(t *testing.T, s *suite) {
-	site := s.mount(t, &counter{}, s.idempotent(t, middleware.WithFingerprint(middleware.CanonicalJSON)))
+	site := s.mount(t, &counter{}, s.idempotent(t, httplock.WithFingerprint(httplock.CanonicalJSON)))
 	send := func(contentType, coding, body string) answer {
 		h := http.Header{"Content-Type": {contentType}}
 		if coding != "" {
@@ -178,7 +178,7 @@ func testJSONParameters(t *testing.T, s *suite) {
 	}
 	send("application/json; version=1", "", `{"a":1,"b":2}`).want(t, http.StatusCreated)
 	for _, same := range []string{"application/json; Version=1", "application/json;version=1;charset=utf-8", `application/json; charset="UTF-8"; version="1"`} {
-		if a := send(same, "", `{"b":2, "a":1}`); a.header.Get(middleware.MarkerField) != "true" {
+		if a := send(same, "", `{"b":2, "a":1}`); a.header.Get(httplock.MarkerField) != "true" {
 			t.Errorf("%s: status %d, want a replay", same, a.status)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 var disconnectTests = tests{
@@ -37,7 +37,7 @@ func testLeavesMidHandler(t *testing.T, s *suite) {
 		t.Errorf("cause %v, want that the client left", cause)
 	}
 	// The lease is kept: nobody else may run.
-	site.do(r).refused(t, http.StatusConflict, middleware.CodeRequestInProgress)
+	site.do(r).refused(t, http.StatusConflict, httplock.CodeRequestInProgress)
 	close(stage.leave)
 	awaitState(t, s.locks, idempotentKey(t, r.user, "k"), core.StateCompleted)
 	site.do(r).replayed(t, http.StatusCreated, "done")
@@ -49,7 +49,7 @@ func testLeavesMidHandler(t *testing.T, s *suite) {
 // testLeavesUnreadBody: over HTTP/1.1 the server does not notice as long as the body is not read. The result is recorded.
 func testLeavesUnreadBody(t *testing.T, s *suite) {
 	stage := newStage(t)
-	site := s.mount(t, stage, s.once(t, middleware.WithReplay()))
+	site := s.mount(t, stage, s.once(t, httplock.WithReplay()))
 	r := request{user: "leaves-unread"}
 	ctx, leave := context.WithCancel(t.Context())
 	large := r
@@ -87,7 +87,7 @@ func testLeavesSending(t *testing.T, s *suite) {
 		receive(t, done, "the client's error")
 		c := receive(t, watch.refused, "the refusal")
 		// Over HTTP/1.1 the server cannot tell a client that has left from one that has only stopped sending.
-		if c.Code != middleware.CodeClientGone && (s.http2 || c.Code != middleware.CodeBodyUnreadable) {
+		if c.Code != httplock.CodeClientGone && (s.http2 || c.Code != httplock.CodeBodyUnreadable) {
 			t.Errorf("%s: code %q, status %d, want client-gone", name, c.Code, c.Status)
 		}
 	}
@@ -128,9 +128,9 @@ func testLeavesWaiting(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t)
 	stage, watch := newStage(t), newWatch()
 	site := s.mount(t, stage, must(t)(s.Once(locks, ByUser,
-		middleware.WithAskTimeout(patience), middleware.WithWait(patience), watch.option())))
+		httplock.WithAskTimeout(patience), httplock.WithWait(patience), watch.option())))
 	leavesWaiting(t, stage, watch, waiting, site, "leaves-waiting")
-	site.do(request{user: "leaves-waiting"}).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+	site.do(request{user: "leaves-waiting"}).refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 	if len(stage.entered) != 0 {
 		t.Error("the handler ran again")
 	}
@@ -147,7 +147,7 @@ func leavesWaiting(
 	receive(t, waiting, "the second request to wait")
 	leave()
 	receive(t, second, "the client's error")
-	if c := receive(t, watch.refused, "the refusal"); c.Code != middleware.CodeClientGone {
+	if c := receive(t, watch.refused, "the refusal"); c.Code != httplock.CodeClientGone {
 		t.Errorf("code %q, want client-gone", c.Code)
 	}
 	close(stage.leave)
@@ -158,7 +158,7 @@ func testLeavesDetached(t *testing.T, s *suite) {
 	stage := newStage(t)
 	inner := s.Handler(Route{
 		Path: "/orders/{id}", Handler: stage,
-		Guards: []Guard{s.idempotent(t, middleware.WithDetachedContext())},
+		Guards: []Guard{s.idempotent(t, httplock.WithDetachedContext())},
 	})
 	outer := make(chan context.Context, 10)
 	site := s.serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -185,7 +185,7 @@ func testLeavesDetached(t *testing.T, s *suite) {
 
 func testLeavesExclusive(t *testing.T, s *suite) {
 	stage := newStage(t)
-	site := s.mount(t, stage, s.exclusive(t, middleware.WithWait(0)))
+	site := s.mount(t, stage, s.exclusive(t, httplock.WithWait(0)))
 	r := request{user: "leaves-exclusive"}
 	ctx, leave := context.WithCancel(t.Context())
 	first := site.aside(ctx, r)
@@ -193,7 +193,7 @@ func testLeavesExclusive(t *testing.T, s *suite) {
 	leave()
 	receive(t, first, "the client's error")
 	receive(t, running.Done(), "the end of the handler's context")
-	site.do(r).refused(t, http.StatusConflict, middleware.CodeLockConflict)
+	site.do(r).refused(t, http.StatusConflict, httplock.CodeLockConflict)
 	close(stage.leave)
 }
 
@@ -201,7 +201,7 @@ func testLeavesExclusiveWaiting(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t)
 	stage, watch := newStage(t), newWatch()
 	site := s.mount(t, stage, must(t)(s.Exclusive(locks.Mutex, ByUser,
-		middleware.WithAskTimeout(patience), middleware.WithWait(patience), watch.option())))
+		httplock.WithAskTimeout(patience), httplock.WithWait(patience), watch.option())))
 	leavesWaiting(t, stage, watch, waiting, site, "leaves-exclusive-waiting")
 	site.do(request{user: "leaves-exclusive-waiting"}).want(t, http.StatusCreated)
 	if n := len(stage.entered); n != 1 {

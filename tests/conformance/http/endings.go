@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 var endingTests = tests{
@@ -98,7 +98,7 @@ func (e ending) handler(word func(context.Context) error) http.Handler {
 // state is what the table of the specification says of an ending.
 func (s *suite) state(e ending, policy core.FailurePolicy, refusalsCount bool) core.State {
 	switch {
-	case e.end != nil, e.silent && s.LateAnswers, e.status >= 500, e.status == middleware.StatusClientGone:
+	case e.end != nil, e.silent && s.LateAnswers, e.status >= 500, e.status == httplock.StatusClientGone:
 		if policy == core.HoldFailures {
 			return core.StateUnknown
 		}
@@ -124,13 +124,13 @@ func testEndingsOfIdempotent(t *testing.T, s *suite) {
 	s.endings(t, "idempotent", s.Idempotent, true)
 }
 
-type builder func(*core.Client, Key, ...middleware.Option) (Guard, error)
+type builder func(*core.Client, Key, ...httplock.Option) (Guard, error)
 
 func (s *suite) endings(t *testing.T, kind string, build builder, refusalsCount bool) {
 	for _, policy := range []core.FailurePolicy{core.RetryFailures, core.HoldFailures} {
 		watch := newWatch()
 		site := s.mount(t, chosenEnding(nil), must(t)(build(s.locks, ByUser, unhurried(nil,
-			middleware.WithFailurePolicy(policy), watch.option())...)))
+			httplock.WithFailurePolicy(policy), watch.option())...)))
 		for name, e := range endings() {
 			if e.onlyHTTP1 && s.http2 {
 				continue
@@ -155,7 +155,7 @@ func chosenEnding(word func(context.Context) error) http.Handler {
 }
 
 // ended checks the record of the run that has just ended, and what the hook is told of it.
-func (w *watch) ended(t testing.TB, s *suite, key middleware.Key, name string, want core.State) {
+func (w *watch) ended(t testing.TB, s *suite, key httplock.Key, name string, want core.State) {
 	t.Helper()
 	f := receive(t, w.finished, "the end of "+name)
 	if got := record(t, s.locks, key); got.State != want {
@@ -181,14 +181,14 @@ func (x *site) expect(t testing.TB, name string, e ending, r request) {
 	}
 }
 
-func dispositionOf(state core.State) middleware.Disposition {
+func dispositionOf(state core.State) httplock.Disposition {
 	switch state {
 	case core.StateCompleted:
-		return middleware.Completed
+		return httplock.Completed
 	case core.StateUnknown:
-		return middleware.Held
+		return httplock.Held
 	}
-	return middleware.Released
+	return httplock.Released
 }
 
 var words = map[core.State]func(context.Context) error{
@@ -203,7 +203,7 @@ func testWords(t *testing.T, s *suite) {
 	for state, word := range words {
 		for _, policy := range []core.FailurePolicy{core.RetryFailures, core.HoldFailures} {
 			watch := newWatch()
-			guard := s.once(t, middleware.WithFailurePolicy(policy), watch.option())
+			guard := s.once(t, httplock.WithFailurePolicy(policy), watch.option())
 			site := s.mount(t, chosenEnding(word), guard)
 			for _, name := range []string{"200", "404", "500", "panic", "abort", "goexit"} {
 				user := fmt.Sprintf("word-%s-%s-%d", name, state, policy)
@@ -271,14 +271,14 @@ func testLastWord(t *testing.T, s *suite) {
 }
 
 func testCompletion(t *testing.T, s *suite) {
-	judge := func(o middleware.Outcome) middleware.Disposition {
+	judge := func(o httplock.Outcome) httplock.Disposition {
 		switch {
 		case !o.Returned:
-			return middleware.Completed
+			return httplock.Completed
 		case o.Response.Status == http.StatusAccepted:
-			return middleware.Held
+			return httplock.Held
 		}
-		return middleware.Auto
+		return httplock.Auto
 	}
 	for name, test := range map[string]struct {
 		e    ending
@@ -290,7 +290,7 @@ func testCompletion(t *testing.T, s *suite) {
 		"500":   {ending{status: 500}, core.StateNone},
 	} {
 		watch := newWatch()
-		site := s.mount(t, test.e.handler(nil), s.once(t, middleware.WithCompletion(judge), watch.option()))
+		site := s.mount(t, test.e.handler(nil), s.once(t, httplock.WithCompletion(judge), watch.option()))
 		site.expect(t, name, test.e, request{user: "completion-" + name})
 		receive(t, watch.finished, "the end")
 		if got := record(t, s.locks, userKey(t, "completion-"+name)).State; got != test.want {
@@ -340,7 +340,7 @@ func testExclusiveEndings(t *testing.T, s *suite) {
 		"200": {status: 200}, "panic": {end: unfinished["panic"]}, "abort": {end: unfinished["abort"]},
 		"goexit": {end: unfinished["goexit"]},
 	} {
-		site := s.mount(t, e.handler(nil), s.exclusive(t, middleware.WithWait(patience)))
+		site := s.mount(t, e.handler(nil), s.exclusive(t, httplock.WithWait(patience)))
 		for range 2 { // the second one would wait for a lock that is not released
 			site.expect(t, name, e, request{user: "exclusive-" + name})
 		}

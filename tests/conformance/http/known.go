@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -56,7 +56,7 @@ func testRunHereThenSilent(t *testing.T, s *suite) {
 	for name, build := range s.builders() {
 		locks, _, relay := behindRelay(t)
 		stage := &firstOn{stage: newStage(t)}
-		site := s.mount(t, stage, must(t)(build(locks, ByUser, middleware.FailOpen())))
+		site := s.mount(t, stage, must(t)(build(locks, ByUser, httplock.FailOpen())))
 		r := request{user: "ada", key: "k"}
 		first := site.aside(t.Context(), r)
 		receive(t, stage.entered, "the run")
@@ -76,7 +76,7 @@ func testRunUnguarded(t *testing.T, s *suite) {
 	for name, build := range s.builders() {
 		locks, _, relay := behindRelay(t)
 		stage := &firstOn{stage: newStage(t)}
-		guard := must(t)(build(locks, ByUser, middleware.FailOpen()))
+		guard := must(t)(build(locks, ByUser, httplock.FailOpen()))
 		site := s.mount(t, stage, guard, guard)
 		silence(relay)
 		r := request{user: "ada", key: "k"}
@@ -94,7 +94,7 @@ func testRunUnguarded(t *testing.T, s *suite) {
 		case "idempotent":
 			a.replayed(t, http.StatusCreated, "done")
 		default:
-			a.refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+			a.refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 		}
 	}
 }
@@ -105,14 +105,14 @@ func testRepeatedAtOnce(t *testing.T, s *suite) {
 		locks, _, relay := behindRelay(t)
 		told, goOn := make(chan struct{}, 10), make(chan struct{})
 		var began atomic.Bool
-		hooks := middleware.WithHooks(middleware.Hooks{Failed: func(context.Context, middleware.Failure) {
+		hooks := httplock.WithHooks(httplock.Hooks{Failed: func(context.Context, httplock.Failure) {
 			if began.CompareAndSwap(false, true) {
 				told <- struct{}{}
 				await(t, goOn)
 			}
 		}})
 		runs := &counter{}
-		site := s.mount(t, runs, must(t)(build(locks, ByUser, middleware.FailOpen(), hooks)))
+		site := s.mount(t, runs, must(t)(build(locks, ByUser, httplock.FailOpen(), hooks)))
 		silence(relay)
 		r := request{user: "ada", key: "k"}
 		first := site.aside(t.Context(), r)
@@ -134,7 +134,7 @@ func testRefusedThenSilent(t *testing.T, s *suite) {
 		r := request{user: "ada", key: "k"}
 		first := s.mount(t, stage, must(t)(build(newLocks(t, server.Client()), ByUser, unhurried(nil)...))).aside(t.Context(), r)
 		receive(t, stage.entered, "the run")
-		site := s.mount(t, runs, must(t)(build(locks, ByUser, unhurried(nil, middleware.FailOpen(), middleware.WithWait(0))...)))
+		site := s.mount(t, runs, must(t)(build(locks, ByUser, unhurried(nil, httplock.FailOpen(), httplock.WithWait(0))...)))
 		for _, when := range []string{"held", "silent"} {
 			if a := site.do(r); a.status != http.StatusConflict {
 				t.Errorf("%s, %s: %d %s", name, when, a.status, a.body)
@@ -155,7 +155,7 @@ func testSuccessThenSilent(t *testing.T, s *suite) {
 	site := s.mount(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		silence(relay)
 		runs.ServeHTTP(w, r)
-	}), must(t)(s.Idempotent(locks, ByUser, middleware.FailOpen(), middleware.WithAskTimeout(patience))))
+	}), must(t)(s.Idempotent(locks, ByUser, httplock.FailOpen(), httplock.WithAskTimeout(patience))))
 	r := request{user: "ada", key: "k"}
 	site.do(r).fresh(t, http.StatusCreated, "1")
 	site.do(r).replayed(t, http.StatusCreated, "1")

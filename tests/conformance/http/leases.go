@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 var leaseTests = tests{
@@ -83,7 +83,7 @@ func testLostLease(t *testing.T, s *suite) {
 		w.WriteHeader(http.StatusCreated)
 	})
 	watch := newWatch()
-	site := s.mount(t, h, s.once(t, watch.option(), middleware.WithLock(core.WithTTL(time.Second))))
+	site := s.mount(t, h, s.once(t, watch.option(), httplock.WithLock(core.WithTTL(time.Second))))
 	r := request{user: "lost-lease"}
 	first := site.aside(t.Context(), r)
 	receive(t, entered, "the run")
@@ -96,7 +96,7 @@ func testLostLease(t *testing.T, s *suite) {
 		t.Errorf("hook told %+v, want a lost lease", f)
 	}
 	// It took effect, and nobody else has begun.
-	site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+	site.do(r).refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 }
 
 // testCrashed: what a process leaves that is not heard of any more, the failure policy decides.
@@ -108,8 +108,8 @@ func testCrashed(t *testing.T, s *suite) {
 		code    string
 	}{
 		"retry":     {core.RetryFailures, core.StateNone, 201, ""},
-		"hold":      {core.HoldFailures, core.StateUnknown, 409, middleware.CodeOutcomeUnknown},
-		"completed": {core.RetryFailures, core.StateCompleted, 409, middleware.CodeAlreadyCompleted},
+		"hold":      {core.HoldFailures, core.StateUnknown, 409, httplock.CodeOutcomeUnknown},
+		"completed": {core.RetryFailures, core.StateCompleted, 409, httplock.CodeAlreadyCompleted},
 	} {
 		user := "crashed-" + name
 		crashed := newLocks(t, s.redis.Client())
@@ -127,8 +127,8 @@ func testCrashed(t *testing.T, s *suite) {
 			t.Fatal(err)
 		}
 		runs := &counter{}
-		wait := middleware.WithWait(patience)
-		site := s.mount(t, runs, s.once(t, wait, middleware.WithFailurePolicy(test.policy)))
+		wait := httplock.WithWait(patience)
+		site := s.mount(t, runs, s.once(t, wait, httplock.WithFailurePolicy(test.policy)))
 		a := site.do(request{user: user})
 		if test.code == "" {
 			a.fresh(t, test.status, "1")

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -13,13 +13,13 @@ import (
 // status of a limit, or waits for its turn. Requests of other keys run.
 func testLimit(t *testing.T, s *suite) {
 	const n = 3
-	limited := func(opts ...middleware.Option) Guard {
+	limited := func(opts ...httplock.Option) Guard {
 		return must(t)(s.Exclusive(s.locks.Limit(n), ByUser, unhurried(opts)...))
 	}
 	stage := newStage(t)
-	here := s.mount(t, stage, limited(middleware.WithWait(0)))
-	there := s.mount(t, stage, limited(middleware.WithWait(0)))
-	patient := s.mount(t, stage, limited(middleware.WithWait(patience)))
+	here := s.mount(t, stage, limited(httplock.WithWait(0)))
+	there := s.mount(t, stage, limited(httplock.WithWait(0)))
+	patient := s.mount(t, stage, limited(httplock.WithWait(patience)))
 	r := request{user: "limited"}
 	var runs []<-chan answer
 	for _, site := range []*site{here, there, here} {
@@ -27,7 +27,7 @@ func testLimit(t *testing.T, s *suite) {
 		receive(t, stage.entered, "a run")
 	}
 	for _, site := range []*site{here, there} {
-		p := site.do(r).refused(t, http.StatusTooManyRequests, middleware.CodeLimitReached)
+		p := site.do(r).refused(t, http.StatusTooManyRequests, httplock.CodeLimitReached)
 		if p.RetryAfter < 1 || !p.Retryable {
 			t.Errorf("%+v, want a Retry-After", p)
 		}
@@ -40,10 +40,10 @@ func testLimit(t *testing.T, s *suite) {
 		receive(t, run, "an answer").want(t, http.StatusCreated)
 	}
 	// A request for several permits takes them all, or none.
-	all := s.mount(t, &counter{}, limited(middleware.WithWait(0), middleware.WithLock(core.WithPermits(n))))
+	all := s.mount(t, &counter{}, limited(httplock.WithWait(0), httplock.WithLock(core.WithPermits(n))))
 	all.do(r).want(t, http.StatusCreated)
-	a := s.whileRunning(t, r, limited(middleware.WithWait(0), middleware.WithLock(core.WithPermits(n-1))))
-	a.refused(t, http.StatusTooManyRequests, middleware.CodeLimitReached)
+	a := s.whileRunning(t, r, limited(httplock.WithWait(0), httplock.WithLock(core.WithPermits(n-1))))
+	a.refused(t, http.StatusTooManyRequests, httplock.CodeLimitReached)
 	testLockWithinItself(t, s)
 }
 
@@ -55,7 +55,7 @@ func testLockWithinItself(t *testing.T, s *suite) {
 	inner := must(t)(s.Exclusive(locks.Mutex, ByUser, unhurried(nil)...))
 	site := s.mount(t, &counter{}, outer, inner)
 	for range 2 {
-		p := site.do(request{user: "ada"}).refused(t, http.StatusInternalServerError, middleware.CodeGuardFailed)
+		p := site.do(request{user: "ada"}).refused(t, http.StatusInternalServerError, httplock.CodeGuardFailed)
 		if p.Retryable {
 			t.Errorf("%+v: it fails again", p)
 		}

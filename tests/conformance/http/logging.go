@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -101,8 +101,8 @@ func testLogUnavailable(t *testing.T, s *suite) {
 func testLogUnguarded(t *testing.T, s *suite) {
 	locks, j := logged(t, nowhere(t))
 	for _, build := range s.builders() {
-		site := s.mount(t, &counter{}, must(t)(build(locks, ByUser, middleware.FailOpen(),
-			middleware.WithAskTimeout(patience), middleware.WithWait(0))))
+		site := s.mount(t, &counter{}, must(t)(build(locks, ByUser, httplock.FailOpen(),
+			httplock.WithAskTimeout(patience), httplock.WithWait(0))))
 		for _, user := range []string{"ada", "bob", "eve"} {
 			site.do(request{user: user, key: "k"}).want(t, http.StatusCreated)
 		}
@@ -121,7 +121,7 @@ func testLogLost(t *testing.T, s *suite) {
 			}
 			w.WriteHeader(http.StatusCreated)
 		})
-		guard := must(t)(build(locks, ByUser, unhurried(nil, asking, middleware.WithLock(core.WithMaxHold(time.Millisecond)))...))
+		guard := must(t)(build(locks, ByUser, unhurried(nil, asking, httplock.WithLock(core.WithMaxHold(time.Millisecond)))...))
 		s.mount(t, h, guard).do(request{user: "log-lost-" + name, key: "k"})
 		list := j.entries(t)
 		if len(list) == 0 || !strings.Contains(list[0].Message, "lost its lease") || list[0].Level != "WARN" {
@@ -134,9 +134,9 @@ func testLogLost(t *testing.T, s *suite) {
 func testLogUnknown(t *testing.T, s *suite) {
 	locks, j := logged(t, s.redis.Client())
 	site := s.mount(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }),
-		must(t)(s.Once(locks, ByUser, unhurried(nil, middleware.WithFailurePolicy(core.HoldFailures))...)))
+		must(t)(s.Once(locks, ByUser, unhurried(nil, httplock.WithFailurePolicy(core.HoldFailures))...)))
 	site.do(request{user: "log-unknown"}).want(t, http.StatusBadGateway)
-	site.do(request{user: "log-unknown"}).refused(t, http.StatusConflict, middleware.CodeOutcomeUnknown)
+	site.do(request{user: "log-unknown"}).refused(t, http.StatusConflict, httplock.CodeOutcomeUnknown)
 	line := j.want(t, 1, "WARN", "outcome of a request is unknown")[0]
 	found := 0
 	for m, err := range locks.FindDigest(t.Context(), line.Hash) {
@@ -154,8 +154,8 @@ func testLogUnrecorded(t *testing.T, s *suite) {
 	server := testkit.Start(t)
 	locks, j := logged(t, server.Client())
 	stage := newStage(t)
-	site := s.mount(t, stage, must(t)(s.Once(locks, ByUser, middleware.WithAskTimeout(patience),
-		middleware.WithFinishTimeout(200*time.Millisecond))))
+	site := s.mount(t, stage, must(t)(s.Once(locks, ByUser, httplock.WithAskTimeout(patience),
+		httplock.WithFinishTimeout(200*time.Millisecond))))
 	first := site.enter(t, stage, request{user: "ada"})
 	server.Kill()
 	close(stage.leave)
@@ -166,7 +166,7 @@ func testLogUnrecorded(t *testing.T, s *suite) {
 // testLogNothing: clients do not write the log.
 func testLogNothing(t *testing.T, s *suite) {
 	locks, j := logged(t, s.redis.Client())
-	opts := unhurried(nil, middleware.WithQuota(1), middleware.WithBodyLimit(5))
+	opts := unhurried(nil, httplock.WithQuota(1), httplock.WithBodyLimit(5))
 	site := s.mount(t, &counter{}, must(t)(s.Idempotent(locks, ByUser, opts...)))
 	for status, r := range map[int]request{
 		http.StatusBadRequest:            {user: "log-nothing"},
@@ -179,10 +179,10 @@ func testLogNothing(t *testing.T, s *suite) {
 		site.do(r).want(t, status)
 	}
 	principal := s.mount(t, &counter{}, must(t)(s.Once(locks, ByPrincipal)))
-	principal.do(request{}).refused(t, http.StatusUnauthorized, middleware.CodeScopeRequired)
+	principal.do(request{}).refused(t, http.StatusUnauthorized, httplock.CodeScopeRequired)
 	for _, guard := range []Guard{
 		must(t)(s.Once(locks, ByUser, unhurried(nil)...)),
-		must(t)(s.Exclusive(locks.Mutex, ByUser, unhurried(nil, middleware.WithWait(0))...)),
+		must(t)(s.Exclusive(locks.Mutex, ByUser, unhurried(nil, httplock.WithWait(0))...)),
 	} {
 		s.whileRunning(t, request{user: "log-nothing-running"}, guard).want(t, http.StatusConflict)
 	}
@@ -194,8 +194,8 @@ func testLogElsewhere(t *testing.T, s *suite) {
 	locks, client := logged(t, nowhere(t))
 	j := &journal{}
 	for _, build := range s.builders() {
-		guard := must(t)(build(locks, ByUser, middleware.WithLogger(j.logger()),
-			middleware.WithAskTimeout(patience), middleware.WithWait(0)))
+		guard := must(t)(build(locks, ByUser, httplock.WithLogger(j.logger()),
+			httplock.WithAskTimeout(patience), httplock.WithWait(0)))
 		s.mount(t, &counter{}, guard).do(request{user: "ada", key: "k"}).want(t, http.StatusServiceUnavailable)
 	}
 	j.want(t, 3, "ERROR", "no answer from Redis")
@@ -204,8 +204,8 @@ func testLogElsewhere(t *testing.T, s *suite) {
 
 func testLogOff(t *testing.T, s *suite) {
 	locks, j := logged(t, nowhere(t))
-	site := s.mount(t, &counter{}, must(t)(s.Once(locks, ByUser, middleware.WithLogger(nil),
-		middleware.WithAskTimeout(patience))))
+	site := s.mount(t, &counter{}, must(t)(s.Once(locks, ByUser, httplock.WithLogger(nil),
+		httplock.WithAskTimeout(patience))))
 	site.do(request{user: "ada"}).want(t, http.StatusServiceUnavailable)
 	j.want(t, 0, "", "")
 }
@@ -216,7 +216,7 @@ func testLogStrategy(t *testing.T, s *suite) {
 	both := func(name string, opts ...core.LockOption) *core.Lock {
 		return core.Multi(locks.Mutex(name+":a", opts...), locks.Fair(name+":b", opts...))
 	}
-	guard := must(t)(s.Exclusive(both, ByUser, middleware.WithAskTimeout(patience), middleware.WithWait(0)))
+	guard := must(t)(s.Exclusive(both, ByUser, httplock.WithAskTimeout(patience), httplock.WithWait(0)))
 	s.mount(t, &counter{}, guard).do(request{user: "ada"}).want(t, http.StatusServiceUnavailable)
 	j.want(t, 1, "ERROR", "no answer from Redis")
 }

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 var multipartTests = tests{
@@ -105,9 +105,9 @@ func testNoMultipart(t *testing.T, s *suite) {
 		site.do(r).replayed(t, http.StatusCreated, first.body)
 		other := r
 		other.body = bodies[1]
-		site.do(other).refused(t, http.StatusUnprocessableEntity, middleware.CodeKeyReused)
+		site.do(other).refused(t, http.StatusUnprocessableEntity, httplock.CodeKeyReused)
 		r.header = typed("y")
-		site.do(r).refused(t, http.StatusUnprocessableEntity, middleware.CodeKeyReused)
+		site.do(r).refused(t, http.StatusUnprocessableEntity, httplock.CodeKeyReused)
 	}
 }
 

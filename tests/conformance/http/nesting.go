@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 var nestingTests = tests{
@@ -25,8 +25,8 @@ func testTwoGuards(t *testing.T, s *suite) {
 	runs := &counter{}
 	first, other := newWatch(), newWatch()
 	site := s.serve(t, s.Handler(
-		Route{Path: "/a/{id}", Handler: runs, Guards: []Guard{s.idempotent(t, first.option(), middleware.WithKeyHeader("X-Key"),
-			middleware.WithKeySecret([]byte("sixteen bytes or more")))}},
+		Route{Path: "/a/{id}", Handler: runs, Guards: []Guard{s.idempotent(t, first.option(), httplock.WithKeyHeader("X-Key"),
+			httplock.WithKeySecret([]byte("sixteen bytes or more")))}},
 		Route{Path: "/b/{id}", Handler: runs, Guards: []Guard{s.idempotent(t, other.option())}},
 	))
 	a := request{user: "two", path: "/a/1", header: http.Header{"X-Key": {`"k"`}}}
@@ -36,9 +36,9 @@ func testTwoGuards(t *testing.T, s *suite) {
 	site.do(a).replayed(t, http.StatusCreated, "1")
 	site.do(b).replayed(t, http.StatusCreated, "2")
 	a.header = nil
-	site.do(a).refused(t, http.StatusBadRequest, middleware.CodeKeyRequired)
+	site.do(a).refused(t, http.StatusBadRequest, httplock.CodeKeyRequired)
 	b.key = ""
-	site.do(b).refused(t, http.StatusBadRequest, middleware.CodeKeyRequired)
+	site.do(b).refused(t, http.StatusBadRequest, httplock.CodeKeyRequired)
 	for name, w := range map[string]*watch{"a": first, "b": other} {
 		if len(w.acquired) != 1 || len(w.replayed) != 1 || len(w.refused) != 1 || len(w.finished) != 1 {
 			t.Errorf("%s: hooks told of %d runs, %d replays, %d refusals, %d ends, want one each",
@@ -70,12 +70,12 @@ func testGuardedTwice(t *testing.T, s *suite) {
 // testLockInside: the replay does not ask for the lock, and a refusal by the lock is not recorded.
 func testLockInside(t *testing.T, s *suite) {
 	stage := newStage(t)
-	lock := s.exclusive(t, middleware.WithWait(0))
+	lock := s.exclusive(t, httplock.WithWait(0))
 	site := s.mount(t, stage, s.idempotent(t), lock)
 	first := site.aside(t.Context(), request{user: "inside", key: "a"})
 	receive(t, stage.entered, "the first run")
 	second := request{user: "inside", key: "b"}
-	site.do(second).refused(t, http.StatusConflict, middleware.CodeLockConflict)
+	site.do(second).refused(t, http.StatusConflict, httplock.CodeLockConflict)
 	close(stage.leave)
 	receive(t, first, "the first answer").fresh(t, http.StatusCreated, "done")
 	site.do(second).fresh(t, http.StatusCreated, "done")
@@ -93,7 +93,7 @@ func testWordThroughLock(t *testing.T, s *suite) {
 	site := s.mount(t, h, s.once(t), s.exclusive(t))
 	r := request{user: "through"}
 	site.do(r).want(t, http.StatusInternalServerError)
-	site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+	site.do(r).refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 }
 
 // testTwoRecords: one order per user, and its answer for whoever repeats the request.
@@ -104,8 +104,8 @@ func testTwoRecords(t *testing.T, s *suite) {
 	site.do(r).fresh(t, http.StatusCreated, "1")
 	site.do(r).replayed(t, http.StatusCreated, "1")
 	r.key = "b"
-	site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
-	site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+	site.do(r).refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
+	site.do(r).refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 	if got := record(t, s.locks, idempotentKey(t, "records", "b")); got.State != core.StateNone {
 		t.Errorf("the refusal by the inner guard is recorded as %q", got.State)
 	}
@@ -114,11 +114,11 @@ func testTwoRecords(t *testing.T, s *suite) {
 
 // testNestedRefusal: a request behind a lock that does not get its record leaves the lock.
 func testNestedRefusal(t *testing.T, s *suite) {
-	site := s.mount(t, &counter{}, s.exclusive(t, middleware.WithWait(patience)), s.once(t))
+	site := s.mount(t, &counter{}, s.exclusive(t, httplock.WithWait(patience)), s.once(t))
 	r := request{user: "nested-refusal"}
 	site.do(r).fresh(t, http.StatusCreated, "1")
 	for range 3 {
-		site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+		site.do(r).refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 	}
 }
 
@@ -160,7 +160,7 @@ func testReplayInside(t *testing.T, s *suite) {
 		site.do(late).replayed(t, http.StatusCreated, "1")
 		today := request{user: user, key: "b", header: http.Header{"X-Day": {"2"}}}
 		if test.counts {
-			site.do(today).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+			site.do(today).refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 			runs.ran(t, 1)
 		} else {
 			site.do(today).fresh(t, http.StatusCreated, "2")

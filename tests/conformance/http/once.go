@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -30,7 +30,7 @@ func testThreeInstances(t *testing.T, s *suite) {
 	var sites []*site
 	for range instances {
 		locks := newLocks(t, s.redis.Client())
-		site := s.mount(t, stage, must(t)(s.Once(locks, ByRoute, middleware.WithAskTimeout(patience))))
+		site := s.mount(t, stage, must(t)(s.Once(locks, ByRoute, httplock.WithAskTimeout(patience))))
 		site.do(request{path: "/nowhere"}).want(t, http.StatusNotFound) // so that HTTP/2 has its connection
 		sites = append(sites, site)
 	}
@@ -39,7 +39,7 @@ func testThreeInstances(t *testing.T, s *suite) {
 		go func() { answers <- sites[i%instances].do(request{user: fmt.Sprint("three-", i%users), body: "order"}) }()
 	}
 	for range requests - users {
-		receive(t, answers, "a refusal").refused(t, http.StatusConflict, middleware.CodeRequestInProgress)
+		receive(t, answers, "a refusal").refused(t, http.StatusConflict, httplock.CodeRequestInProgress)
 	}
 	close(stage.leave)
 	for range users {
@@ -53,7 +53,7 @@ func testThreeInstances(t *testing.T, s *suite) {
 	for i := range users {
 		site := sites[i%instances]
 		r := request{user: fmt.Sprint("three-", i), body: "order"}
-		site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+		site.do(r).refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 	}
 	once := s.locks.Once("http:" + hash)
 	seen, err := once.Peek(t.Context())
@@ -86,7 +86,7 @@ func testSecondRequest(t *testing.T, s *suite) {
 	r := request{user: "second", body: "order"}
 	site.do(r).fresh(t, http.StatusCreated, "1")
 	a := site.do(r)
-	p := a.refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+	p := a.refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 	if p.Retryable || p.RetryAfter != 0 || a.header.Get("Retry-After") != "" {
 		t.Errorf("problem %+v, Retry-After %q: it will not be better later", p, a.header.Get("Retry-After"))
 	}
@@ -100,7 +100,7 @@ func testSecondRequest(t *testing.T, s *suite) {
 func testOnceReplays(t *testing.T, s *suite) {
 	runs := &counter{}
 	watch := newWatch()
-	site := s.mount(t, runs, s.once(t, middleware.WithReplay(), watch.option()))
+	site := s.mount(t, runs, s.once(t, httplock.WithReplay(), watch.option()))
 	r := request{user: "replay", body: "order"}
 	site.do(r).fresh(t, http.StatusCreated, "1")
 	a := site.do(r).replayed(t, http.StatusCreated, "1")
@@ -115,9 +115,9 @@ func testOnceReplays(t *testing.T, s *suite) {
 
 func testForget(t *testing.T, s *suite) {
 	for name, secret := range map[string][]byte{"plain": nil, "keyed": []byte("sixteen bytes or more")} {
-		runs, opts := &counter{}, []middleware.Option{}
+		runs, opts := &counter{}, []httplock.Option{}
 		if secret != nil {
-			opts = append(opts, middleware.WithKeySecret(secret))
+			opts = append(opts, httplock.WithKeySecret(secret))
 		}
 		site, user := s.mount(t, runs, s.once(t, opts...)), "forget-"+name
 		site.do(request{user: user}).fresh(t, http.StatusCreated, "1")
@@ -153,7 +153,7 @@ func testAttempts(t *testing.T, s *suite) {
 		if a, ok := core.AttemptFrom(r.Context()); !ok || a.Token() != token {
 			t.Errorf("no attempt in the context of the handler: %v", ok)
 		}
-		f := fact{middleware.Attempt(r.Context()), token, core.KeyHash(r.Context()), middleware.Degraded(r.Context())}
+		f := fact{httplock.Attempt(r.Context()), token, core.KeyHash(r.Context()), httplock.Degraded(r.Context())}
 		facts <- f
 		w.WriteHeader(status[min(f.attempt, 2)-1])
 	})
@@ -202,13 +202,13 @@ func testIdempotent(t *testing.T, s *suite) {
 // testRetention: a record is kept from the end of its run as long as the option says.
 func testRetention(t *testing.T, s *suite) {
 	runs := &counter{}
-	site := s.mount(t, runs, s.once(t, middleware.WithRetention(time.Hour)))
+	site := s.mount(t, runs, s.once(t, httplock.WithRetention(time.Hour)))
 	site.do(request{user: "retention"}).want(t, http.StatusCreated)
 	r := record(t, s.locks, userKey(t, "retention"))
 	if r.Retention > time.Hour || r.Retention < time.Hour-patience {
 		t.Errorf("kept for %v, want an hour", r.Retention)
 	}
-	short := s.mount(t, runs, s.once(t, middleware.WithRetention(10*time.Millisecond)))
+	short := s.mount(t, runs, s.once(t, httplock.WithRetention(10*time.Millisecond)))
 	short.do(request{user: "retention-short"}).want(t, http.StatusCreated)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 var operatorTests = tests{
@@ -27,22 +27,22 @@ var operatorTests = tests{
 
 // operated is what an operator can do with a guard that keeps records.
 type operated interface {
-	Peek(ctx context.Context, key middleware.Key) (middleware.Record, error)
-	Resolve(ctx context.Context, key middleware.Key, answer *middleware.Response) error
-	Forget(ctx context.Context, key middleware.Key) error
-	Records(ctx context.Context, scope middleware.Key) ([]middleware.Record, error)
+	Peek(ctx context.Context, key httplock.Key) (httplock.Record, error)
+	Resolve(ctx context.Context, key httplock.Key, answer *httplock.Response) error
+	Forget(ctx context.Context, key httplock.Key) error
+	Records(ctx context.Context, scope httplock.Key) ([]httplock.Record, error)
 }
 
 // held are the options of a guard of payments.
-func held(t testing.TB) []middleware.Option {
+func held(t testing.TB) []httplock.Option {
 	t.Helper()
-	codec, err := middleware.NewAESGCM([]byte("sixteen bytes..."))
+	codec, err := httplock.NewAESGCM([]byte("sixteen bytes..."))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []middleware.Option{
-		middleware.WithFailurePolicy(core.HoldFailures), middleware.WithCodec(codec),
-		middleware.WithKeySecret([]byte("sixteen bytes or more")),
+	return []httplock.Option{
+		httplock.WithFailurePolicy(core.HoldFailures), httplock.WithCodec(codec),
+		httplock.WithKeySecret([]byte("sixteen bytes or more")),
 	}
 }
 
@@ -61,7 +61,7 @@ func (f *failing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusInternalServerError)
 }
 
-var receipt = &middleware.Response{
+var receipt = &httplock.Response{
 	Status: http.StatusCreated, Header: http.Header{"Location": {"/receipts/7"}}, Body: []byte("receipt 7"),
 }
 
@@ -71,7 +71,7 @@ func (s *suite) unknown(t testing.TB, user string) (*site, *failing, operated) {
 	h, guard := &failing{}, s.idempotent(t, held(t)...)
 	site, r := s.mount(t, h, guard), request{user: user, key: "k"}
 	site.do(r).want(t, http.StatusInternalServerError)
-	site.do(r).refused(t, http.StatusConflict, middleware.CodeOutcomeUnknown)
+	site.do(r).refused(t, http.StatusConflict, httplock.CodeOutcomeUnknown)
 	h.ran(t, 1)
 	return site, h, guard.(operated)
 }
@@ -100,7 +100,7 @@ func testResolveUnknown(t *testing.T, s *suite) {
 		t.Errorf("Location %q", got)
 	}
 	site.do(request{user: user, key: "k", body: "another"}).
-		refused(t, http.StatusUnprocessableEntity, middleware.CodeKeyReused)
+		refused(t, http.StatusUnprocessableEntity, httplock.CodeKeyReused)
 	r, err = guard.Peek(t.Context(), key)
 	if err != nil || r.State != core.StateCompleted || r.Answer == nil || string(r.Answer.Body) != "receipt 7" {
 		t.Errorf("record %+v, error %v, want the receipt", r, err)
@@ -119,7 +119,7 @@ func testForgetUnknown(t *testing.T, s *suite) {
 	if err := guard.Forget(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
-	if err := guard.Forget(t.Context(), key); !errors.Is(err, middleware.ErrNoRecord) {
+	if err := guard.Forget(t.Context(), key); !errors.Is(err, httplock.ErrNoRecord) {
 		t.Errorf("forgotten twice: %v, want that there is nothing", err)
 	}
 	h.mended = true
@@ -159,7 +159,7 @@ func testResolveByHand(t *testing.T, s *suite) {
 
 // testResolveOnce: a guard that does not replay tells where the thing is.
 func testResolveOnce(t *testing.T, s *suite) {
-	for user, answer := range map[string]*middleware.Response{"once-location": receipt, "once-nil": nil} {
+	for user, answer := range map[string]*httplock.Response{"once-location": receipt, "once-nil": nil} {
 		h, guard := &failing{}, s.once(t, held(t)...)
 		site, r := s.mount(t, h, guard), request{user: user}
 		site.do(r).want(t, http.StatusInternalServerError)
@@ -167,7 +167,7 @@ func testResolveOnce(t *testing.T, s *suite) {
 			t.Fatal(err)
 		}
 		a := site.do(r)
-		a.refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+		a.refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 		if got := a.header.Get("Location"); got != map[bool]string{true: "/receipts/7"}[answer != nil] {
 			t.Errorf("%s: Location %q", user, got)
 		}
@@ -179,24 +179,24 @@ func testResolveOnce(t *testing.T, s *suite) {
 func testWrongKeys(t *testing.T, s *suite) {
 	const user = "wrong-keys"
 	_, _, guard := s.unknown(t, user)
-	path, err := middleware.NewKey("path:id", "1")
+	path, err := httplock.NewKey("path:id", "1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	right := idempotentKey(t, user, "k")
-	more, err := middleware.Join(path, right)
+	more, err := httplock.Join(path, right)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
-		key  middleware.Key
+		key  httplock.Key
 		want error
 	}{
-		"another user":    {idempotentKey(t, "nobody", "k"), middleware.ErrNoRecord},
-		"another key":     {idempotentKey(t, user, "other"), middleware.ErrNoRecord},
-		"the scope alone": {userKey(t, user), middleware.ErrKeyShape},
-		"one part more":   {more, middleware.ErrKeyShape},
-		"no key":          {middleware.Key{}, middleware.ErrKeyRequired},
+		"another user":    {idempotentKey(t, "nobody", "k"), httplock.ErrNoRecord},
+		"another key":     {idempotentKey(t, user, "other"), httplock.ErrNoRecord},
+		"the scope alone": {userKey(t, user), httplock.ErrKeyShape},
+		"one part more":   {more, httplock.ErrKeyShape},
+		"no key":          {httplock.Key{}, httplock.ErrKeyRequired},
 	} {
 		if err := guard.Forget(t.Context(), test.key); !errors.Is(err, test.want) {
 			t.Errorf("%s: forgot, %v, want %v", name, err, test.want)
@@ -218,7 +218,7 @@ func testKeysOfOthers(t *testing.T, s *suite) {
 		s.mount(t, &counter{}, guard).do(r).want(t, http.StatusCreated)
 	}
 	key := userKey(t, r.user)
-	if err := mine.(operated).Forget(t.Context(), key); !errors.Is(err, middleware.ErrKeyShape) {
+	if err := mine.(operated).Forget(t.Context(), key); !errors.Is(err, httplock.ErrKeyShape) {
 		t.Errorf("forgot the record of another guard: %v", err)
 	}
 	if err := other.(operated).Forget(t.Context(), key); err != nil {
@@ -253,14 +253,14 @@ func testRecords(t *testing.T, s *suite) {
 	}
 	site.do(request{user: user, key: "later"}).want(t, http.StatusCreated)
 	h.ran(t, 4)
-	if _, err := guard.Records(t.Context(), key); !errors.Is(err, middleware.ErrKeyShape) {
+	if _, err := guard.Records(t.Context(), key); !errors.Is(err, httplock.ErrKeyShape) {
 		t.Errorf("records of a key that is no scope: %v", err)
 	}
 }
 
 // testRecordsCounted: records that are counted are listed as well.
 func testRecordsCounted(t *testing.T, s *suite) {
-	guard := s.idempotent(t, middleware.WithQuota(10))
+	guard := s.idempotent(t, httplock.WithQuota(10))
 	s.mount(t, &counter{}, guard).do(request{user: "counted", key: "k"}).want(t, http.StatusCreated)
 	if list, err := guard.(operated).Records(t.Context(), userKey(t, "counted")); err != nil || len(list) != 1 {
 		t.Errorf("records %+v, error %v, want one", list, err)
@@ -281,7 +281,7 @@ func testResolveChecked(t *testing.T, s *suite) {
 	const user = "resolve-checked"
 	site, _, guard := s.unknown(t, user)
 	key := idempotentKey(t, user, "k")
-	for name, answer := range map[string]*middleware.Response{
+	for name, answer := range map[string]*httplock.Response{
 		"no status": {}, "an informational status": {Status: 102}, "a large status": {Status: 1000},
 		"a large body": {Status: 200, Body: make([]byte, 256<<10+1)},
 	} {
@@ -289,7 +289,7 @@ func testResolveChecked(t *testing.T, s *suite) {
 			t.Errorf("%s was recorded", name)
 		}
 	}
-	err := guard.Resolve(t.Context(), key, &middleware.Response{
+	err := guard.Resolve(t.Context(), key, &httplock.Response{
 		Status: http.StatusOK, Header: http.Header{"Set-Cookie": {"session=1"}, "Content-Type": {"text/plain"}},
 	})
 	if err != nil {

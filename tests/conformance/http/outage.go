@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -55,8 +55,8 @@ func (x *site) insist(r request) answer {
 		a := x.do(r)
 		refused = refused || a.status == http.StatusServiceUnavailable
 		again := a.status == http.StatusServiceUnavailable ||
-			refused && a.status == http.StatusConflict && (strings.Contains(a.body, middleware.CodeRequestInProgress) ||
-				strings.Contains(a.body, middleware.CodeLockConflict))
+			refused && a.status == http.StatusConflict && (strings.Contains(a.body, httplock.CodeRequestInProgress) ||
+				strings.Contains(a.body, httplock.CodeLockConflict))
 		if !again || time.Now().After(deadline) {
 			return a
 		}
@@ -72,7 +72,7 @@ func (x *site) enter(t testing.TB, stage *stage, r request) <-chan answer {
 		case <-stage.entered:
 			return done
 		case a := <-done:
-			a.refused(t, http.StatusServiceUnavailable, middleware.CodeLockUnavailable)
+			a.refused(t, http.StatusServiceUnavailable, httplock.CodeLockUnavailable)
 		}
 	}
 }
@@ -84,12 +84,12 @@ func testNoRedis(t *testing.T, s *suite) {
 		"exclusive":       s.mount(t, runs, must(t)(s.Exclusive(locks.Mutex, ByUser))),
 		"once":            s.mount(t, runs, must(t)(s.Once(locks, ByUser))),
 		"idempotent":      s.mount(t, runs, must(t)(s.Idempotent(locks, ByUser))),
-		"once that waits": s.mount(t, runs, must(t)(s.Once(locks, ByUser, middleware.WithWait(500*time.Millisecond)))),
+		"once that waits": s.mount(t, runs, must(t)(s.Once(locks, ByUser, httplock.WithWait(500*time.Millisecond)))),
 	}
 	redis.Kill()
 	for name, site := range sites {
 		a := took(t, name, func() answer { return site.do(request{user: "ada", key: "k"}) })
-		a.refused(t, http.StatusServiceUnavailable, middleware.CodeLockUnavailable)
+		a.refused(t, http.StatusServiceUnavailable, httplock.CodeLockUnavailable)
 	}
 	runs.ran(t, 0)
 }
@@ -101,17 +101,17 @@ func testFailOpen(t *testing.T, s *suite) {
 	runs := &counter{}
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, token := core.TokenFrom(r.Context())
-		if !middleware.Degraded(r.Context()) || token || middleware.Attempt(r.Context()) != 0 {
+		if !httplock.Degraded(r.Context()) || token || httplock.Attempt(r.Context()) != 0 {
 			t.Errorf("degraded %v, token %v, attempt %d in a run without guard",
-				middleware.Degraded(r.Context()), token, middleware.Attempt(r.Context()))
+				httplock.Degraded(r.Context()), token, httplock.Attempt(r.Context()))
 		}
 		runs.ServeHTTP(w, r)
 	})
 	// Without Redis each request fails after its tries. A busy machine must not end it by time before the first of them.
-	want, patient := int64(0), middleware.WithAskTimeout(patience)
+	want, patient := int64(0), httplock.WithAskTimeout(patience)
 	for name, build := range s.builders() {
 		watch := newWatch()
-		site := s.mount(t, h, must(t)(build(locks, ByUser, middleware.FailOpen(), watch.option(), patient)))
+		site := s.mount(t, h, must(t)(build(locks, ByUser, httplock.FailOpen(), watch.option(), patient)))
 		for _, user := range []string{"ada", "bob"} {
 			a := took(t, name, func() answer { return site.do(request{user: user, key: "k"}) })
 			a.want(t, http.StatusCreated)
@@ -133,11 +133,11 @@ func testFrozenAtBegin(t *testing.T, s *suite) {
 		redis, locks := outage(t)
 		runs := &counter{}
 		site := s.mount(t, runs, must(t)(s.Idempotent(locks, ByUser,
-			middleware.WithAskTimeout(300*time.Millisecond), middleware.WithWait(wait))))
+			httplock.WithAskTimeout(300*time.Millisecond), httplock.WithWait(wait))))
 		site.insist(request{user: "ada", key: "warm"}).want(t, http.StatusCreated)
 		redis.Pause()
 		a := took(t, name, func() answer { return site.do(request{user: "ada", key: "k"}) })
-		a.refused(t, http.StatusServiceUnavailable, middleware.CodeLockUnavailable)
+		a.refused(t, http.StatusServiceUnavailable, httplock.CodeLockUnavailable)
 		runs.ran(t, 1)
 		redis.Resume()
 		testkit.Eventually(t, patience, "a run after the thaw", func() bool {
@@ -153,21 +153,21 @@ func testDiesInHandler(t *testing.T, s *suite) {
 	redis, locks := outage(t, testkit.AOF())
 	stage, watch := newStage(t), newWatch()
 	site := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser, watch.option(),
-		middleware.WithFailurePolicy(core.HoldFailures), middleware.WithFinishTimeout(500*time.Millisecond))))
+		httplock.WithFailurePolicy(core.HoldFailures), httplock.WithFinishTimeout(500*time.Millisecond))))
 	r := request{user: "ada", key: "k", body: "order"}
 	first := site.enter(t, stage, r)
 	redis.Kill()
 	close(stage.leave)
 	took(t, "answer without record", func() answer { return receive(t, first, "the answer") }).
 		fresh(t, http.StatusCreated, "done")
-	if f := receive(t, watch.finished, "the end"); f.Err == nil || f.Disposition != middleware.Completed {
+	if f := receive(t, watch.finished, "the end"); f.Err == nil || f.Disposition != httplock.Completed {
 		t.Errorf("hook told %+v, want an error", f)
 	}
 	if f := receive(t, watch.failed, "the failure"); f.Operation != "finish" {
 		t.Errorf("hook told %+v, want that the end was not recorded", f)
 	}
 	a := took(t, "retry without Redis", func() answer { return site.do(r) })
-	a.refused(t, http.StatusServiceUnavailable, middleware.CodeLockUnavailable)
+	a.refused(t, http.StatusServiceUnavailable, httplock.CodeLockUnavailable)
 	redis.Restart()
 	began := time.Now()
 	testkit.Eventually(t, patience, "the record to be written", func() bool {
@@ -197,7 +197,7 @@ func testLosesAll(t *testing.T, s *suite) {
 	})
 	site.insist(r).replayed(t, http.StatusCreated, "done")
 	r.body = "another"
-	site.insist(r).refused(t, http.StatusUnprocessableEntity, middleware.CodeKeyReused)
+	site.insist(r).refused(t, http.StatusUnprocessableEntity, httplock.CodeKeyReused)
 	if len(stage.entered) != 0 {
 		t.Error("the handler ran again")
 	}
@@ -207,7 +207,7 @@ func testLosesAll(t *testing.T, s *suite) {
 func testFrozenAtEnd(t *testing.T, s *suite) {
 	redis, locks := outage(t)
 	stage := newStage(t)
-	site := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser, middleware.WithFinishTimeout(300*time.Millisecond))))
+	site := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser, httplock.WithFinishTimeout(300*time.Millisecond))))
 	r := request{user: "ada", key: "k"}
 	first := site.enter(t, stage, r)
 	redis.Pause()
@@ -233,8 +233,8 @@ func testLeaseLostInOutage(t *testing.T, s *suite) {
 		w.WriteHeader(http.StatusInternalServerError)
 	})
 	watch := newWatch()
-	site := s.mount(t, h, must(t)(s.Once(locks, ByUser, watch.option(), middleware.WithAskTimeout(patience),
-		middleware.WithLock(core.WithTTL(time.Second)), middleware.WithFinishTimeout(200*time.Millisecond))))
+	site := s.mount(t, h, must(t)(s.Once(locks, ByUser, watch.option(), httplock.WithAskTimeout(patience),
+		httplock.WithLock(core.WithTTL(time.Second)), httplock.WithFinishTimeout(200*time.Millisecond))))
 	done := site.aside(t.Context(), request{user: "ada"})
 	receive(t, entered, "the run")
 	redis.Kill()
@@ -250,10 +250,10 @@ func testLeaseLostInOutage(t *testing.T, s *suite) {
 // testOpenGuardRefuses: only an outage opens a guard.
 func testOpenGuardRefuses(t *testing.T, s *suite) {
 	r := request{user: "open"}
-	s.whileRunning(t, r, s.once(t, middleware.FailOpen())).
-		refused(t, http.StatusConflict, middleware.CodeRequestInProgress)
-	s.whileRunning(t, r, s.exclusive(t, middleware.FailOpen(), middleware.WithWait(0))).
-		refused(t, http.StatusConflict, middleware.CodeLockConflict)
+	s.whileRunning(t, r, s.once(t, httplock.FailOpen())).
+		refused(t, http.StatusConflict, httplock.CodeRequestInProgress)
+	s.whileRunning(t, r, s.exclusive(t, httplock.FailOpen(), httplock.WithWait(0))).
+		refused(t, http.StatusConflict, httplock.CodeLockConflict)
 }
 
 // testHeldThenSilent: Redis has said that the key is held, and is silent for the rest of the wait. FailOpen opens nothing.
@@ -276,8 +276,8 @@ func testHeldThenSilent(t *testing.T, s *suite) {
 			aside(t.Context(), request{user: "ada", key: "k"})
 		receive(t, stage.entered, "the run")
 		runs := &counter{}
-		second := s.mount(t, runs, must(t)(build(locks, ByUser, middleware.FailOpen(),
-			middleware.WithAskTimeout(patience), middleware.WithWait(500*time.Millisecond))))
+		second := s.mount(t, runs, must(t)(build(locks, ByUser, httplock.FailOpen(),
+			httplock.WithAskTimeout(patience), httplock.WithWait(500*time.Millisecond))))
 		a := took(t, name, func() answer { return second.do(request{user: "ada", key: "k"}) })
 		if a.status != http.StatusConflict {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
@@ -323,10 +323,10 @@ func opensNothing(t *testing.T, s *suite, locks *core.Client, reply string) {
 	t.Helper()
 	runs, watch := &counter{}, newWatch()
 	for name, build := range s.builders() {
-		site := s.mount(t, runs, must(t)(build(locks, ByUser, unhurried(nil, asking, middleware.FailOpen(), watch.option())...)))
+		site := s.mount(t, runs, must(t)(build(locks, ByUser, unhurried(nil, asking, httplock.FailOpen(), watch.option())...)))
 		for range 2 {
 			site.do(request{user: "ada", key: "k"}).
-				refused(t, http.StatusServiceUnavailable, middleware.CodeLockUnavailable)
+				refused(t, http.StatusServiceUnavailable, httplock.CodeLockUnavailable)
 			if c := receive(t, watch.refused, "the refusal"); !strings.Contains(c.Error(), reply) {
 				t.Errorf("%s: refused because of %v, want %s", name, c, reply)
 			}
@@ -336,13 +336,13 @@ func opensNothing(t *testing.T, s *suite, locks *core.Client, reply string) {
 }
 
 // asking has a guard ask once, for as long as it has patience, rather than wait for a short time.
-var asking = middleware.WithWait(0)
+var asking = httplock.WithWait(0)
 
 // builders are those of all guards. The lock of Exclusive is a Mutex of the client.
 func (s *suite) builders() map[string]builder {
 	return map[string]builder{
 		"once": s.Once, "idempotent": s.Idempotent,
-		"exclusive": func(c *core.Client, k Key, opts ...middleware.Option) (Guard, error) {
+		"exclusive": func(c *core.Client, k Key, opts ...httplock.Option) (Guard, error) {
 			return s.Exclusive(c.Mutex, k, opts...)
 		},
 	}

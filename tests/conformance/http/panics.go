@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 var panicTests = tests{
@@ -34,21 +34,21 @@ func (p *trap) spring() {
 }
 
 // hooks panic one at a time.
-func (p *trap) hooks(name string) middleware.Option {
-	h := middleware.Hooks{}
+func (p *trap) hooks(name string) httplock.Option {
+	h := httplock.Hooks{}
 	switch name {
 	case "Acquired":
-		h.Acquired = func(context.Context, middleware.Acquired) { p.spring() }
+		h.Acquired = func(context.Context, httplock.Acquired) { p.spring() }
 	case "Finished":
-		h.Finished = func(context.Context, middleware.Finished) { p.spring() }
+		h.Finished = func(context.Context, httplock.Finished) { p.spring() }
 	case "Replayed":
-		h.Replayed = func(context.Context, middleware.Replayed) { p.spring() }
+		h.Replayed = func(context.Context, httplock.Replayed) { p.spring() }
 	case "Refused":
-		h.Refused = func(context.Context, *middleware.Conflict) { p.spring() }
+		h.Refused = func(context.Context, *httplock.Conflict) { p.spring() }
 	case "Failed":
-		h.Failed = func(context.Context, middleware.Failure) { p.spring() }
+		h.Failed = func(context.Context, httplock.Failure) { p.spring() }
 	}
-	return middleware.WithHooks(h)
+	return httplock.WithHooks(h)
 }
 
 // broken sends a request whose connection has to break. It takes a new one: see [site.expect].
@@ -95,10 +95,10 @@ func testPanickingHooks(t *testing.T, s *suite) {
 // testPanickingJudge: who panics has not judged.
 func testPanickingJudge(t *testing.T, s *suite) {
 	for _, policy := range []core.FailurePolicy{core.RetryFailures, core.HoldFailures} {
-		judge := func(middleware.Outcome) middleware.Disposition { panic("judge") }
+		judge := func(httplock.Outcome) httplock.Disposition { panic("judge") }
 		watch := newWatch()
-		site := s.mount(t, chosenEnding(nil), s.once(t, middleware.WithCompletion(judge),
-			middleware.WithFailurePolicy(policy), watch.option()))
+		site := s.mount(t, chosenEnding(nil), s.once(t, httplock.WithCompletion(judge),
+			httplock.WithFailurePolicy(policy), watch.option()))
 		for name, e := range endings() {
 			if e.write != nil {
 				continue
@@ -128,7 +128,7 @@ func (b breaking) Open(sealed []byte, _ string) ([]byte, error) {
 
 func testPanickingCodec(t *testing.T, s *suite) {
 	codec := breaking{seal: newTrap(), open: newTrap()}
-	site := s.mount(t, &counter{}, s.idempotent(t, middleware.WithCodec(codec)))
+	site := s.mount(t, &counter{}, s.idempotent(t, httplock.WithCodec(codec)))
 	r := request{user: "panic-codec", key: "k"}
 	site.broken(t, "Seal", r)
 	if got := record(t, s.locks, idempotentKey(t, r.user, "k")).State; got != core.StateCompleted {
@@ -140,7 +140,7 @@ func testPanickingCodec(t *testing.T, s *suite) {
 	site.broken(t, "Open", other)
 	codec.open.set.Store(false)
 	site.do(other).replayed(t, http.StatusCreated, "2")
-	site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+	site.do(r).refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 }
 
 func testPanickingHooksOfLocks(t *testing.T, s *suite) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 var paymentTests = tests{
@@ -20,14 +20,14 @@ const retries = 5
 // testOneCharge: the handler charges and then fails. No retry charges again.
 func testOneCharge(t *testing.T, s *suite) {
 	for name, guard := range map[string]Guard{
-		"idempotent": s.idempotent(t, middleware.WithFailurePolicy(core.HoldFailures)),
-		"once":       s.once(t, middleware.WithFailurePolicy(core.HoldFailures)),
+		"idempotent": s.idempotent(t, httplock.WithFailurePolicy(core.HoldFailures)),
+		"once":       s.once(t, httplock.WithFailurePolicy(core.HoldFailures)),
 	} {
 		charges := &failing{}
 		site, r := s.mount(t, charges, guard), request{user: "one-charge-" + name, key: "k"}
 		site.do(r).want(t, http.StatusInternalServerError)
 		for range retries {
-			site.do(r).refused(t, http.StatusConflict, middleware.CodeOutcomeUnknown)
+			site.do(r).refused(t, http.StatusConflict, httplock.CodeOutcomeUnknown)
 		}
 		charges.ran(t, 1)
 	}
@@ -46,7 +46,7 @@ func testReleasedCharge(t *testing.T, s *suite) {
 		}
 		charges.ServeHTTP(w, r)
 	})
-	site := s.mount(t, h, s.idempotent(t, middleware.WithFailurePolicy(core.HoldFailures)))
+	site := s.mount(t, h, s.idempotent(t, httplock.WithFailurePolicy(core.HoldFailures)))
 	r := request{user: "released-charge", key: "k"}
 	site.do(r).want(t, http.StatusServiceUnavailable)
 	site.do(r).want(t, http.StatusServiceUnavailable)

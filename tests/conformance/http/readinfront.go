@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 var readInFrontTests = tests{
@@ -76,7 +76,7 @@ func testParsedInFront(t *testing.T, s *suite) {
 			}
 			send(test.first).fresh(t, http.StatusOK, "5")
 			send(test.first).replayed(t, http.StatusOK, "5")
-			send(test.other).refused(t, http.StatusUnprocessableEntity, middleware.CodeKeyReused)
+			send(test.other).refused(t, http.StatusUnprocessableEntity, httplock.CodeKeyReused)
 		}
 	}
 }
@@ -129,7 +129,7 @@ func testReadInFront(t *testing.T, s *suite) {
 		if name == "begun on demand" { // another type of body in net/http's server
 			r.header.Set("Expect", "100-continue")
 		}
-		site.do(r).refused(t, http.StatusInternalServerError, middleware.CodeGuardFailed)
+		site.do(r).refused(t, http.StatusInternalServerError, httplock.CodeGuardFailed)
 	}
 	runs.ran(t, 0)
 	log := journal.entries(t)
@@ -160,7 +160,7 @@ func testPutBack(t *testing.T, s *suite) {
 		site.do(r).fresh(t, http.StatusOK, string(edit([]byte(r.body))))
 		site.do(r).replayed(t, http.StatusOK, string(edit([]byte(r.body))))
 		r.body = "a=1235"
-		site.do(r).refused(t, http.StatusUnprocessableEntity, middleware.CodeKeyReused)
+		site.do(r).refused(t, http.StatusUnprocessableEntity, httplock.CodeKeyReused)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -26,8 +26,8 @@ var recoveredTests = tests{
 }
 
 // opening are the options of a guard that fails open soon.
-func opening(more ...middleware.Option) []middleware.Option {
-	return append([]middleware.Option{middleware.FailOpen(), middleware.WithAskTimeout(200 * time.Millisecond)}, more...)
+func opening(more ...httplock.Option) []httplock.Option {
+	return append([]httplock.Option{httplock.FailOpen(), httplock.WithAskTimeout(200 * time.Millisecond)}, more...)
 }
 
 // recorders are the guards that keep records.
@@ -58,7 +58,7 @@ func testUnguardedOnce(t *testing.T, s *suite) {
 			if name == "idempotent" {
 				a.replayed(t, http.StatusCreated, "1")
 			} else {
-				a.refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+				a.refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 			}
 		}
 		runs.ran(t, 1)
@@ -75,10 +75,10 @@ func testRecordedOnce(t *testing.T, s *suite) {
 		site := s.mount(t, runs, guard)
 		before, within := request{user: "ada", key: "k"}, request{user: "bob", key: "k"}
 		site.do(before).fresh(t, http.StatusCreated, "1")
-		unguarded(t, server, site, before).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+		unguarded(t, server, site, before).refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 		unguarded(t, server, site, within).fresh(t, http.StatusCreated, "2")
 		awaitRecorded(t, server, 2)
-		unguarded(t, server, site, within).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+		unguarded(t, server, site, within).refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 		runs.ran(t, 2)
 	}
 }
@@ -104,7 +104,7 @@ func awaitRecorded(t testing.TB, server *testkit.Server, want int) {
 }
 
 // awaitRecord waits until the record of a key has a state.
-func (s *suite) awaitRecord(t testing.TB, guard Guard, key middleware.Key, want core.State) middleware.Record {
+func (s *suite) awaitRecord(t testing.TB, guard Guard, key httplock.Key, want core.State) httplock.Record {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; {
 		r, err := guard.(operated).Peek(t.Context(), key)
@@ -122,7 +122,7 @@ func (s *suite) awaitRecord(t testing.TB, guard Guard, key middleware.Key, want 
 func testUnguardedRecorded(t *testing.T, s *suite) {
 	server, locks := outage(t)
 	runs := &counter{}
-	guard := must(t)(s.Idempotent(locks, ByUser, opening(middleware.WithQuota(100))...))
+	guard := must(t)(s.Idempotent(locks, ByUser, opening(httplock.WithQuota(100))...))
 	r := request{user: "ada", key: "k", body: "one"}
 	unguarded(t, server, s.mount(t, runs, guard), r).fresh(t, http.StatusCreated, "1")
 	record := s.awaitRecord(t, guard, idempotentKey(t, "ada", "k"), core.StateCompleted)
@@ -135,7 +135,7 @@ func testUnguardedRecorded(t *testing.T, s *suite) {
 	other := s.mount(t, runs, must(t)(s.Idempotent(newLocks(t, server.Client()), ByUser, unhurried(nil)...)))
 	other.do(r).replayed(t, http.StatusCreated, "1")
 	r.body = "another"
-	other.do(r).refused(t, http.StatusUnprocessableEntity, middleware.CodeKeyReused)
+	other.do(r).refused(t, http.StatusUnprocessableEntity, httplock.CodeKeyReused)
 	runs.ran(t, 1)
 }
 
@@ -172,11 +172,11 @@ func testUnguardedHeld(t *testing.T, s *suite) {
 	}), guard)
 	r := request{user: "ada", key: "k"}
 	unguarded(t, server, site, r).fresh(t, http.StatusCreated, "1")
-	site.do(r).refused(t, http.StatusConflict, middleware.CodeOutcomeUnknown)
+	site.do(r).refused(t, http.StatusConflict, httplock.CodeOutcomeUnknown)
 	if record := s.awaitRecord(t, guard, idempotentKey(t, "ada", "k"), core.StateUnknown); record.Reason == "" {
 		t.Errorf("record %+v", record)
 	}
-	site.do(r).refused(t, http.StatusConflict, middleware.CodeOutcomeUnknown)
+	site.do(r).refused(t, http.StatusConflict, httplock.CodeOutcomeUnknown)
 	runs.ran(t, 1)
 }
 
@@ -198,7 +198,7 @@ func testOtherRecordKept(t *testing.T, s *suite) {
 	far := newLocks(t, relay.Client())
 	t.Cleanup(relay.Heal)
 	runs := &counter{}
-	cut := s.mount(t, runs, must(t)(s.Idempotent(far, ByUser, middleware.FailOpen())))
+	cut := s.mount(t, runs, must(t)(s.Idempotent(far, ByUser, httplock.FailOpen())))
 	near := s.mount(t, runs, must(t)(s.Idempotent(locks, ByUser, unhurried(nil)...)))
 	r := request{user: "ada", key: "k"}
 	silence(relay)
@@ -225,7 +225,7 @@ func testOtherRecordKept(t *testing.T, s *suite) {
 func testUnguardedForgotten(t *testing.T, s *suite) {
 	locks, _, relay := behindRelay(t)
 	runs := &counter{}
-	guard := must(t)(s.Idempotent(locks, ByUser, middleware.FailOpen()))
+	guard := must(t)(s.Idempotent(locks, ByUser, httplock.FailOpen()))
 	site := s.mount(t, runs, guard)
 	r, key := request{user: "ada", key: "k"}, idempotentKey(t, "ada", "k")
 	silence(relay)
@@ -243,12 +243,12 @@ func testUnguardedRetention(t *testing.T, s *suite) {
 	server, locks := outage(t)
 	until := time.Now().Add(time.Hour)
 	runs := &counter{}
-	guard := must(t)(s.Once(locks, ByUser, opening(middleware.WithRetentionUntil(func(time.Time) time.Time { return until }))...))
+	guard := must(t)(s.Once(locks, ByUser, opening(httplock.WithRetentionUntil(func(time.Time) time.Time { return until }))...))
 	r := request{user: "ada"}
 	site := s.mount(t, runs, guard)
 	unguarded(t, server, site, r).fresh(t, http.StatusCreated, "1")
 	a := site.do(r)
-	a.refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+	a.refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 	if seconds, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || seconds < 3000 || seconds > 3600 {
 		t.Errorf("Retry-After %q, want the rest of the hour", a.header.Get("Retry-After"))
 	}
@@ -267,6 +267,6 @@ func testUnguardedOtherBody(t *testing.T, s *suite) {
 	r := request{user: "ada", key: "k", body: "one"}
 	unguarded(t, server, site, r).fresh(t, http.StatusCreated, "1")
 	r.body = "another"
-	site.do(r).refused(t, http.StatusUnprocessableEntity, middleware.CodeKeyReused)
+	site.do(r).refused(t, http.StatusUnprocessableEntity, httplock.CodeKeyReused)
 	runs.ran(t, 1)
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 var refusalTests = tests{
@@ -26,20 +26,20 @@ func (s *suite) refusing(t *testing.T, user string) map[string]Guard {
 	s.mount(t, &counter{}, reused).do(request{user: user, key: "k", body: "other"}).want(t, http.StatusCreated)
 	lost := newLocks(t, nowhere(t))
 	return map[string]Guard{
-		middleware.CodeAlreadyCompleted: taken,
-		middleware.CodeKeyReused:        reused,
-		middleware.CodeKeyRequired:      s.idempotent(t, middleware.WithKeyHeader("X-Missing")),
-		middleware.CodeScopeRequired:    must(t)(s.Exclusive(s.locks.Mutex, ByPrincipal)),
-		middleware.CodePayloadTooLarge:  s.idempotent(t, middleware.WithBodyLimit(1)),
-		middleware.CodeLockUnavailable:  must(t)(s.Exclusive(lost.Mutex, ByUser, middleware.WithWait(0))),
+		httplock.CodeAlreadyCompleted: taken,
+		httplock.CodeKeyReused:        reused,
+		httplock.CodeKeyRequired:      s.idempotent(t, httplock.WithKeyHeader("X-Missing")),
+		httplock.CodeScopeRequired:    must(t)(s.Exclusive(s.locks.Mutex, ByPrincipal)),
+		httplock.CodePayloadTooLarge:  s.idempotent(t, httplock.WithBodyLimit(1)),
+		httplock.CodeLockUnavailable:  must(t)(s.Exclusive(lost.Mutex, ByUser, httplock.WithWait(0))),
 	}
 }
 
 // testInnerRefusal: the handler did not run, so whatever the inner guard answers is no outcome, with any policy.
 func testInnerRefusal(t *testing.T, s *suite) {
-	secret := middleware.WithKeySecret([]byte("sixteen bytes or more")) // so that the outer guard has other keys
+	secret := httplock.WithKeySecret([]byte("sixteen bytes or more")) // so that the outer guard has other keys
 	for policy := range policies {
-		hold := middleware.WithFailurePolicy(policy)
+		hold := httplock.WithFailurePolicy(policy)
 		for kind, build := range map[string]builder{"once": s.Once, "idempotent": s.Idempotent} {
 			user := fmt.Sprint("inner-", kind, policy)
 			for code, inner := range s.refusing(t, user) {
@@ -49,7 +49,7 @@ func testInnerRefusal(t *testing.T, s *suite) {
 				for range 2 {
 					a := site.do(request{user: user, key: "k", body: "order"})
 					a.refused(t, a.status, code)
-					if f := receive(t, watch.finished, "the end"); f.Disposition != middleware.Released || f.Err != nil {
+					if f := receive(t, watch.finished, "the end"); f.Disposition != httplock.Released || f.Err != nil {
 						t.Errorf("%s around %s, policy %d: told %+v, want it released", kind, code, policy, f)
 					}
 				}
@@ -71,7 +71,7 @@ func testInnerRefusalAfterWord(t *testing.T, s *suite) {
 		inner.ServeHTTP(w, r)
 	}), s.idempotent(t))
 	r := request{user: "after-word", key: "k"}
-	site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+	site.do(r).refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 	site.do(r).replayed(t, http.StatusConflict, site.do(r).body)
 }
 
@@ -79,9 +79,9 @@ func testInnerRefusalAfterWord(t *testing.T, s *suite) {
 func testInnerClientGone(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t)
 	stage, watch := newStage(t), newWatch()
-	lock := must(t)(s.Exclusive(locks.Mutex, ByUser, middleware.WithAskTimeout(patience), middleware.WithWait(patience),
+	lock := must(t)(s.Exclusive(locks.Mutex, ByUser, httplock.WithAskTimeout(patience), httplock.WithWait(patience),
 		watch.option()))
-	site := s.mount(t, stage, s.idempotent(t, middleware.WithFailurePolicy(core.HoldFailures), watch.option()), lock)
+	site := s.mount(t, stage, s.idempotent(t, httplock.WithFailurePolicy(core.HoldFailures), watch.option()), lock)
 	first := site.aside(t.Context(), request{user: "inner-gone", key: "a"})
 	receive(t, stage.entered, "the run")
 	ctx, leave := context.WithCancel(t.Context())
@@ -89,10 +89,10 @@ func testInnerClientGone(t *testing.T, s *suite) {
 	receive(t, waiting, "the second request to wait")
 	leave()
 	receive(t, second, "the client's error")
-	if c := receive(t, watch.refused, "the refusal"); c.Code != middleware.CodeClientGone {
+	if c := receive(t, watch.refused, "the refusal"); c.Code != httplock.CodeClientGone {
 		t.Errorf("code %s", c.Code)
 	}
-	if f := receive(t, watch.finished, "the end"); f.Disposition != middleware.Released {
+	if f := receive(t, watch.finished, "the end"); f.Disposition != httplock.Released {
 		t.Errorf("told %+v, want it released", f)
 	}
 	close(stage.leave)
@@ -105,15 +105,15 @@ func testDeepRefusal(t *testing.T, s *suite) {
 	user := "deep"
 	for code, inner := range s.refusing(t, user) {
 		outer, middle := newWatch(), newWatch()
-		secret := func(text string) middleware.Option { return middleware.WithKeySecret([]byte(text)) }
-		hold := middleware.WithFailurePolicy(core.HoldFailures)
+		secret := func(text string) httplock.Option { return httplock.WithKeySecret([]byte(text)) }
+		hold := httplock.WithFailurePolicy(core.HoldFailures)
 		site := s.mount(t, &counter{}, s.idempotent(t, secret("outer: 16 bytes or more"), hold, outer.option()),
 			s.exclusive(t, secret("lock: 16 bytes or more")),
 			s.once(t, secret("middle: 16 bytes or more"), hold, middle.option()), inner)
 		a := site.do(request{user: user, key: "k", body: "order"})
 		a.refused(t, a.status, code)
 		for name, watch := range map[string]*watch{"outer": outer, "middle": middle} {
-			if f := receive(t, watch.finished, "the end"); f.Disposition != middleware.Released {
+			if f := receive(t, watch.finished, "the end"); f.Disposition != httplock.Released {
 				t.Errorf("%s of %s: told %+v, want it released", name, code, f)
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"testing/iotest"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 var requestTests = tests{
@@ -27,7 +27,7 @@ var requestTests = tests{
 // testSlowBody: who sends slowly claims nothing meanwhile.
 func testSlowBody(t *testing.T, s *suite) {
 	for name, guard := range map[string]Guard{
-		"exclusive": s.exclusive(t, middleware.WithWait(0)), "once": s.once(t), "idempotent": s.idempotent(t),
+		"exclusive": s.exclusive(t, httplock.WithWait(0)), "once": s.once(t), "idempotent": s.idempotent(t),
 	} {
 		entered := make(chan struct{}, 10)
 		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -71,7 +71,7 @@ func testBodyTooLarge(t *testing.T, s *suite) {
 		}
 		text, _ := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
-		told := strings.Contains(string(text), middleware.CodePayloadTooLarge)
+		told := strings.Contains(string(text), httplock.CodePayloadTooLarge)
 		if resp.StatusCode != http.StatusRequestEntityTooLarge || !told {
 			t.Errorf("%s: status %d: %s", name, resp.StatusCode, text)
 		}
@@ -110,7 +110,7 @@ func testBodies(t *testing.T, s *suite) {
 	})
 	const limit = 1000
 	for name, guard := range map[string]Guard{
-		"once":       s.once(t, middleware.WithBodyLimit(limit), middleware.WithReplay()),
+		"once":       s.once(t, httplock.WithBodyLimit(limit), httplock.WithReplay()),
 		"idempotent": s.idempotent(t),
 	} {
 		site := s.mount(t, h, guard)
@@ -127,25 +127,25 @@ func testBodies(t *testing.T, s *suite) {
 
 func testOptionalKey(t *testing.T, s *suite) {
 	runs := &counter{}
-	site := s.mount(t, runs, s.idempotent(t, middleware.OptionalKey()))
+	site := s.mount(t, runs, s.idempotent(t, httplock.OptionalKey()))
 	for range 2 {
 		site.do(request{user: "optional", body: "order"}).want(t, http.StatusCreated)
 	}
 	runs.ran(t, 2)
 	r := request{user: "optional", header: http.Header{"Idempotency-Key": {""}}}
-	site.do(r).refused(t, http.StatusBadRequest, middleware.CodeKeyInvalid) // it is there, and wrong
+	site.do(r).refused(t, http.StatusBadRequest, httplock.CodeKeyInvalid) // it is there, and wrong
 	for range 2 {
 		site.do(request{user: "optional", key: "k", body: "order"}).want(t, http.StatusCreated)
 	}
 	runs.ran(t, 3)
-	guarded := must(t)(s.Idempotent(s.locks, ByPrincipal, unhurried(nil, middleware.OptionalKey())...))
-	s.mount(t, runs, guarded).do(request{key: "k"}).refused(t, 401, middleware.CodeScopeRequired)
+	guarded := must(t)(s.Idempotent(s.locks, ByPrincipal, unhurried(nil, httplock.OptionalKey())...))
+	s.mount(t, runs, guarded).do(request{key: "k"}).refused(t, 401, httplock.CodeScopeRequired)
 	runs.ran(t, 3)
 }
 
 func testKeyHeader(t *testing.T, s *suite) {
-	site := s.mount(t, &counter{}, s.idempotent(t, middleware.WithKeyHeader("x-request-token")))
-	site.do(request{user: "field", key: "k"}).refused(t, http.StatusBadRequest, middleware.CodeKeyRequired)
+	site := s.mount(t, &counter{}, s.idempotent(t, httplock.WithKeyHeader("x-request-token")))
+	site.do(request{user: "field", key: "k"}).refused(t, http.StatusBadRequest, httplock.CodeKeyRequired)
 	r := request{user: "field", header: http.Header{"X-Request-Token": {"k"}}}
 	site.do(r).fresh(t, http.StatusCreated, "1")
 	site.do(r).replayed(t, http.StatusCreated, "1")
@@ -158,7 +158,7 @@ func testMethods(t *testing.T, s *suite) {
 	})
 	sites := map[string]*site{
 		"once": s.mount(t, h, s.once(t)), "idempotent": s.mount(t, h, s.idempotent(t)),
-		"chosen": s.mount(t, h, s.once(t, middleware.WithMethods("GET", "PURGE"))),
+		"chosen": s.mount(t, h, s.once(t, httplock.WithMethods("GET", "PURGE"))),
 	}
 	for method, want := range map[string]map[string]bool{
 		"GET":     {"chosen": true},
@@ -187,6 +187,6 @@ func testUpgrade(t *testing.T, s *suite) {
 	site := s.mount(t, runs, s.once(t))
 	r := request{user: "upgrade", header: http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}}}
 	site.do(r).want(t, http.StatusCreated)
-	site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+	site.do(r).refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 	runs.ran(t, 1)
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 var retryAfterTests = tests{
@@ -15,10 +15,10 @@ var retryAfterTests = tests{
 
 // testRetryAfter: a client is not sent away for the time after which the lease of a crashed run expires.
 func testRetryAfter(t *testing.T, s *suite) {
-	ttl := middleware.WithLock(core.WithTTL(40 * time.Second))
+	ttl := httplock.WithLock(core.WithTTL(40 * time.Second))
 	for name, guard := range map[string]Guard{
-		middleware.CodeLockConflict:      s.exclusive(t, ttl, middleware.WithWait(0)),
-		middleware.CodeRequestInProgress: s.once(t, ttl),
+		httplock.CodeLockConflict:      s.exclusive(t, ttl, httplock.WithWait(0)),
+		httplock.CodeRequestInProgress: s.once(t, ttl),
 	} {
 		a := s.whileRunning(t, request{user: "retry-after"}, guard)
 		if p := a.refused(t, http.StatusConflict, name); p.RetryAfter < 1 || p.RetryAfter > 2 {

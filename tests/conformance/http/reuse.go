@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 var reuseTests = tests{
@@ -65,7 +65,7 @@ func testOtherRequest(t *testing.T, s *suite) {
 			other := r
 			other.header = r.header.Clone()
 			edit(&other)
-			site.do(other).refused(t, http.StatusUnprocessableEntity, middleware.CodeKeyReused)
+			site.do(other).refused(t, http.StatusUnprocessableEntity, httplock.CodeKeyReused)
 		})
 	}
 	after := record(t, s.locks, key)
@@ -79,8 +79,8 @@ func testOtherRequest(t *testing.T, s *suite) {
 
 // testFingerprint: the application chooses what of the body counts; the operation always does.
 func testFingerprint(t *testing.T, s *suite) {
-	first := func(p middleware.Payload) []byte { return p.Body[:1] }
-	site := s.mount(t, &counter{}, s.idempotent(t, middleware.WithFingerprint(first)))
+	first := func(p httplock.Payload) []byte { return p.Body[:1] }
+	site := s.mount(t, &counter{}, s.idempotent(t, httplock.WithFingerprint(first)))
 	r := request{user: "fingerprint", key: "k", body: "a1"}
 	site.do(r).fresh(t, http.StatusCreated, "1")
 	same := r
@@ -93,7 +93,7 @@ func testFingerprint(t *testing.T, s *suite) {
 	} {
 		other := r
 		edit(&other)
-		site.do(other).refused(t, http.StatusUnprocessableEntity, middleware.CodeKeyReused)
+		site.do(other).refused(t, http.StatusUnprocessableEntity, httplock.CodeKeyReused)
 	}
 }
 
@@ -102,8 +102,8 @@ func testLargePayloads(t *testing.T, s *suite) {
 	const limit = 1000
 	runs := &counter{}
 	for name, guard := range map[string]Guard{
-		"idempotent": s.idempotent(t, middleware.WithBodyLimit(limit)),
-		"once":       s.once(t, middleware.WithBodyLimit(limit), middleware.WithReplay(), middleware.WithFingerprint(nil)),
+		"idempotent": s.idempotent(t, httplock.WithBodyLimit(limit)),
+		"once":       s.once(t, httplock.WithBodyLimit(limit), httplock.WithReplay(), httplock.WithFingerprint(nil)),
 	} {
 		site := s.mount(t, runs, guard)
 		for _, size := range []int{limit, limit + 1} {
@@ -123,12 +123,12 @@ func testLargePayloads(t *testing.T, s *suite) {
 }
 
 func testOnceCompares(t *testing.T, s *suite) {
-	site := s.mount(t, &counter{}, s.once(t, middleware.WithFingerprint(nil)))
+	site := s.mount(t, &counter{}, s.once(t, httplock.WithFingerprint(nil)))
 	r := request{user: "once-compares", body: "a"}
 	site.do(r).want(t, http.StatusCreated)
-	site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+	site.do(r).refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 	r.body = "b"
-	site.do(r).refused(t, http.StatusUnprocessableEntity, middleware.CodeKeyReused)
+	site.do(r).refused(t, http.StatusUnprocessableEntity, httplock.CodeKeyReused)
 }
 
 // testOnceKeys: the keys tell apart what they say, and no more.
@@ -171,7 +171,7 @@ func testBesides(t *testing.T, s *suite) {
 // testKinds: a lock and a record of the same key are two things.
 func testKinds(t *testing.T, s *suite) {
 	stage := newStage(t)
-	locked := s.mount(t, stage, s.exclusive(t, middleware.WithWait(0)))
+	locked := s.mount(t, stage, s.exclusive(t, httplock.WithWait(0)))
 	once := s.mount(t, &counter{}, s.once(t))
 	first := locked.aside(t.Context(), request{user: "kinds"})
 	receive(t, stage.entered, "the run")

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 var routeTests = tests{
@@ -51,8 +51,8 @@ func testPrefixes(t *testing.T, s *suite) {
 
 // testAnswersOfRoutes: no key brings the answer of another operation, whatever the application compares.
 func testAnswersOfRoutes(t *testing.T, s *suite) {
-	none := func(middleware.Payload) []byte { return nil }
-	for name, opts := range map[string][]middleware.Option{"all": nil, "none": {middleware.WithFingerprint(none)}} {
+	none := func(httplock.Payload) []byte { return nil }
+	for name, opts := range map[string][]httplock.Option{"all": nil, "none": {httplock.WithFingerprint(none)}} {
 		h := &counter{}
 		site := s.serve(t, twice(s.Handler(Route{
 			Path: "/orders/{id}", Guards: []Guard{s.idempotent(t, opts...)}, Handler: h,
@@ -61,7 +61,7 @@ func testAnswersOfRoutes(t *testing.T, s *suite) {
 		site.do(r).fresh(t, http.StatusCreated, "1")
 		other := r
 		other.path = "/suppliers/orders/1"
-		site.do(other).refused(t, http.StatusUnprocessableEntity, middleware.CodeKeyReused)
+		site.do(other).refused(t, http.StatusUnprocessableEntity, httplock.CodeKeyReused)
 		site.do(r).replayed(t, http.StatusCreated, "1")
 		h.ran(t, 1)
 	}
@@ -88,19 +88,19 @@ func testPathValues(t *testing.T, s *suite) {
 // testDerivedRoutes: all frameworks make the same key of the same route, which needs no request to be made.
 func testDerivedRoutes(t *testing.T, s *suite) {
 	user := userKey(t, "derived")
-	route, err := middleware.RouteKey(http.MethodPost, "/customers/orders/{id}")
+	route, err := httplock.RouteKey(http.MethodPost, "/customers/orders/{id}")
 	if err != nil {
 		t.Fatal(err)
 	}
-	value, err := middleware.PathKey("/customers/orders/{id}", "id", "7")
+	value, err := httplock.PathKey("/customers/orders/{id}", "id", "7")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for kind, parts := range map[Key][]middleware.Key{ByRoute: {route, user}, ByID: {user, value}} {
+	for kind, parts := range map[Key][]httplock.Key{ByRoute: {route, user}, ByID: {user, value}} {
 		guard := must(t)(s.Once(s.locks, kind, unhurried(nil)...))
 		site := s.serve(t, twice(s.Handler(Route{Path: "/orders/{id}", Guards: []Guard{guard}, Handler: &counter{}})))
 		site.do(request{user: "derived", path: "/customers/orders/7"}).want(t, http.StatusCreated)
-		key, err := middleware.Join(parts...)
+		key, err := httplock.Join(parts...)
 		if err != nil {
 			t.Fatal(err)
 		}

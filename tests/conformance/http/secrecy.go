@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -35,15 +35,15 @@ func testUserText(t *testing.T, s *suite) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = locks.Close() })
-	watch, secret := newWatch(), middleware.WithKeySecret([]byte("sixteen bytes or more"))
+	watch, secret := newWatch(), httplock.WithKeySecret([]byte("sixteen bytes or more"))
 	private := request{user: "private-user", key: "private-key", path: "/orders/private-path", body: "private-body"}
 	other := private
 	other.body = "private-other"
 	for _, guard := range []Guard{
 		must(t)(s.Exclusive(locks.Mutex, ByID, unhurried(nil, secret, watch.option())...)),
-		must(t)(s.Once(locks, ByID, unhurried(nil, secret, watch.option(), middleware.WithFailurePolicy(core.HoldFailures))...)),
+		must(t)(s.Once(locks, ByID, unhurried(nil, secret, watch.option(), httplock.WithFailurePolicy(core.HoldFailures))...)),
 		must(t)(s.Idempotent(locks, ByID, unhurried(nil, secret, watch.option())...)),
-		must(t)(s.Idempotent(locks, ByRoute, unhurried(nil, secret, middleware.WithKeyHeader("X-User"))...)),
+		must(t)(s.Idempotent(locks, ByRoute, unhurried(nil, secret, httplock.WithKeyHeader("X-User"))...)),
 	} {
 		site := s.mount(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			if !strings.Contains(dump(t, rdb), "http:") {
@@ -58,7 +58,7 @@ func testUserText(t *testing.T, s *suite) {
 	server.Kill()
 	s.mount(t, &counter{}, must(t)(s.Once(locks, ByID, unhurried(nil, secret, watch.option())...))).do(private)
 	for len(watch.refused) > 0 {
-		_, _ = fmt.Fprintf(logged, "%v %s\n", <-watch.refused, middleware.CodeKeyReused)
+		_, _ = fmt.Fprintf(logged, "%v %s\n", <-watch.refused, httplock.CodeKeyReused)
 	}
 	text := logged.String()
 	if !strings.Contains(text, "key_hash=") || strings.Contains(text, "private") || strings.Contains(text, "sixteen") {
@@ -94,9 +94,9 @@ func dump(t testing.TB, rdb *redis.Client) string {
 func testSecretFingerprints(t *testing.T, s *suite) {
 	prints := map[string]bool{}
 	for _, secret := range []string{"", "sixteen bytes, one", "sixteen bytes, two"} {
-		var opts []middleware.Option
+		var opts []httplock.Option
 		if secret != "" {
-			opts = append(opts, middleware.WithKeySecret([]byte(secret)))
+			opts = append(opts, httplock.WithKeySecret([]byte(secret)))
 		}
 		site := s.mount(t, &counter{}, s.idempotent(t, opts...))
 		site.do(request{user: "prints", key: "k", body: "order"}).want(t, http.StatusCreated)
@@ -110,8 +110,8 @@ func testSecretFingerprints(t *testing.T, s *suite) {
 func testOtherSecret(t *testing.T, s *suite) {
 	runs := &counter{}
 	for i, secret := range []string{"sixteen bytes, one", "sixteen bytes, two"} {
-		site := s.mount(t, runs, s.once(t, middleware.WithKeySecret([]byte(secret))))
+		site := s.mount(t, runs, s.once(t, httplock.WithKeySecret([]byte(secret))))
 		site.do(request{user: "secrets"}).fresh(t, http.StatusCreated, fmt.Sprint(i+1))
-		site.do(request{user: "secrets"}).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+		site.do(request{user: "secrets"}).refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 // patience bounds what must happen, however slow the machine.
@@ -77,24 +77,24 @@ func must(t testing.TB) func(Guard, error) Guard {
 }
 
 // exclusive, once and idempotent are guards by user that give a busy machine its time.
-func (s *suite) exclusive(t testing.TB, opts ...middleware.Option) Guard {
+func (s *suite) exclusive(t testing.TB, opts ...httplock.Option) Guard {
 	t.Helper()
-	return must(t)(s.Exclusive(s.locks.Mutex, ByUser, unhurried(opts, middleware.WithWait(patience))...))
+	return must(t)(s.Exclusive(s.locks.Mutex, ByUser, unhurried(opts, httplock.WithWait(patience))...))
 }
 
-func (s *suite) once(t testing.TB, opts ...middleware.Option) Guard {
+func (s *suite) once(t testing.TB, opts ...httplock.Option) Guard {
 	t.Helper()
 	return must(t)(s.Once(s.locks, ByUser, unhurried(opts)...))
 }
 
-func (s *suite) idempotent(t testing.TB, opts ...middleware.Option) Guard {
+func (s *suite) idempotent(t testing.TB, opts ...httplock.Option) Guard {
 	t.Helper()
 	return must(t)(s.Idempotent(s.locks, ByUser, unhurried(opts)...))
 }
 
-func unhurried(opts []middleware.Option, more ...middleware.Option) []middleware.Option {
+func unhurried(opts []httplock.Option, more ...httplock.Option) []httplock.Option {
 	return slices.Concat(
-		[]middleware.Option{middleware.WithAskTimeout(patience), middleware.WithFinishTimeout(patience)}, more, opts,
+		[]httplock.Option{httplock.WithAskTimeout(patience), httplock.WithFinishTimeout(patience)}, more, opts,
 	)
 }
 

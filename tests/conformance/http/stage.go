@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -74,39 +74,39 @@ func receive[T any](t testing.TB, from <-chan T, what string) T {
 
 // watch makes hooks that send what they are told, with room enough not to block.
 type watch struct {
-	acquired chan middleware.Acquired
-	replayed chan middleware.Replayed
-	finished chan middleware.Finished
-	refused  chan *middleware.Conflict
-	failed   chan middleware.Failure
+	acquired chan httplock.Acquired
+	replayed chan httplock.Replayed
+	finished chan httplock.Finished
+	refused  chan *httplock.Conflict
+	failed   chan httplock.Failure
 }
 
 func newWatch() *watch {
 	return &watch{
-		acquired: make(chan middleware.Acquired, 2000), replayed: make(chan middleware.Replayed, 2000),
-		finished: make(chan middleware.Finished, 2000), refused: make(chan *middleware.Conflict, 2000),
-		failed: make(chan middleware.Failure, 2000),
+		acquired: make(chan httplock.Acquired, 2000), replayed: make(chan httplock.Replayed, 2000),
+		finished: make(chan httplock.Finished, 2000), refused: make(chan *httplock.Conflict, 2000),
+		failed: make(chan httplock.Failure, 2000),
 	}
 }
 
-func (w *watch) option() middleware.Option {
-	return middleware.WithHooks(middleware.Hooks{
-		Acquired: func(_ context.Context, a middleware.Acquired) { w.acquired <- a },
-		Replayed: func(_ context.Context, r middleware.Replayed) { w.replayed <- r },
-		Finished: func(_ context.Context, f middleware.Finished) { w.finished <- f },
-		Refused:  func(_ context.Context, c *middleware.Conflict) { w.refused <- c },
-		Failed:   func(_ context.Context, f middleware.Failure) { w.failed <- f },
+func (w *watch) option() httplock.Option {
+	return httplock.WithHooks(httplock.Hooks{
+		Acquired: func(_ context.Context, a httplock.Acquired) { w.acquired <- a },
+		Replayed: func(_ context.Context, r httplock.Replayed) { w.replayed <- r },
+		Finished: func(_ context.Context, f httplock.Finished) { w.finished <- f },
+		Refused:  func(_ context.Context, c *httplock.Conflict) { w.refused <- c },
+		Failed:   func(_ context.Context, f httplock.Failure) { w.failed <- f },
 	})
 }
 
 // idempotentKey is the key that ByUser and an Idempotency-Key make.
-func idempotentKey(t testing.TB, user, value string) middleware.Key {
+func idempotentKey(t testing.TB, user, value string) httplock.Key {
 	t.Helper()
-	part, err := middleware.IdempotencyKey(value)
+	part, err := httplock.IdempotencyKey(value)
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := middleware.Join(userKey(t, user), part)
+	key, err := httplock.Join(userKey(t, user), part)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,9 +114,9 @@ func idempotentKey(t testing.TB, user, value string) middleware.Key {
 }
 
 // userKey is the key that ByUser makes.
-func userKey(t testing.TB, user string) middleware.Key {
+func userKey(t testing.TB, user string) httplock.Key {
 	t.Helper()
-	key, err := middleware.NewKey("header:X-User", user)
+	key, err := httplock.NewKey("header:X-User", user)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,19 +124,17 @@ func userKey(t testing.TB, user string) middleware.Key {
 }
 
 // ledger reads the records of all guards that have these options, whatever the parts of their keys.
-func ledger(t testing.TB, locks *core.Client, opts ...middleware.Option) *middleware.Ledger {
+func ledger(t testing.TB, locks *core.Client, opts ...httplock.Option) *httplock.Guard {
 	t.Helper()
-	config := middleware.OnceConfig()
-	config.Apply(nil, opts...)
-	o, err := middleware.NewOnce(locks, config)
+	guard, err := httplock.NewOnce(locks, httplock.Constant("any"), opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return o.Ledger()
+	return guard
 }
 
 // record returns the record of a key.
-func record(t testing.TB, locks *core.Client, key middleware.Key, opts ...middleware.Option) core.Record {
+func record(t testing.TB, locks *core.Client, key httplock.Key, opts ...httplock.Option) core.Record {
 	t.Helper()
 	r, err := ledger(t, locks, opts...).Peek(t.Context(), key)
 	if err != nil {
@@ -146,7 +144,7 @@ func record(t testing.TB, locks *core.Client, key middleware.Key, opts ...middle
 }
 
 // forget deletes the record of a key, also while a request runs.
-func forget(t testing.TB, locks *core.Client, key middleware.Key, opts ...middleware.Option) {
+func forget(t testing.TB, locks *core.Client, key httplock.Key, opts ...httplock.Option) {
 	t.Helper()
 	seen := record(t, locks, key, opts...)
 	if err := locks.Once(seen.Key).ForgetRunning(t.Context(), seen); err != nil {
@@ -155,7 +153,7 @@ func forget(t testing.TB, locks *core.Client, key middleware.Key, opts ...middle
 }
 
 // awaitState returns when the record of a key has that state.
-func awaitState(t testing.TB, locks *core.Client, key middleware.Key, want core.State) {
+func awaitState(t testing.TB, locks *core.Client, key httplock.Key, want core.State) {
 	t.Helper()
 	testkit.Eventually(t, patience, "the record to be "+strconv.Quote(string(want)), func() bool {
 		return record(t, locks, key).State == want

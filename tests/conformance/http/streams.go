@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 var streamTests = tests{
@@ -69,10 +69,10 @@ func (h *stream) leave(t *testing.T, s *suite, site *site, r request) {
 // testStreamStopped: nothing but the context tells that the rest is missing. No retry gets the part as if it were whole.
 func testStreamStopped(t *testing.T, s *suite) {
 	h := newStream()
-	judged := make(chan middleware.Outcome, 10)
-	judge := middleware.WithCompletion(func(o middleware.Outcome) middleware.Disposition {
+	judged := make(chan httplock.Outcome, 10)
+	judge := httplock.WithCompletion(func(o httplock.Outcome) httplock.Disposition {
 		judged <- o
-		return middleware.Auto
+		return httplock.Auto
 	})
 	site := s.mount(t, h, s.idempotent(t, judge))
 	r := request{user: "stream-stopped", key: "k"}
@@ -80,7 +80,7 @@ func testStreamStopped(t *testing.T, s *suite) {
 	if o := receive(t, judged, "the judge"); !o.Response.Omitted || len(o.Response.Body) != 0 {
 		t.Errorf("the judge saw %+v", o.Response)
 	}
-	site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+	site.do(r).refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 }
 
 // testDetachedStreamStopped: a handler whose context is detached stops because net/http's CloseNotify or gin's Stream tells it
@@ -88,7 +88,7 @@ func testStreamStopped(t *testing.T, s *suite) {
 func testDetachedStreamStopped(t *testing.T, s *suite) {
 	h := newStream()
 	inner := s.Handler(Route{
-		Path: "/orders/{id}", Guards: []Guard{s.idempotent(t, middleware.WithDetachedContext())}, Handler: h,
+		Path: "/orders/{id}", Guards: []Guard{s.idempotent(t, httplock.WithDetachedContext())}, Handler: h,
 	})
 	requests := make(chan context.Context, 10)
 	site := s.serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -104,7 +104,7 @@ func testDetachedStreamStopped(t *testing.T, s *suite) {
 	receive(t, receive(t, requests, "the request").Done(), "the end of the request's context")
 	close(h.left)
 	awaitState(t, s.locks, idempotentKey(t, r.user, r.key), core.StateCompleted)
-	site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+	site.do(r).refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 }
 
 // testStreamOfKnownLength: all of the announced bytes were written, so the answer is whole. A program around the guard ends the

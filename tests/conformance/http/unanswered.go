@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 var unansweredTests = tests{
@@ -41,14 +41,14 @@ var policies = map[core.FailurePolicy]core.State{
 // is around made for some time, after which it ends the context, unless end does so earlier.
 func (s *suite) unanswered(
 	t *testing.T, name string, around func(time.Duration, http.Handler) http.Handler, end func(leave func()),
-	opts ...middleware.Option,
+	opts ...httplock.Option,
 ) {
 	t.Helper()
 	for kind, build := range map[string]builder{"once": s.Once, "idempotent": s.Idempotent} {
 		for policy, want := range policies {
 			watch, entered := newWatch(), make(chan struct{}, 10)
 			guard := must(t)(build(s.locks, ByUser, unhurried(opts,
-				middleware.WithFailurePolicy(policy), watch.option())...))
+				httplock.WithFailurePolicy(policy), watch.option())...))
 			inner := s.Handler(Route{Path: "/orders/{id}", Guards: []Guard{guard}, Handler: obedient(entered)})
 			running := false
 			for limit := 100 * time.Millisecond; !running; limit *= 2 { // a busy machine may need more to begin
@@ -107,7 +107,7 @@ func testUnansweredDeadline(t *testing.T, s *suite) {
 
 func testUnansweredLease(t *testing.T, s *suite) {
 	s.unanswered(t, "lease", bare, nothing,
-		middleware.WithLock(core.WithTTL(time.Second), core.WithMaxHold(100*time.Millisecond)))
+		httplock.WithLock(core.WithTTL(time.Second), core.WithMaxHold(100*time.Millisecond)))
 }
 
 // testUnansweredDeclared: the handler's word counts, and there is no answer to replay.
@@ -129,7 +129,7 @@ func testUnansweredDeclared(t *testing.T, s *suite) {
 		receive(t, first, "the client's error")
 		watch.ended(t, s, idempotentKey(t, r.user, "k"), "declared", state)
 		if state == core.StateCompleted {
-			site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+			site.do(r).refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 		}
 	}
 }
@@ -137,14 +137,14 @@ func testUnansweredDeclared(t *testing.T, s *suite) {
 // testAnsweredTooLate: what a handler answers to a client that has gone is an answer, and 499 is none.
 func testAnsweredTooLate(t *testing.T, s *suite) {
 	for status, want := range map[int]core.State{
-		http.StatusCreated: core.StateCompleted, middleware.StatusClientGone: core.StateUnknown,
+		http.StatusCreated: core.StateCompleted, httplock.StatusClientGone: core.StateUnknown,
 	} {
 		watch, entered := newWatch(), make(chan struct{}, 10)
 		site := s.mount(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			entered <- struct{}{}
 			<-r.Context().Done()
 			w.WriteHeader(status)
-		}), s.idempotent(t, middleware.WithFailurePolicy(core.HoldFailures), watch.option()))
+		}), s.idempotent(t, httplock.WithFailurePolicy(core.HoldFailures), watch.option()))
 		r := request{user: fmt.Sprint("too-late-", status), key: "k"}
 		ctx, leave := context.WithCancel(t.Context())
 		first := site.aside(ctx, r)
@@ -160,9 +160,9 @@ func testNeverRan(t *testing.T, s *suite) {
 	for policy := range policies {
 		runs, watch := &counter{}, newWatch()
 		leave := make(chan context.CancelFunc, 1)
-		guard := s.once(t, middleware.WithFailurePolicy(policy), middleware.WithHooks(middleware.Hooks{
-			Acquired: func(context.Context, middleware.Acquired) { (<-leave)() },
-			Refused:  func(_ context.Context, c *middleware.Conflict) { watch.refused <- c },
+		guard := s.once(t, httplock.WithFailurePolicy(policy), httplock.WithHooks(httplock.Hooks{
+			Acquired: func(context.Context, httplock.Acquired) { (<-leave)() },
+			Refused:  func(_ context.Context, c *httplock.Conflict) { watch.refused <- c },
 		}))
 		inner := s.Handler(Route{Path: "/orders/{id}", Guards: []Guard{guard}, Handler: runs})
 		site := s.serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -172,7 +172,7 @@ func testNeverRan(t *testing.T, s *suite) {
 		}))
 		r := request{user: fmt.Sprint("never-ran-", policy)}
 		site.do(r)
-		if c := receive(t, watch.refused, "the refusal"); c.Code != middleware.CodeClientGone {
+		if c := receive(t, watch.refused, "the refusal"); c.Code != httplock.CodeClientGone {
 			t.Errorf("code %s, want client-gone", c.Code)
 		}
 		if got := record(t, s.locks, userKey(t, r.user)).State; got != core.StateNone {
@@ -186,13 +186,13 @@ func testNeverRan(t *testing.T, s *suite) {
 func testJudgeHasResponse(t *testing.T, s *suite) {
 	all := endings()
 	for _, name := range []string{"nothing", "201", "500", "panic", "abort", "goexit"} {
-		seen := make(chan middleware.Outcome, 1)
-		judge := func(o middleware.Outcome) middleware.Disposition {
+		seen := make(chan httplock.Outcome, 1)
+		judge := func(o httplock.Outcome) httplock.Disposition {
 			seen <- o
-			return middleware.Auto
+			return httplock.Auto
 		}
 		watch := newWatch()
-		site := s.mount(t, chosenEnding(nil), s.once(t, middleware.WithCompletion(judge), watch.option()))
+		site := s.mount(t, chosenEnding(nil), s.once(t, httplock.WithCompletion(judge), watch.option()))
 		r := request{user: "judge-" + name}
 		site.expect(t, name, all[name], r)
 		o := receive(t, seen, "the outcome of "+name)
@@ -213,9 +213,9 @@ func testJudgeSeesBody(t *testing.T, s *suite) {
 	for kind, build := range map[string]builder{"once": s.Once, "idempotent": s.Idempotent} {
 		for _, flush := range []bool{false, true} {
 			seen := make(chan string, 1)
-			judge := func(o middleware.Outcome) middleware.Disposition {
+			judge := func(o httplock.Outcome) httplock.Disposition {
 				seen <- string(o.Response.Body)
-				return middleware.Auto
+				return httplock.Auto
 			}
 			site := s.mount(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = w.Write([]byte("an "))
@@ -223,7 +223,7 @@ func testJudgeSeesBody(t *testing.T, s *suite) {
 					_ = http.NewResponseController(w).Flush()
 				}
 				_, _ = w.Write([]byte("answer"))
-			}), must(t)(build(s.locks, ByUser, unhurried(nil, middleware.WithCompletion(judge))...)))
+			}), must(t)(build(s.locks, ByUser, unhurried(nil, httplock.WithCompletion(judge))...)))
 			site.do(request{user: fmt.Sprint("judge-body-", kind, flush), key: "k"}).fresh(t, http.StatusOK, "an answer")
 			if got := receive(t, seen, "the judge"); got != "an answer" {
 				t.Errorf("%s, flushed %v: the judge sees %q", kind, flush, got)
@@ -234,18 +234,18 @@ func testJudgeSeesBody(t *testing.T, s *suite) {
 
 // testFailureIn200: a failure that is told by the body is judged by the body.
 func testFailureIn200(t *testing.T, s *suite) {
-	judge := func(o middleware.Outcome) middleware.Disposition {
+	judge := func(o httplock.Outcome) httplock.Disposition {
 		if string(o.Response.Body) == `{"errors":[{}]}` {
-			return middleware.Released
+			return httplock.Released
 		}
-		return middleware.Auto
+		return httplock.Auto
 	}
 	bodies := []string{`{"errors":[{}]}`, `{"data":{}}`}
 	runs := 0
 	site := s.mount(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(bodies[runs]))
 		runs++
-	}), s.idempotent(t, middleware.WithCompletion(judge)))
+	}), s.idempotent(t, httplock.WithCompletion(judge)))
 	r := request{user: "failure-in-200", key: "k"}
 	site.do(r).fresh(t, http.StatusOK, bodies[0])
 	site.do(r).fresh(t, http.StatusOK, bodies[1])
@@ -268,6 +268,6 @@ func testTrailers(t *testing.T, s *suite) {
 		r := request{user: "trailers-" + name, key: "k"}
 		site.do(r).fresh(t, http.StatusOK, "message")
 		awaitState(t, s.locks, idempotentKey(t, r.user, "k"), core.StateCompleted)
-		site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+		site.do(r).refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -52,28 +52,28 @@ func keyVerdicts() map[string]verdict {
 	}
 	return map[string]verdict{
 		"no key": {
-			code: middleware.CodeKeyRequired, status: 400,
+			code: httplock.CodeKeyRequired, status: 400,
 			get: func(t *testing.T, s *suite) answer { return s.mount(t, &counter{}, s.once(t)).do(request{}) },
 		},
 		"no key for the lock": {
-			code: middleware.CodeKeyRequired, status: 400,
+			code: httplock.CodeKeyRequired, status: 400,
 			get: func(t *testing.T, s *suite) answer { return s.mount(t, &counter{}, s.exclusive(t)).do(request{}) },
 		},
-		"no Idempotency-Key": {code: middleware.CodeKeyRequired, status: 400, get: invalid(nil)},
+		"no Idempotency-Key": {code: httplock.CodeKeyRequired, status: 400, get: invalid(nil)},
 		"an open quote": {
-			code: middleware.CodeKeyInvalid, status: 400,
+			code: httplock.CodeKeyInvalid, status: 400,
 			get: invalid(http.Header{"Idempotency-Key": {`"` + private}}),
 		},
 		"two keys": {
-			code: middleware.CodeKeyInvalid, status: 400,
+			code: httplock.CodeKeyInvalid, status: 400,
 			get: invalid(http.Header{"Idempotency-Key": {`"a"`, `"b"`}}),
 		},
 		"a long key": {
-			code: middleware.CodeKeyInvalid, status: 400,
+			code: httplock.CodeKeyInvalid, status: 400,
 			get: invalid(http.Header{"Idempotency-Key": {strings.Repeat("a", 256)}}),
 		},
 		"no principal": {
-			code: middleware.CodeScopeRequired, status: 401,
+			code: httplock.CodeScopeRequired, status: 401,
 			get: func(t *testing.T, s *suite) answer {
 				guard := must(t)(s.Idempotent(s.locks, ByPrincipal))
 				return s.mount(t, &counter{}, guard).do(request{user: private, key: private})
@@ -86,21 +86,21 @@ func keyVerdicts() map[string]verdict {
 func requestVerdicts() map[string]verdict {
 	return map[string]verdict{
 		"a large body": {
-			code: middleware.CodePayloadTooLarge, status: 413,
+			code: httplock.CodePayloadTooLarge, status: 413,
 			get: func(t *testing.T, s *suite) answer {
-				site := s.mount(t, &counter{}, s.idempotent(t, middleware.WithBodyLimit(3)))
+				site := s.mount(t, &counter{}, s.idempotent(t, httplock.WithBodyLimit(3)))
 				return site.do(request{user: private, key: "large", body: "order"})
 			},
 		},
 		"early data": {
-			code: middleware.CodeTooEarly, status: 425, retryable: true,
+			code: httplock.CodeTooEarly, status: 425, retryable: true,
 			get: func(t *testing.T, s *suite) answer {
 				site := s.mount(t, &counter{}, s.once(t))
 				return site.do(request{user: private + "-early", header: http.Header{"Early-Data": {"1"}}})
 			},
 		},
 		"no Redis": {
-			code: middleware.CodeLockUnavailable, status: 503, retryable: true, retry: true,
+			code: httplock.CodeLockUnavailable, status: 503, retryable: true, retry: true,
 			get: func(t *testing.T, s *suite) answer {
 				redis := testkit.Start(t)
 				locks := newLocks(t, redis.Client())
@@ -115,15 +115,15 @@ func requestVerdicts() map[string]verdict {
 // recordVerdicts are about what a lock or a record says.
 func recordVerdicts() map[string]verdict {
 	return map[string]verdict{
-		"lock held": {code: middleware.CodeLockConflict, status: 409, retryable: true, retry: true, get: getLockConflict},
+		"lock held": {code: httplock.CodeLockConflict, status: 409, retryable: true, retry: true, get: getLockConflict},
 		"in progress": {
-			code: middleware.CodeRequestInProgress, status: 409, retryable: true, retry: true,
+			code: httplock.CodeRequestInProgress, status: 409, retryable: true, retry: true,
 			get: func(t *testing.T, s *suite) answer {
 				return s.whileRunning(t, request{user: private + "-running"}, s.once(t))
 			},
 		},
 		"completed": {
-			code: middleware.CodeAlreadyCompleted, status: 409,
+			code: httplock.CodeAlreadyCompleted, status: 409,
 			get: func(t *testing.T, s *suite) answer {
 				site, r := s.mount(t, &counter{}, s.once(t)), request{user: private + "-completed"}
 				site.do(r).want(t, http.StatusCreated)
@@ -131,7 +131,7 @@ func recordVerdicts() map[string]verdict {
 			},
 		},
 		"another payload": {
-			code: middleware.CodeKeyReused, status: 422,
+			code: httplock.CodeKeyReused, status: 422,
 			get: func(t *testing.T, s *suite) answer {
 				site := s.mount(t, &counter{}, s.idempotent(t))
 				site.do(request{user: private, key: "reused", body: "a"}).want(t, http.StatusCreated)
@@ -139,10 +139,10 @@ func recordVerdicts() map[string]verdict {
 			},
 		},
 		"unknown outcome": {
-			code: middleware.CodeOutcomeUnknown, status: 409,
+			code: httplock.CodeOutcomeUnknown, status: 409,
 			get: func(t *testing.T, s *suite) answer {
 				site := s.mount(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502) }),
-					s.once(t, middleware.WithFailurePolicy(core.HoldFailures)))
+					s.once(t, httplock.WithFailurePolicy(core.HoldFailures)))
 				r := request{user: private + "-unknown"}
 				site.do(r).want(t, http.StatusBadGateway)
 				return site.do(r)
@@ -155,9 +155,9 @@ func recordVerdicts() map[string]verdict {
 func quotaVerdicts() map[string]verdict {
 	return map[string]verdict{
 		"many keys": {
-			code: middleware.CodeTooManyKeys, status: 429, retryable: true, retry: true,
+			code: httplock.CodeTooManyKeys, status: 429, retryable: true, retry: true,
 			get: func(t *testing.T, s *suite) answer {
-				site := s.mount(t, &counter{}, s.idempotent(t, middleware.WithQuota(1)))
+				site := s.mount(t, &counter{}, s.idempotent(t, httplock.WithQuota(1)))
 				site.do(request{user: private + "-quota", key: "a"}).want(t, http.StatusCreated)
 				site.do(request{user: private + "-quota", key: "a"}).replayed(t, http.StatusCreated, "1")
 				return site.do(request{user: private + "-quota", key: "b"})
@@ -183,7 +183,7 @@ func (s *suite) whileRunning(t testing.TB, r request, guard Guard) answer {
 }
 
 func getLockConflict(t *testing.T, s *suite) answer {
-	return s.whileRunning(t, request{user: private + "-lock"}, s.exclusive(t, middleware.WithWait(0)))
+	return s.whileRunning(t, request{user: private + "-lock"}, s.exclusive(t, httplock.WithWait(0)))
 }
 
 func testVerdicts(t *testing.T, s *suite) {
@@ -225,7 +225,7 @@ func testMissingNamed(t *testing.T, s *suite) {
 	key := func(lines ...string) request {
 		return request{user: private, header: http.Header{"Idempotency-Key": lines}}
 	}
-	named := s.idempotent(t, middleware.WithKeyHeader("X-Payment-Key"))
+	named := s.idempotent(t, httplock.WithKeyHeader("X-Payment-Key"))
 	for name, test := range map[string]struct {
 		guard Guard
 		send  request
@@ -244,7 +244,7 @@ func testMissingNamed(t *testing.T, s *suite) {
 		"two values in a header": {s.once(t), request{header: http.Header{"X-User": {private, private}}}, "The header field X-User is there 2 times."},
 	} {
 		p := s.mount(t, &counter{}, test.guard).do(test.send)
-		got := p.refused(t, http.StatusBadRequest, middleware.CodeKeyRequired, middleware.CodeKeyInvalid).Detail
+		got := p.refused(t, http.StatusBadRequest, httplock.CodeKeyRequired, httplock.CodeKeyInvalid).Detail
 		if !strings.Contains(got, test.want) || strings.Contains(got, private) {
 			t.Errorf("%s: detail %q, want %q", name, got, test.want)
 		}
@@ -257,11 +257,11 @@ func testCompletedUntil(t *testing.T, s *suite) {
 	began := time.Now()
 	midnight := func(now time.Time) time.Time { return began.Add(2 * time.Hour) }
 	until = midnight(began)
-	site := s.mount(t, &counter{}, s.once(t, middleware.WithRetentionUntil(midnight)))
+	site := s.mount(t, &counter{}, s.once(t, httplock.WithRetentionUntil(midnight)))
 	r := request{user: "until"}
 	site.do(r).want(t, http.StatusCreated)
 	a := site.do(r)
-	p := a.refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+	p := a.refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 	got := time.Duration(p.RetryAfter) * time.Second
 	if left := time.Until(until); got < left || got > 2*time.Hour+time.Second {
 		t.Errorf("Retry-After %v, want the %v that are left", got, left)
@@ -275,11 +275,11 @@ func testRefusedHook(t *testing.T, s *suite) {
 	site.do(r).want(t, http.StatusCreated)
 	site.do(r).want(t, http.StatusConflict)
 	c := receive(t, watch.refused, "the hook")
-	if c.Code != middleware.CodeAlreadyCompleted || c.KeyHash != userKey(t, r.user).Hash() || c.Status != 409 {
+	if c.Code != httplock.CodeAlreadyCompleted || c.KeyHash != userKey(t, r.user).Hash() || c.Status != 409 {
 		t.Errorf("hook told %+v", c)
 	}
 	f := receive(t, watch.finished, "the hook of the run")
-	if f.Err != nil || f.Disposition != middleware.Completed || f.Attempt != 1 || f.KeyHash != c.KeyHash {
+	if f.Err != nil || f.Disposition != httplock.Completed || f.Attempt != 1 || f.KeyHash != c.KeyHash {
 		t.Errorf("hook told %+v", f)
 	}
 }
@@ -290,7 +290,7 @@ func testEarlyData(t *testing.T, s *suite) {
 	runs := &counter{}
 	site := s.mount(t, runs, s.idempotent(t))
 	r := request{user: "early", key: "k", header: early}
-	site.do(r).refused(t, http.StatusTooEarly, middleware.CodeTooEarly)
+	site.do(r).refused(t, http.StatusTooEarly, httplock.CodeTooEarly)
 	if got := record(t, s.locks, idempotentKey(t, "early", "k")); got.State != core.StateNone || got.Attempt != 0 {
 		t.Errorf("early data left a record: %+v", got)
 	}
@@ -298,6 +298,6 @@ func testEarlyData(t *testing.T, s *suite) {
 	site.do(r).replayed(t, http.StatusCreated, "1")
 	runs.ran(t, 1)
 	locked := s.mount(t, runs, s.exclusive(t))
-	locked.do(r).refused(t, http.StatusTooEarly, middleware.CodeTooEarly)
+	locked.do(r).refused(t, http.StatusTooEarly, httplock.CodeTooEarly)
 	runs.ran(t, 1)
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -37,7 +37,7 @@ func testWaiterReplay(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t)
 	stage := newStage(t)
 	site := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser,
-		middleware.WithAskTimeout(patience), middleware.WithWait(patience))))
+		httplock.WithAskTimeout(patience), httplock.WithWait(patience))))
 	awaitReplay(t, stage, waiting, site, site)
 }
 
@@ -46,7 +46,7 @@ func testWaiterElsewhere(t *testing.T, s *suite) {
 	stage := newStage(t)
 	site := s.mount(t, stage, s.idempotent(t))
 	other := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser,
-		middleware.WithAskTimeout(patience), middleware.WithWait(patience))))
+		httplock.WithAskTimeout(patience), httplock.WithWait(patience))))
 	awaitReplay(t, stage, waiting, site, other)
 }
 
@@ -70,13 +70,13 @@ func testWaiterRuns(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t)
 	entered, leave := make(chan int, 2), make(chan struct{})
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		attempt := middleware.Attempt(r.Context())
+		attempt := httplock.Attempt(r.Context())
 		entered <- attempt
 		await(t, leave)
 		w.WriteHeader(map[int]int{1: 500, 2: 201}[attempt])
 	})
 	site := s.mount(t, h, must(t)(s.Idempotent(locks, ByUser,
-		middleware.WithAskTimeout(patience), middleware.WithWait(patience))))
+		httplock.WithAskTimeout(patience), httplock.WithWait(patience))))
 	r := request{user: "waiter-runs", key: "k"}
 	first := site.aside(t.Context(), r)
 	receive(t, entered, "the first run")
@@ -93,11 +93,11 @@ func testWaiterRuns(t *testing.T, s *suite) {
 // testWaiterMismatch: another request with the key of one that runs has nothing to wait for.
 func testWaiterMismatch(t *testing.T, s *suite) {
 	stage := newStage(t)
-	site := s.mount(t, stage, s.idempotent(t, middleware.WithWait(patience)))
+	site := s.mount(t, stage, s.idempotent(t, httplock.WithWait(patience)))
 	first := site.aside(t.Context(), request{user: "waiter-mismatch", key: "k", body: "a"})
 	receive(t, stage.entered, "the run")
 	second := site.do(request{user: "waiter-mismatch", key: "k", body: "b"})
-	second.refused(t, http.StatusUnprocessableEntity, middleware.CodeKeyReused)
+	second.refused(t, http.StatusUnprocessableEntity, httplock.CodeKeyReused)
 	close(stage.leave)
 	receive(t, first, "the first answer").want(t, http.StatusCreated)
 }
@@ -106,9 +106,9 @@ func testWaiterMismatch(t *testing.T, s *suite) {
 func testWaitersBounded(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t)
 	stage := newStage(t)
-	limit := middleware.WithWaiters(2, 3)
+	limit := httplock.WithWaiters(2, 3)
 	site := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser,
-		middleware.WithAskTimeout(patience), middleware.WithWait(patience), limit)))
+		httplock.WithAskTimeout(patience), httplock.WithWait(patience), limit)))
 	one, other := request{user: "bounded-1", key: "k"}, request{user: "bounded-2", key: "k"}
 	var answers []<-chan answer
 	for _, r := range []request{one, other} {
@@ -119,10 +119,10 @@ func testWaitersBounded(t *testing.T, s *suite) {
 		answers = append(answers, site.aside(t.Context(), r))
 		receive(t, waiting, "a waiter")
 	}
-	site.do(one).refused(t, http.StatusConflict, middleware.CodeRequestInProgress)
+	site.do(one).refused(t, http.StatusConflict, httplock.CodeRequestInProgress)
 	answers = append(answers, site.aside(t.Context(), other))
 	receive(t, waiting, "a waiter for the other key")
-	site.do(other).refused(t, http.StatusConflict, middleware.CodeRequestInProgress)
+	site.do(other).refused(t, http.StatusConflict, httplock.CodeRequestInProgress)
 	close(stage.leave)
 	for _, a := range answers {
 		receive(t, a, "an answer").want(t, http.StatusCreated)
@@ -138,7 +138,7 @@ func testWriteTimeout(t *testing.T, s *suite) {
 	stage, watch := newStage(t), newWatch()
 	h := s.Handler(Route{
 		Path: "/orders/{id}", Handler: stage,
-		Guards: []Guard{s.once(t, middleware.WithWait(time.Hour), watch.option())},
+		Guards: []Guard{s.once(t, httplock.WithWait(time.Hour), watch.option())},
 	})
 	site := s.serve(t, h, func(srv *httptest.Server) { srv.Config.WriteTimeout = 2 * time.Second })
 	r := request{user: "write-timeout"}
@@ -147,10 +147,10 @@ func testWriteTimeout(t *testing.T, s *suite) {
 	testkit.Eventually(t, patience, "a wait whose end is in time", func() bool {
 		site.aside(t.Context(), r)
 		c := receive(t, watch.refused, "the refusal")
-		if c.Code == middleware.CodeLockUnavailable {
+		if c.Code == httplock.CodeLockUnavailable {
 			return false // Redis did not answer in what is left of the wait, on a busy machine
 		}
-		if c.Code != middleware.CodeRequestInProgress {
+		if c.Code != httplock.CodeRequestInProgress {
 			t.Fatalf("code %q, want request-in-progress", c.Code)
 		}
 		return true
@@ -165,7 +165,7 @@ func testShortWait(t *testing.T, s *suite) {
 	for name, build := range s.builders() {
 		relay := s.redis.Relay()
 		locks := newLocks(t, relay.Client())
-		site := s.mount(t, &counter{}, must(t)(build(locks, ByUser, unhurried(nil, middleware.WithWait(wait))...)))
+		site := s.mount(t, &counter{}, must(t)(build(locks, ByUser, unhurried(nil, httplock.WithWait(wait))...)))
 		relay.Hold(testkit.ToClient)
 		first := site.aside(t.Context(), request{user: "short-wait-" + name, key: "k"})
 		testkit.Eventually(t, patience, "a reply", func() bool { return relay.Held(testkit.ToClient) > 0 })
@@ -183,7 +183,7 @@ func testShortWait(t *testing.T, s *suite) {
 func testWaitDeadline(t *testing.T, s *suite) {
 	stage := newStage(t)
 	h := s.Handler(Route{
-		Path: "/orders/{id}", Handler: stage, Guards: []Guard{s.once(t, middleware.WithWait(time.Hour))},
+		Path: "/orders/{id}", Handler: stage, Guards: []Guard{s.once(t, httplock.WithWait(time.Hour))},
 	})
 	site := s.serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Hurry") != "" {
@@ -208,7 +208,7 @@ func testExclusiveWaits(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t)
 	stage := newStage(t)
 	site := s.mount(t, stage, must(t)(s.Exclusive(locks.Mutex, ByUser,
-		middleware.WithAskTimeout(patience), middleware.WithWait(patience))))
+		httplock.WithAskTimeout(patience), httplock.WithWait(patience))))
 	r := request{user: "exclusive-waits"}
 	first := site.aside(t.Context(), r)
 	receive(t, stage.entered, "the first run")

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -63,8 +63,8 @@ func testAnswers(t *testing.T, s *suite) {
 		}
 		site := s.serve(t, s.Handler(
 			Route{Path: "/plain/{id}", Handler: h},
-			Route{Path: "/orders/{id}", Handler: h, Guards: []Guard{s.once(t, middleware.WithReplay(),
-				middleware.WithFailurePolicy(core.HoldFailures), middleware.WithCompletion(completed))}},
+			Route{Path: "/orders/{id}", Handler: h, Guards: []Guard{s.once(t, httplock.WithReplay(),
+				httplock.WithFailurePolicy(core.HoldFailures), httplock.WithCompletion(completed))}},
 		))
 		r := request{user: "answers-" + name}
 		plain := site.do(request{path: "/plain/1"})
@@ -80,7 +80,7 @@ func testAnswers(t *testing.T, s *suite) {
 }
 
 // completed has every answer recorded.
-func completed(middleware.Outcome) middleware.Disposition { return middleware.Completed }
+func completed(httplock.Outcome) httplock.Disposition { return httplock.Completed }
 
 // testAnswerAfterRecord: a client that has its answer finds the record, however long Redis took for that. The answer is
 // large, so that the client has it as soon as it is written.
@@ -104,8 +104,8 @@ func testAnswerAfterRecord(t *testing.T, s *suite) {
 
 // testStream: events are not held back, and a retry gets all of them, if they are not too many: otherwise it is refused.
 func testStream(t *testing.T, s *suite) {
-	for name, opts := range map[string][]middleware.Option{
-		"replayed": nil, "refused": {middleware.WithRecordLimit(17)},
+	for name, opts := range map[string][]httplock.Option{
+		"replayed": nil, "refused": {httplock.WithRecordLimit(17)},
 	} {
 		leave := make(chan struct{})
 		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -137,7 +137,7 @@ func testStream(t *testing.T, s *suite) {
 		a := site.do(r)
 		switch name {
 		case "refused":
-			a.refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+			a.refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 		default:
 			a.replayed(t, http.StatusAccepted, "data: 1\n\ndata: 2\n\n")
 		}
@@ -174,7 +174,7 @@ func testHijack(t *testing.T, s *suite) {
 	}
 	site.do(r).fresh(t, http.StatusAccepted, "raw")
 	awaitState(t, s.locks, idempotentKey(t, r.user, "k"), core.StateCompleted)
-	site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+	site.do(r).refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 }
 
 // testEarlyHints: they get to the client if they do without the guard.
@@ -211,7 +211,7 @@ func testEarlyHints(t *testing.T, s *suite) {
 // testHead: a HEAD request has no body, and its record is not taken for the answer to another method.
 func testHead(t *testing.T, s *suite) {
 	runs := &counter{}
-	site := s.mount(t, runs, s.idempotent(t, middleware.WithMethods(http.MethodHead, http.MethodGet)))
+	site := s.mount(t, runs, s.idempotent(t, httplock.WithMethods(http.MethodHead, http.MethodGet)))
 	head := request{method: http.MethodHead, user: "head", key: "k"}
 	site.do(head).fresh(t, http.StatusCreated, "")
 	a := site.do(head).replayed(t, http.StatusCreated, "")
@@ -220,7 +220,7 @@ func testHead(t *testing.T, s *suite) {
 	}
 	get := head
 	get.method = http.MethodGet
-	site.do(get).refused(t, http.StatusUnprocessableEntity, middleware.CodeKeyReused)
+	site.do(get).refused(t, http.StatusUnprocessableEntity, httplock.CodeKeyReused)
 	get.key = "l"
 	site.do(get).fresh(t, http.StatusCreated, "2")
 	site.do(get).replayed(t, http.StatusCreated, "2")
@@ -238,7 +238,7 @@ func testRecordLimit(t *testing.T, s *suite) {
 				w.WriteHeader(status)
 				_, _ = io.WriteString(w, body[:size/2])
 				_, _ = io.WriteString(w, body[size/2:])
-			}), s.idempotent(t, middleware.WithRecordLimit(limit)))
+			}), s.idempotent(t, httplock.WithRecordLimit(limit)))
 			r := request{user: fmt.Sprint("limit-", size, replay), key: "k"}
 			site.do(r).fresh(t, status, body)
 			awaitState(t, s.locks, idempotentKey(t, r.user, "k"), core.StateCompleted)
@@ -249,7 +249,7 @@ func testRecordLimit(t *testing.T, s *suite) {
 			case replay:
 				a.replayed(t, status, "")
 			default:
-				a.refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+				a.refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 			}
 			if got := a.header.Get("Idempotency-Replay"); (got == "omitted") != (size > limit && replay) {
 				t.Errorf("%d bytes: Idempotency-Replay %q", size, got)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/conformance/http"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -39,13 +38,13 @@ func conform(t *testing.T, late bool, handler func(routes ...httpconformance.Rou
 		httpconformance.ByHost:      httplock.Keys(httplock.ByHost(), user),
 	}
 	httpconformance.Run(t, httpconformance.Adapter{
-		Exclusive: func(s core.Strategy, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
+		Exclusive: func(s core.Strategy, key httpconformance.Key, opts ...httplock.Option) (httpconformance.Guard, error) {
 			return httplock.NewExclusive(s, keys[key], opts...)
 		},
-		Once: func(c *core.Client, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
+		Once: func(c *core.Client, key httpconformance.Key, opts ...httplock.Option) (httpconformance.Guard, error) {
 			return httplock.NewOnce(c, keys[key], opts...)
 		},
-		Idempotent: func(c *core.Client, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
+		Idempotent: func(c *core.Client, key httpconformance.Key, opts ...httplock.Option) (httpconformance.Guard, error) {
 			return httplock.NewIdempotent(c, keys[key], opts...)
 		},
 		Handler:     handler,
@@ -101,7 +100,7 @@ func send(t testing.TB, srv *httptest.Server, key string) (*http.Response, error
 // stateOf returns the state of the record of a key.
 func stateOf(t testing.TB, locks *core.Client, key string) core.State {
 	t.Helper()
-	part, err := middleware.IdempotencyKey(key)
+	part, err := httplock.IdempotencyKey(key)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 // forgetCommand deletes a record.
@@ -50,7 +50,7 @@ type resolveCommand struct {
 
 // Run is called by the parser.
 func (c *resolveCommand) Run(env *environment) error {
-	if c.Response != "" && !middleware.IsRecordName(c.Key) {
+	if c.Response != "" && !httplock.IsRecordName(c.Key) {
 		return usageError("--response: %q is not the record of an HTTP guard, which holdfast http-key prints: use --value", c.Key)
 	}
 	value, err := await(env.ctx, func() ([]byte, error) { return c.value(env) })
@@ -101,7 +101,7 @@ func (c *resolveCommand) response(env *environment) ([]byte, error) {
 		defer file.Close()
 		from = file
 	}
-	response, err := middleware.ReadResponse(from, middleware.IdempotentConfig().RecordLimit)
+	response, err := httplock.ReadResponse(from)
 	if err != nil {
 		return nil, fmt.Errorf("--response: %w", err)
 	}

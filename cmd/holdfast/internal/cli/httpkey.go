@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
@@ -159,11 +158,11 @@ func (c *httpKeyCommand) parts() (keyParts, error) {
 	if len(parts) == 0 {
 		return nil, errors.New("--idempotency-key: the scope of the guard is missing: --user, or another part")
 	}
-	value, err := middleware.ParseIdempotencyKey([]string{c.IdempotencyKey})
+	value, err := httplock.ParseIdempotencyKey([]string{c.IdempotencyKey})
 	if err != nil {
 		return nil, fmt.Errorf("--idempotency-key %s: %s", c.IdempotencyKey, bareError(err))
 	}
-	key, err := middleware.IdempotencyKey(value)
+	key, err := httplock.IdempotencyKey(value)
 	return append(parts, keyPart{key, "Idempotency-Key"}), err
 }
 

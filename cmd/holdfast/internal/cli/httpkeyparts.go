@@ -13,27 +13,27 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/internal/ginroute"
-	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/internal/jsonfield"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 // keyPart is a part of the key of a request, and the key function that makes it.
 type keyPart struct {
-	key      middleware.Key
+	key      httplock.Key
 	function string
 }
 
 type keyParts []keyPart
 
-func (p keyParts) join() (middleware.Key, error) {
-	keys := make([]middleware.Key, len(p))
+func (p keyParts) join() (httplock.Key, error) {
+	keys := make([]httplock.Key, len(p))
 	for i, part := range p {
 		keys[i] = part.key
 	}
 	if len(keys) == 0 {
-		return middleware.Key{}, errors.New("the key has no parts: give the route, --user or --part")
+		return httplock.Key{}, errors.New("the key has no parts: give the route, --user or --part")
 	}
-	return middleware.Join(keys...)
+	return httplock.Join(keys...)
 }
 
 // functions returns the key functions of the parts, as programs write them.
@@ -72,7 +72,7 @@ var kinds = map[string]struct {
 		return httplock.ByForm(name), nil
 	}},
 	"json": {named: true, function: "ByJSON", make: func(pointer, value string, r *http.Request) (httplock.KeyFunc, error) {
-		if err := middleware.CheckPointer(pointer); err != nil {
+		if err := jsonfield.CheckPointer(pointer); err != nil {
 			return nil, err
 		}
 		setBody(r, "application/json", documentWith(pointer, value))
@@ -241,8 +241,8 @@ func (t httpRoute) part() (keyPart, error) {
 	if t.method == "" || t.pattern == "" {
 		return keyPart{}, errors.New("the method and the route are missing, such as: http-key POST /orders")
 	}
-	key, err := middleware.RouteKey(t.method, t.concrete())
-	if errors.Is(err, middleware.ErrNoRoute) {
+	key, err := httplock.RouteKey(t.method, t.concrete())
+	if errors.Is(err, httplock.ErrNoRoute) {
 		err = fmt.Errorf("the route %q has many paths, and each has a key of its own: give the path of the request in its place", t.written)
 	}
 	return keyPart{key, "ByRoute"}, err
@@ -289,8 +289,8 @@ func (t httpRoute) pathPart(name, value string) (keyPart, error) {
 			value = strings.TrimPrefix(value, "/")
 		}
 	}
-	key, err := middleware.PathKey(t.pattern, name, value)
-	if errors.Is(err, middleware.ErrNoRoute) {
+	key, err := httplock.PathKey(t.pattern, name, value)
+	if errors.Is(err, httplock.ErrNoRoute) {
 		var names []string
 		for _, found := range wildcardOf.FindAllStringSubmatch(t.pattern, -1) {
 			names = append(names, found[1])
