@@ -29,7 +29,7 @@ import (
 //
 //   - cronlock.WithFailover(3): another replica takes over from one that crashes or is shut down before it has
 //     enqueued.
-//   - cronlock.WithTTL(10*time.Second): the other replica does so soon. The start deadline has to be longer.
+//   - core.WithTTL(10*time.Second): the other replica does so soon. The start deadline has to be longer.
 //   - cronlock.AllowOverlap(): a tick that is still being retried does not make the next one be skipped.
 //
 // A tick is enqueued at least once. It is enqueued a second time if a reply is lost, and the task has completed and is
@@ -51,7 +51,7 @@ func Enqueue(
 	}
 	e := &enqueuer{client: client, task: task, slot: make(chan struct{}, 1)}
 	defaults := []cronlock.Option{
-		cronlock.WithFailover(3), cronlock.WithTTL(10 * time.Second), cronlock.AllowOverlap(),
+		cronlock.WithFailover(3), core.WithTTL(10 * time.Second), cronlock.AllowOverlap(),
 	}
 	return cronlock.AddFunc(c, locks, spec, name, e.run, append(defaults, opts...)...)
 }

@@ -7,13 +7,17 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/oncescript"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // OnceOption configures a [Once]. Every [LockOption] is one too: [WithTTL], [WithFixedTTL] and [WithMaxHold] apply to
 // the lease of a run, [WithWait] to waiting for another run, [WithReplicaAck] to all writes. Defaults come from the
 // client, except that a call without WithWait does not wait. [WithOwner] and [WithMinHold] have no meaning here and
 // are refused. The methods report an invalid value as [ErrInvalidOption].
-type OnceOption interface{ applyOnce(*onceConfig) }
+type OnceOption interface {
+	seal.Option
+	applyOnce(*onceConfig)
+}
 
 const (
 	defaultRetention = 24 * time.Hour
@@ -77,16 +81,24 @@ func (c *onceConfig) check(rdbs []redis.UniversalClient) error {
 	return c.lock.check(rdbs, 0)
 }
 
-type onceOption func(*onceConfig)
+type onceOption struct {
+	seal.Mark
+	set func(*onceConfig)
+}
 
-func (o onceOption) applyOnce(c *onceConfig) { o(c) }
+// newOnceOption names an option, and has its argument for guards that read it.
+func newOnceOption(name string, value any, set func(*onceConfig)) OnceOption {
+	return &onceOption{seal.Mark{Name: "core." + name, Value: value}, set}
+}
+
+func (o *onceOption) applyOnce(c *onceConfig) { o.set(c) }
 
 // WithRetention sets how long a record lasts after the run completed. No second run begins in that time: choose it too
 // long rather than too short, because it costs only memory. It is not the TTL of the lease, which is far shorter. The
 // record of a crashed run lasts as long, counted from its last renewal. Whole milliseconds, at least 10 ms, at most
 // ten years. Defaults to 24 hours.
 func WithRetention(retention time.Duration) OnceOption {
-	return onceOption(func(c *onceConfig) {
+	return newOnceOption("WithRetention", retention, func(c *onceConfig) {
 		switch {
 		case retention < minTTL || retention > 10*maxTTL:
 			c.lock.refuse(invalidOption("WithRetention(%v): %v to %v is allowed%s", retention, minTTL, 10*maxTTL, unitHint(retention)))
@@ -102,7 +114,7 @@ func WithRetention(retention time.Duration) OnceOption {
 // data. Nil is none. Defaults to none.
 func WithFingerprint(digest []byte) OnceOption {
 	digest = bytes.Clone(digest)
-	return onceOption(func(c *onceConfig) {
+	return newOnceOption("WithFingerprint", nil, func(c *onceConfig) {
 		if len(digest) > maxFingerprint {
 			c.lock.refuse(invalidOption("WithFingerprint: %d bytes, at most %d are allowed", len(digest), maxFingerprint))
 		}
@@ -113,7 +125,7 @@ func WithFingerprint(digest []byte) OnceOption {
 // WithFailurePolicy sets what a failed run leaves. No run follows one that began with [HoldFailures], whatever its own
 // policy. Defaults to [RetryFailures].
 func WithFailurePolicy(policy FailurePolicy) OnceOption {
-	return onceOption(func(c *onceConfig) {
+	return newOnceOption("WithFailurePolicy", policy, func(c *onceConfig) {
 		if policy != RetryFailures && policy != HoldFailures {
 			c.lock.refuse(invalidOption("WithFailurePolicy(%d): unknown", policy))
 		}
@@ -125,7 +137,7 @@ func WithFailurePolicy(policy FailurePolicy) OnceOption {
 // without the value, and gets [ErrValueTooLarge]. 1 byte to 256 MiB; Redis keeps all values in memory. Defaults to 1
 // MiB.
 func WithMaxValue(bytes int) OnceOption {
-	return onceOption(func(c *onceConfig) {
+	return newOnceOption("WithMaxValue", nil, func(c *onceConfig) {
 		if bytes < 1 || bytes > maxMaxValue {
 			c.lock.refuse(invalidOption("WithMaxValue(%d): 1 to %d bytes are allowed", bytes, maxMaxValue))
 		}
@@ -137,7 +149,7 @@ func WithMaxValue(bytes int) OnceOption {
 // as "pay:{ada}:1" and "pay:{ada}:2", see [Client.Records]. In a Cluster all records of a group are on one master,
 // because the braces choose the slot. Defaults to no list.
 func WithGroup() OnceOption {
-	return onceOption(func(c *onceConfig) { c.record.Grouped = true })
+	return newOnceOption("WithGroup", nil, func(c *onceConfig) { c.record.Grouped = true })
 }
 
 // WithQuota is [WithGroup], and bounds how many records the group may have at a time. One more is refused with
@@ -149,7 +161,7 @@ func WithGroup() OnceOption {
 // A later attempt has overtaken another one; its record stays after a release, and counts. The fencing tokens of the
 // group grow together with those of all locks.
 func WithQuota(most int) OnceOption {
-	return onceOption(func(c *onceConfig) {
+	return newOnceOption("WithQuota", nil, func(c *onceConfig) {
 		if most < 0 {
 			c.lock.refuse(invalidOption("WithQuota(%d): negative", most))
 		}
@@ -163,7 +175,7 @@ func WithQuota(most int) OnceOption {
 // never exceed the bound, unless their record was forgotten while they ran. [Once.Resolve] of a new key heeds no bound. The bound
 // has to be large enough for one such record. 0 is none. Defaults to 0.
 func WithQuotaBytes(most int64) OnceOption {
-	return onceOption(func(c *onceConfig) {
+	return newOnceOption("WithQuotaBytes", nil, func(c *onceConfig) {
 		if most < 0 {
 			c.lock.refuse(invalidOption("WithQuotaBytes(%d): negative", most))
 		}
@@ -176,7 +188,7 @@ func WithQuotaBytes(most int64) OnceOption {
 // because the window has ended by then. Only the zero [time.Time] is no bound. A timestamp that was never set, which
 // is 1970 in Unix time, is a bound like any other. Defaults to none.
 func WithWindow(earliest, latest time.Time) OnceOption {
-	return onceOption(func(c *onceConfig) {
+	return newOnceOption("WithWindow", nil, func(c *onceConfig) {
 		if !earliest.IsZero() && !latest.IsZero() && latest.Before(earliest) {
 			c.lock.refuse(invalidOption("WithWindow(%v, %v): it ends before it begins", earliest, latest))
 		}
@@ -187,7 +199,7 @@ func WithWindow(earliest, latest time.Time) OnceOption {
 // WithNote sets a text for operators that read the record, during the attempt and afterwards: for instance the name of
 // the host. At most 256 bytes. Defaults to none.
 func WithNote(note string) OnceOption {
-	return onceOption(func(c *onceConfig) {
+	return newOnceOption("WithNote", nil, func(c *onceConfig) {
 		if len(note) > maxNote {
 			c.lock.refuse(invalidOption("WithNote: %d bytes, at most %d are allowed", len(note), maxNote))
 		}
@@ -199,7 +211,7 @@ func WithNote(note string) OnceOption {
 // operators that read the record, also long after the process has ended. Put no personal data into it, and nothing that
 // differs from one key to the next. At most 256 bytes. Guards set it. Defaults to none.
 func WithLabel(label string) OnceOption {
-	return onceOption(func(c *onceConfig) {
+	return newOnceOption("WithLabel", nil, func(c *onceConfig) {
 		if len(label) > maxLabel {
 			c.lock.refuse(invalidOption("WithLabel: %d bytes, at most %d are allowed", len(label), maxLabel))
 		}

@@ -39,7 +39,7 @@ func OnceValue[T any](ctx context.Context, o *Once, fn func(context.Context) (T,
 // WithEncoding sets how [OnceValue] turns values into bytes and back, with functions such as [json.Marshal] and
 // [json.Unmarshal]. decode gets a pointer to the value. All programs that share a key need the same encoding. Defaults to JSON.
 func WithEncoding(encode func(value any) ([]byte, error), decode func(data []byte, value any) error) OnceOption {
-	return onceOption(func(c *onceConfig) {
+	return newOnceOption("WithEncoding", nil, func(c *onceConfig) {
 		if encode == nil || decode == nil {
 			c.lock.refuse(invalidOption("WithEncoding: a function is nil"))
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clientinfo"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // Option configures a [Client]. Every [LockOption] is an Option too: the client's value applies where a lock or a call
@@ -124,13 +125,21 @@ type clientOption func(*clientConfig)
 
 func (o clientOption) applyClient(c *clientConfig) { o(c) }
 
-type lockOption func(*lockConfig)
+type lockOption struct {
+	seal.Mark
+	set func(*lockConfig)
+}
 
-func (o lockOption) applyClient(c *clientConfig) { o(&c.lock) }
-func (o lockOption) applyLock(c *lockConfig)     { o(c) }
-func (o lockOption) applyOnce(c *onceConfig)     { o(&c.lock) }
+// newLockOption names an option, and has its argument for guards that read it.
+func newLockOption(name string, value any, set func(*lockConfig)) LockOption {
+	return &lockOption{seal.Mark{Name: "core." + name, Value: value}, set}
+}
 
-func (o lockOption) applyElection(c *electionConfig) { o(&c.lock) }
+func (o *lockOption) applyClient(c *clientConfig) { o.set(&c.lock) }
+func (o *lockOption) applyLock(c *lockConfig)     { o.set(c) }
+func (o *lockOption) applyOnce(c *onceConfig)     { o.set(&c.lock) }
+
+func (o *lockOption) applyElection(c *electionConfig) { o.set(&c.lock) }
 
 // WithPrefix sets the prefix of names in Redis. Use "" to share locks with Redisson clients that lock the bare name.
 // Defaults to "lock:".
@@ -218,7 +227,7 @@ func checkRestartDelay(delay, longest time.Duration) error {
 // client renews the lease of a running process every third of the TTL. Whole milliseconds, 10 ms to 8760 h. Defaults to
 // 30 s.
 func WithTTL(ttl time.Duration) LockOption {
-	return lockOption(func(c *lockConfig) {
+	return newLockOption("WithTTL", ttl, func(c *lockConfig) {
 		c.checkTTL("WithTTL", ttl)
 		c.ttl, c.fixed = ttl, false
 	})
@@ -226,7 +235,7 @@ func WithTTL(ttl time.Duration) LockOption {
 
 // WithFixedTTL is [WithTTL] without renewal: the lease ends after ttl unless [Lease.Extend] extends it.
 func WithFixedTTL(ttl time.Duration) LockOption {
-	return lockOption(func(c *lockConfig) {
+	return newLockOption("WithFixedTTL", ttl, func(c *lockConfig) {
 		c.checkTTL("WithFixedTTL", ttl)
 		c.ttl, c.fixed = ttl, true
 	})
@@ -237,7 +246,7 @@ func WithFixedTTL(ttl time.Duration) LockOption {
 // answer can arrive in that time. The context bounds the waiting too. TryLock never waits. Defaults to as long as the
 // context allows.
 func WithWait(limit time.Duration) LockOption {
-	return lockOption(func(c *lockConfig) {
+	return newLockOption("WithWait", limit, func(c *lockConfig) {
 		c.checkUnit("WithWait", limit)
 		if limit < 0 {
 			c.refuse(invalidOption("WithWait(%v): negative", limit))
@@ -252,7 +261,7 @@ func WithWait(limit time.Duration) LockOption {
 // The limit also ends every lease that has entered the lock again by the context of this one, even if this one was unlocked
 // before. Of their TTLs the longest counts. A re-entry of [WithOwner] knows of no outer lease: its limit is its own.
 func WithMaxHold(limit time.Duration) LockOption {
-	return lockOption(func(c *lockConfig) {
+	return newLockOption("WithMaxHold", nil, func(c *lockConfig) {
 		c.checkUnit("WithMaxHold", limit)
 		if limit < 0 || limit > maxTTL {
 			c.refuse(invalidOption("WithMaxHold(%v): 0 to %v is allowed", limit, maxTTL))
@@ -264,7 +273,7 @@ func WithMaxHold(limit time.Duration) LockOption {
 // WithMinHold keeps the lock taken for at least this long after its grant, even if it is unlocked before or its holder
 // crashes. Use it for short work on hosts whose clocks differ. Whole milliseconds, 10 ms to 8760 h; 0 is none. Defaults to 0.
 func WithMinHold(least time.Duration) LockOption {
-	return lockOption(func(c *lockConfig) {
+	return newLockOption("WithMinHold", least, func(c *lockConfig) {
 		if least != 0 {
 			c.checkTTL("WithMinHold", least)
 		}
@@ -278,7 +287,7 @@ func WithMinHold(least time.Duration) LockOption {
 // it and log a warning, because no lock excludes two calls of such a client. A waiting call asks every one to two seconds
 // whether its owner has got the lock elsewhere. At most 128 bytes of printable ASCII. Defaults to the context's owner, or a new one.
 func WithOwner(owner string) LockOption {
-	return lockOption(func(c *lockConfig) {
+	return newLockOption("WithOwner", nil, func(c *lockConfig) {
 		if err := checkOwner(owner); err != nil {
 			c.refuse(err)
 		}
@@ -291,7 +300,7 @@ func WithOwner(owner string) LockOption {
 // Unlike an owner of [WithOwner], a new one leads to the instance of its client. [Once] and [Election] always have one.
 // Defaults to the context's owner, or a new one.
 func WithNewOwner() LockOption {
-	return lockOption(func(c *lockConfig) { c.owner, c.fresh = "", true })
+	return newLockOption("WithNewOwner", nil, func(c *lockConfig) { c.owner, c.fresh = "", true })
 }
 
 // checkUnit refuses a duration that is too short to be meant.
@@ -367,7 +376,7 @@ const maxReplicas = 1000
 // so that a renewal has time for a second try. The client has to be a [redis.Client], even one for Sentinel, or a
 // [redis.ClusterClient]. A [Redlock] refuses the option. Defaults to no acknowledgement.
 func WithReplicaAck(n int, timeout time.Duration) LockOption {
-	return lockOption(func(c *lockConfig) {
+	return newLockOption("WithReplicaAck", nil, func(c *lockConfig) {
 		switch {
 		case n < 1:
 			c.refuse(invalidOption("WithReplicaAck(%d, %v): at least 1 replica is needed", n, timeout))

@@ -33,7 +33,7 @@ func (c *Client) Semaphore(name string, n int, opts ...LockOption) *Lock {
 
 // withLimit refuses a wrong n of a semaphore. Why an option: Lock and TryLock report wrong options.
 func withLimit(n int) LockOption {
-	return lockOption(func(c *lockConfig) {
+	return newLockOption("withLimit", nil, func(c *lockConfig) {
 		if n < 1 || n > lockscript.MaxLimit {
 			c.refuse(invalidOption("Semaphore(n = %d): 1 to %d is allowed", n, lockscript.MaxLimit))
 		}
@@ -49,7 +49,7 @@ func (c *Client) Limit(n int) Strategy {
 // back those that came later, so that it gets its turn. 1 to 1,000, and n at most. Other locks refuse the option.
 // Each permit costs Redis a microsecond and some 140 bytes. Defaults to 1.
 func WithPermits(k int) LockOption {
-	return lockOption(func(c *lockConfig) {
+	return newLockOption("WithPermits", nil, func(c *lockConfig) {
 		if k < 1 || k > lockscript.MaxPermits {
 			c.refuse(invalidOption("WithPermits(%d): 1 to %d is allowed", k, lockscript.MaxPermits))
 		}

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
@@ -150,10 +152,11 @@ func (j *job) options(more ...core.OnceOption) []core.OnceOption {
 		core.WithWait(0),
 		core.WithFailurePolicy(core.HoldFailures),
 	}
-	for _, o := range j.config.lock {
-		options = append(options, o)
+	once := j.config.Once
+	if j.config.overlap != overlapAllow {
+		once = guard.Without(once, "core.WithMaxHold") // the lock has it, which a tick may wait for
 	}
-	return append(options, more...)
+	return slices.Concat(options, once, more)
 }
 
 // remembered is how long [JobHandle.History] tells of a tick.

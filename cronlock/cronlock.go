@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/foreign"
+	"github.com/holdfast-go/holdfast/internal/guard"
 )
 
 // AddFunc adds a job to a schedule that runs on several replicas: each tick starts on at most one of them. The name
@@ -29,10 +30,16 @@ import (
 func AddFunc(
 	c *cron.Cron, locks *core.Client, spec, name string, fn func(context.Context) error, opts ...Option,
 ) (cron.EntryID, error) {
+	return addSpec(jobPlace("cronlock.AddFunc", "cronlock.WithParser"), c, locks, spec, name, fn, opts)
+}
+
+func addSpec(
+	place guard.Place, c *cron.Cron, locks *core.Client, spec, name string, fn func(context.Context) error, opts []Option,
+) (cron.EntryID, error) {
 	if c == nil {
 		return 0, errNoCron
 	}
-	config := newConfig(opts)
+	config := newConfig(place, opts)
 	if err := config.check(locks, name); err != nil {
 		return 0, err
 	}
@@ -51,7 +58,7 @@ func AddJob(
 	if cmd == nil {
 		return 0, errors.New("holdfast: cronlock: the job is nil")
 	}
-	return AddFunc(c, locks, spec, name, funcOf(cmd), opts...)
+	return addSpec(jobPlace("cronlock.AddJob", "cronlock.WithParser"), c, locks, spec, name, funcOf(cmd), opts)
 }
 
 // AddSchedule is [AddFunc] for a schedule of any kind. All replicas need to compute the same ticks. Ticks differ if
@@ -65,7 +72,7 @@ func AddSchedule(
 	case isNil(schedule):
 		return 0, errors.New("holdfast: cronlock: the schedule is nil")
 	}
-	config := newConfig(opts)
+	config := newConfig(jobPlace("cronlock.AddSchedule"), opts)
 	if err := config.check(locks, name); err != nil {
 		return 0, err
 	}
@@ -91,7 +98,8 @@ func add(
 	j := newJob(name, fn, config)
 	j.cron, j.locks, j.schedule, j.progress.added = c, locks, schedule, now
 	j.identity = newIdentity(config.service, spec, schedule, c.Location())
-	if err := errors.Join(j.checkFailover(), j.checkWindow(now)); err != nil {
+	lock := locks.Mutex(groupOf(name), config.lockOptions()...)
+	if err := errors.Join(lock.Check(), j.checkFailover(), j.checkWindow(now)); err != nil {
 		return 0, err
 	}
 	j.warnOfLocalTime(schedule, c.Location())

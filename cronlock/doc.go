@@ -59,7 +59,7 @@
 //
 // # Defaults
 //
-//   - A tick is skipped while an earlier run is in progress ([WithWait], [AllowOverlap]).
+//   - A tick is skipped while an earlier run is in progress ([core.WithWait], [AllowOverlap]).
 //   - A tick whose runner crashes is lost ([WithFailover]).
 //   - A tick that all replicas missed is lost ([WithCatchUp]).
 //   - A tick that could not be claimed because Redis did not answer is skipped ([FailOpen]).
@@ -74,7 +74,7 @@
 //     the process, as
 //     always.
 //   - [cron.SkipIfStillRunning] in the chain skips before the claim: another replica takes the tick. It is not needed.
-//   - [cron.DelayIfStillRunning] in the chain holds a job back until its tick is too old. Use [WithWait].
+//   - [cron.DelayIfStillRunning] in the chain holds a job back until its tick is too old. Use [core.WithWait].
 //   - For these two, a tick that is caught up or taken over is an entry of its own: they do not see other runs of it.
 //   - [Leader] comes last in a chain, because the others hide the context of its jobs.
 //   - [Exclusive] in the chain of the whole cron would make all jobs exclude each other.

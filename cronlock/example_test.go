@@ -46,7 +46,7 @@ func ExampleExclusive() {
 	job := cron.FuncJob(func() { fmt.Println("nobody else vacuums now") })
 	alone := cron.NewChain(
 		cron.Recover(cron.DefaultLogger),
-		cronlock.Exclusive(locks.Mutex, "vacuum", cronlock.WithWait(time.Minute)),
+		cronlock.Exclusive(locks.Mutex, "vacuum", core.WithWait(time.Minute)),
 	).Then(job)
 
 	c := cron.New()

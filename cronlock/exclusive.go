@@ -1,10 +1,10 @@
 package cronlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -14,7 +14,7 @@ import (
 )
 
 // Exclusive returns a wrapper for [cron.NewChain] that prevents two runs of a job at the same time, on any replica. A
-// run that finds another one in progress is skipped, or waits as [WithWait] says. The strategy makes the lock of that
+// run that finds another one in progress is skipped, or waits as [core.WithWait] says. The strategy makes the lock of that
 // name, locks.Mutex for instance. With locks.Limit(n), at most n runs are in progress at a time, over all replicas. They may be
 // on one replica, if the job takes longer than its period: [cron.SkipIfStillRunning] in front prevents that.
 //
@@ -22,8 +22,9 @@ import (
 // it, one after the other. Use [AddFunc] for that. Put Exclusive on one job: in the chain of a whole cron, all jobs
 // would exclude each other. A job with a method RunContext(context.Context) error gets the context of the lease.
 //
-// It heeds the options WithWait, WithTTL, WithMaxHold, WithMinHold, WithContext, WithLogger, WithHooks and FailOpen.
-// It panics if an argument is invalid: [NewExclusive] returns an error instead.
+// It takes options of locks, such as [core.WithTTL] and [core.WithMaxHold], and WithContext, WithLogger, WithHooks, WithReplica,
+// WithService, WithTimeout, WithZombieGrace and FailOpen. It panics if an argument is invalid: [NewExclusive] returns an error
+// instead.
 func Exclusive(strategy core.Strategy, name string, opts ...Option) cron.JobWrapper {
 	wrapper, err := NewExclusive(strategy, name, opts...)
 	if err != nil {
@@ -34,21 +35,17 @@ func Exclusive(strategy core.Strategy, name string, opts ...Option) cron.JobWrap
 
 // NewExclusive is [Exclusive] for settings that are known only at run time: it returns an error instead of panicking.
 func NewExclusive(strategy core.Strategy, name string, opts ...Option) (cron.JobWrapper, error) {
-	config := newConfig(opts)
+	config := newConfig(exclusivePlace, opts)
 	switch {
 	case strategy == nil:
 		return nil, errors.New("holdfast: cronlock: the strategy is nil: pass the method of a client, like locks.Mutex")
 	case config.err != nil:
 		return nil, config.err
-	case config.leader != nil:
-		return nil, errors.New("holdfast: cronlock: WithLeader: put Leader before Exclusive in the chain instead")
-	case config.overlap == overlapAllow:
-		return nil, errors.New("holdfast: cronlock: AllowOverlap: nothing would be excluded")
 	}
-	if err := checkName(name); err != nil {
+	if err := cmp.Or(config.checkGrace(), checkName(name)); err != nil {
 		return nil, err
 	}
-	lock := strategy("cron:"+name, slices.Concat(config.lock, []core.LockOption{core.WithMinHold(config.minHold)})...)
+	lock := strategy("cron:"+name, config.lockOptions()...)
 	if err := lock.Check(); err != nil {
 		return nil, err
 	}
@@ -64,10 +61,10 @@ func (j *job) exclusive(lock *core.Lock) {
 	run := Run{Job: j.name, Tick: now, Replica: j.config.replica, Service: j.config.service}
 	wait := time.Duration(0)
 	if j.config.overlap == overlapWait {
-		wait = j.config.wait
+		wait = j.config.Wait
 	}
 	lease, end, err := j.takeUnlessRunning(lock, wait)
-	if j.config.failOpen && outage.Is(err) && j.config.context.Err() == nil {
+	if j.config.FailOpen && outage.Is(err) && j.config.context.Err() == nil {
 		unavailable := err
 		if end, err = j.memory.Enter(outage.Question{Key: j.name, Lock: lock}, unavailable); err == nil {
 			defer end()
@@ -97,7 +94,7 @@ func (j *job) exclusive(lock *core.Lock) {
 // called when the run has ended.
 func (j *job) takeUnlessRunning(lock *core.Lock, wait time.Duration) (lease *core.Lease, end func(), err error) {
 	ctx, end := j.config.context, func() {}
-	if !j.config.failOpen {
+	if !j.config.FailOpen {
 		lease, err = j.take(ctx, lock, wait)
 		return lease, end, err
 	}
@@ -119,7 +116,7 @@ func (j *job) take(ctx context.Context, lock *core.Lock, wait time.Duration) (*c
 	if wait < outage.ShortestWait {
 		return lock.TryLock(ctx)
 	}
-	return outage.Patience{Wait: wait, Ask: outage.AskTimeout, FailOpen: j.config.failOpen}.Lock(ctx, lock)
+	return outage.Patience{Wait: wait, Ask: outage.AskTimeout, FailOpen: j.config.FailOpen}.Lock(ctx, lock)
 }
 
 // underLease runs the job and frees the lock.

@@ -46,7 +46,7 @@ func TestExclusive(t *testing.T) {
 			count := cron.FuncJob(func() { ran++ })
 			other := strategies(there)[name]
 			second := cronlock.Exclusive(other, name, options...)(count)
-			waits := cronlock.Exclusive(other, name, append(options, cronlock.WithWait(time.Hour))...)(count)
+			waits := cronlock.Exclusive(other, name, append(options, core.WithWait(time.Hour))...)(count)
 
 			var running sync.WaitGroup
 			running.Go(first.Run)
@@ -93,7 +93,7 @@ func TestExclusiveWithWrappers(t *testing.T) {
 					panic("no paper")
 				}
 			}
-			job := chain(cronlock.Exclusive(locks.Mutex, name, cronlock.WithLogger(quiet), cronlock.WithWait(time.Hour))).
+			job := chain(cronlock.Exclusive(locks.Mutex, name, cronlock.WithLogger(quiet), core.WithWait(time.Hour))).
 				Then(cron.FuncJob(body))
 			var all sync.WaitGroup
 			for range 8 {
@@ -118,7 +118,7 @@ func TestTicksWithWrappers(t *testing.T) {
 	for i, wrapper := range []cron.JobWrapper{
 		cron.Recover(cron.DiscardLogger), cron.SkipIfStillRunning(cron.DiscardLogger),
 		cron.DelayIfStillRunning(cron.DiscardLogger),
-		cronlock.Exclusive(newClient(t, server.Client()).Mutex, "all", cronlock.WithWait(time.Hour)),
+		cronlock.Exclusive(newClient(t, server.Client()).Mutex, "all", core.WithWait(time.Hour)),
 	} {
 		locks := newClient(t, server.Client(), core.WithPrefix(string(rune('a'+i))))
 		runs := 0
@@ -178,7 +178,7 @@ func TestExclusiveRefuses(t *testing.T) {
 			return cronlock.NewExclusive(locks.Mutex, "job", cronlock.WithLeader(locks.Election("name")))
 		},
 		"WithWait": func() (cron.JobWrapper, error) {
-			return cronlock.NewExclusive(locks.Mutex, "job", cronlock.WithWait(-1))
+			return cronlock.NewExclusive(locks.Mutex, "job", core.WithWait(-1))
 		},
 	} {
 		if _, err := build(); err == nil || !strings.Contains(err.Error(), name) {
@@ -253,7 +253,7 @@ func TestExclusiveLimitWaits(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
 	here, there := newClient(t, server.Client()), newClient(t, server.Client())
-	options := []cronlock.Option{cronlock.WithLogger(quiet), cronlock.WithWait(time.Hour)}
+	options := []cronlock.Option{cronlock.WithLogger(quiet), core.WithWait(time.Hour)}
 	first, second := newBlocking(), newBlocking()
 	var running sync.WaitGroup
 	for _, long := range []*blocking{first, second} {

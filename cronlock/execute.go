@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -62,7 +61,7 @@ func (j *job) execute(
 			// Its token rises from run to run as they follow each other. That of the attempt is as old as the claim,
 			// which may have waited while a later tick ran.
 			held, e.lease, e.run.Token = lease.Context(), lease, lease.Token()
-		case !j.config.failOpen || j.unstarted(base, err) != Unavailable:
+		case !j.config.FailOpen || j.unstarted(base, err) != Unavailable:
 			return e.giveBack(base, err)
 		default:
 			j.warnOfUnguarded(tick, err)
@@ -109,7 +108,7 @@ func (j *job) alone(patience context.Context, takeover bool) (lease *core.Lease,
 	limit := time.Duration(0)
 	switch {
 	case j.config.overlap == overlapWait:
-		limit = j.config.wait
+		limit = j.config.Wait
 	case takeover:
 		limit = longestPeriod // or as long as patience allows
 	}
@@ -118,9 +117,7 @@ func (j *job) alone(patience context.Context, takeover bool) (lease *core.Lease,
 		return nil, nil, err
 	}
 	// An owner of its own, whatever the client or the caller's context say: no run enters the lock of another one.
-	mutex := j.locks.Mutex(groupOf(j.name), slices.Concat(j.config.lock, []core.LockOption{
-		core.WithMinHold(j.config.minHold), core.WithNewOwner(),
-	})...)
+	mutex := j.locks.Mutex(groupOf(j.name), append(j.config.lockOptions(), core.WithNewOwner())...)
 	var doubt doubt
 	var busy error // what Redis has said of the run in the way
 	for wait := firstPause; ; wait = min(2*wait, longestPause) {
@@ -228,7 +225,7 @@ func outcome(ctx context.Context, returned bool, err error) Outcome {
 		return Panicked
 	case err == nil:
 		return Success
-	case errors.Is(context.Cause(ctx), ErrMaxHold):
+	case errors.Is(context.Cause(ctx), ErrTimeout):
 		return TimedOut
 	case ctx.Err() != nil:
 		return Interrupted

@@ -78,7 +78,7 @@ func TestShortWaitIsNoOutage(t *testing.T) {
 	for {
 		var ran atomic.Bool
 		began := time.Now()
-		skips := runExclusive(locks, func() { ran.Store(true) }, cronlock.WithWait(2*time.Millisecond))
+		skips := runExclusive(locks, func() { ran.Store(true) }, core.WithWait(2*time.Millisecond))
 		took := time.Since(began)
 		switch {
 		case !ran.Load() && slices.Equal(skips, []cronlock.Reason{cronlock.Overlapping}):
@@ -103,7 +103,7 @@ func TestHeldAndThenSilent(t *testing.T) {
 	}))
 	t.Cleanup(relay.Heal) // so that the client can close soon
 	ran := false
-	skips := runExclusive(locks, func() { ran = true }, cronlock.WithWait(3*time.Second))
+	skips := runExclusive(locks, func() { ran = true }, core.WithWait(3*time.Second))
 	if ran || !slices.Equal(skips, []cronlock.Reason{cronlock.Overlapping}) {
 		t.Errorf("ran %v, skipped for %q", ran, skips)
 	}
@@ -122,8 +122,8 @@ func runExclusive(locks *core.Client, fn func(), opts ...cronlock.Option) (skips
 func TestTickHeldAndThenSilent(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]cronlock.Option{
-		"wait":     {cronlock.WithWait(3 * time.Second)},
-		"deadline": {cronlock.WithWait(time.Minute), cronlock.WithStartDeadline(10 * time.Second)},
+		"wait":     {core.WithWait(3 * time.Second)},
+		"deadline": {core.WithWait(time.Minute), cronlock.WithStartDeadline(10 * time.Second)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -85,7 +85,7 @@ func TestPausedRunnerHasNoHeir(t *testing.T) {
 		hooks := core.WithHooks(core.Hooks{Wait: func(context.Context, core.Wait) { waiting <- struct{}{} }})
 		ctx, stop := context.WithCancel(t.Context())
 		long := newBlocking()
-		opts := []cronlock.Option{cronlock.WithFailover(2), cronlock.WithWait(patience)}
+		opts := []cronlock.Option{cronlock.WithFailover(2), core.WithWait(patience)}
 		runner := newReplica(t, newClient(t, rdb, hooks), long.run, append(opts, cronlock.WithContext(ctx))...)
 		heir := newReplica(t, newClient(t, rdb, hooks), idle, opts...)
 		if err := cronlock.Register(t.Context(), heir.cron, "job"); err != nil {

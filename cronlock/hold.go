@@ -7,24 +7,17 @@ import (
 	"time"
 )
 
-// ErrMaxHold is the cause with which the context of a run ends that has taken longer than [WithMaxHold].
-var ErrMaxHold = errors.New("holdfast: cronlock: the run takes longer than WithMaxHold")
+// ErrTimeout is the cause with which the context of a run ends that has taken longer than [WithTimeout].
+var ErrTimeout = errors.New("holdfast: cronlock: the run takes longer than WithTimeout")
 
-// defaultZombieGrace is that of [WithZombieGrace].
-const defaultZombieGrace = 2 * time.Minute
-
-// limit ends the context of a run at its [WithMaxHold], and calls overrun if cancel was not called for the whole grace
+// limit ends the context of a run at its [WithTimeout], and calls overrun if cancel was not called for the whole grace
 // after that.
 func (j *job) limit(ctx context.Context, overrun func()) (limited context.Context, cancel context.CancelFunc) {
-	if j.config.maxHold == 0 {
+	if j.config.timeout == 0 {
 		return context.WithCancel(ctx)
 	}
-	grace := j.config.grace
-	if grace == 0 {
-		grace = defaultZombieGrace
-	}
-	limited, end := context.WithTimeoutCause(ctx, j.config.maxHold, ErrMaxHold)
-	timer := time.AfterFunc(j.config.maxHold+grace, overrun)
+	limited, end := context.WithTimeoutCause(ctx, j.config.timeout, ErrTimeout)
+	timer := time.AfterFunc(j.config.timeout+j.config.ZombieGrace, overrun)
 	return limited, func() {
 		timer.Stop()
 		end()
@@ -33,7 +26,7 @@ func (j *job) limit(ctx context.Context, overrun func()) (limited context.Contex
 
 // warnOfOverrun reports a run that goes on although its lease is not renewed any more.
 func (j *job) warnOfOverrun(run Run) {
-	j.config.logger.Warn("holdfast: cronlock: a run continues long after its WithMaxHold, and the next one may start "+
+	j.config.logger.Warn("holdfast: cronlock: a run continues long after its WithTimeout, and the next one may start "+
 		"beside it on another replica", "job", j.shown(), "tick", run.Tick)
 	if j.config.hooks.Overrun != nil {
 		j.aside(func() { j.config.hooks.Overrun(run) })

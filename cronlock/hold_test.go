@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// TestMaxHold: a run that takes too long is told, with a cause of its own, and is not run again.
-func TestMaxHold(t *testing.T) {
+// TestTimeout: a run that takes too long is told, with a cause of its own, and is not run again.
+func TestTimeout(t *testing.T) {
 	t.Parallel()
 	for _, attempts := range []int{1, 2} {
 		rdb := testkit.Start(t).Client()
@@ -23,10 +23,10 @@ func TestMaxHold(t *testing.T) {
 			told = ctx
 			<-ctx.Done()
 			return ctx.Err()
-		}, cronlock.WithMaxHold(10*time.Millisecond), cronlock.WithFailover(attempts))
+		}, cronlock.WithTimeout(10*time.Millisecond), cronlock.WithFailover(attempts))
 		tick := time.Now().Truncate(time.Second)
 		late.fire(tick)
-		if cause := context.Cause(told); !errors.Is(cause, cronlock.ErrMaxHold) {
+		if cause := context.Cause(told); !errors.Is(cause, cronlock.ErrTimeout) {
 			t.Errorf("the run was told %v", cause)
 		}
 		other := newReplica(t, newClient(t, rdb), idle, cronlock.WithFailover(attempts))
@@ -36,13 +36,13 @@ func TestMaxHold(t *testing.T) {
 	}
 }
 
-// TestMaxHoldInTime: a run that ends well after all has run.
-func TestMaxHoldInTime(t *testing.T) {
+// TestTimeoutInTime: a run that ends well after all has run.
+func TestTimeoutInTime(t *testing.T) {
 	t.Parallel()
 	r := newReplica(t, newClient(t, testkit.Start(t).Client()), func(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
-	}, cronlock.WithMaxHold(10*time.Millisecond))
+	}, cronlock.WithTimeout(10*time.Millisecond))
 	r.fire(time.Now().Truncate(time.Second))
 	expectOutcomes(t, r.locks, cronlock.Success)
 }
@@ -59,8 +59,8 @@ func TestRunThatDoesNotStop(t *testing.T) {
 		close(over)
 		<-release
 		return ctx.Err()
-	}, cronlock.WithMaxHold(10*time.Millisecond), cronlock.WithZombieGrace(time.Second),
-		cronlock.WithTTL(300*time.Millisecond), cronlock.WithFailover(2),
+	}, cronlock.WithTimeout(10*time.Millisecond), cronlock.WithZombieGrace(time.Second),
+		core.WithTTL(300*time.Millisecond), cronlock.WithFailover(2),
 		cronlock.WithHooks(cronlock.Hooks{
 			Overrun: func(run cronlock.Run) { overrun <- run },
 			Skipped: func(skip cronlock.Skip) { skipped <- skip.Reason },
@@ -108,7 +108,7 @@ func TestGrace(t *testing.T) {
 		close(over)
 		<-release
 		return ctx.Err()
-	}, cronlock.WithMaxHold(10*time.Millisecond), cronlock.WithTTL(3*time.Second))
+	}, cronlock.WithTimeout(10*time.Millisecond), core.WithTTL(3*time.Second))
 	ended := stubborn.start(time.Now().Truncate(time.Second))
 	receive(t, over, "the end of the context")
 	rdb, last := server.Client(), time.Hour
@@ -122,16 +122,16 @@ func TestGrace(t *testing.T) {
 	ended()
 }
 
-// TestExclusiveMaxHold: the same for the wrapper.
-func TestExclusiveMaxHold(t *testing.T) {
+// TestExclusiveTimeout: the same for the wrapper.
+func TestExclusiveTimeout(t *testing.T) {
 	t.Parallel()
 	locks := newClient(t, testkit.Start(t).Client())
 	var finished cronlock.Run
 	hooks := cronlock.Hooks{Finished: func(_ context.Context, run cronlock.Run, _ error) { finished = run }}
 	job := cronlock.Exclusive(locks.Mutex, "job", cronlock.WithLogger(quiet), cronlock.WithHooks(hooks),
-		cronlock.WithMaxHold(10*time.Millisecond))(contextJob(func(ctx context.Context) error {
+		cronlock.WithTimeout(10*time.Millisecond))(contextJob(func(ctx context.Context) error {
 		<-ctx.Done()
-		if cause := context.Cause(ctx); !errors.Is(cause, cronlock.ErrMaxHold) {
+		if cause := context.Cause(ctx); !errors.Is(cause, cronlock.ErrTimeout) {
 			t.Errorf("the run was told %v", cause)
 		}
 		return ctx.Err()
@@ -253,7 +253,7 @@ func TestWaitsForOverlap(t *testing.T) {
 	a := newReplica(t, newClient(t, server.Client()), long.run)
 	waits := make(chan struct{}, 1)
 	waiting := core.WithHooks(core.Hooks{Wait: func(context.Context, core.Wait) { waits <- struct{}{} }})
-	b := newReplica(t, newClient(t, server.Client(), waiting), idle, cronlock.WithWait(time.Hour))
+	b := newReplica(t, newClient(t, server.Client(), waiting), idle, core.WithWait(time.Hour))
 	tick := time.Now().Truncate(time.Second)
 	ended := a.start(tick)
 	receive(t, long.running, "the first run")
@@ -280,10 +280,10 @@ func TestWaitEnds(t *testing.T) {
 		late time.Duration
 		opts []cronlock.Option
 	}{
-		{"limit", 0, []cronlock.Option{cronlock.WithWait(300 * time.Millisecond)}},
+		{"limit", 0, []cronlock.Option{core.WithWait(300 * time.Millisecond)}},
 		{
 			"deadline", time.Hour - 5*time.Second, // in which a busy machine has an answer of Redis
-			[]cronlock.Option{cronlock.WithWait(time.Hour), cronlock.WithStartDeadline(time.Hour)},
+			[]cronlock.Option{core.WithWait(time.Hour), cronlock.WithStartDeadline(time.Hour)},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -318,7 +318,7 @@ func TestAllowsOverlap(t *testing.T) {
 // TestMinHold: the job counts as running for a while after it has ended.
 func TestMinHold(t *testing.T) {
 	t.Parallel()
-	r := newReplica(t, newClient(t, testkit.Start(t).Client()), idle, cronlock.WithMinHold(time.Hour))
+	r := newReplica(t, newClient(t, testkit.Start(t).Client()), idle, core.WithMinHold(time.Hour))
 	tick := time.Now().Truncate(time.Second)
 	r.fire(tick)
 	r.fire(tick.Add(time.Second))
@@ -361,4 +361,53 @@ func TestInstanceOfARun(t *testing.T) {
 	}
 	close(long.release)
 	wait()
+}
+
+// TestMaxHold: core.WithMaxHold ends the lease of a run, whatever keeps runs apart. It does not count the time in which
+// a tick waits for an earlier run.
+func TestMaxHold(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string][]cronlock.Option{"alone": nil, "overlapping": {cronlock.AllowOverlap()}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			locks := newClient(t, testkit.Start(t).Client())
+			var told context.Context
+			r := newReplica(t, locks, func(ctx context.Context) error {
+				told = ctx
+				<-ctx.Done()
+				return ctx.Err()
+			}, append(opts, core.WithMaxHold(50*time.Millisecond))...)
+			r.fire(time.Now().Truncate(time.Second))
+			if cause := context.Cause(told); !errors.Is(cause, core.ErrLeaseLost) {
+				t.Errorf("the run ended because of %v", cause)
+			}
+			expectOutcomes(t, locks, cronlock.Interrupted)
+		})
+	}
+	t.Run("waiting", func(t *testing.T) {
+		t.Parallel()
+		const limit = 300 * time.Millisecond
+		server, job := testkit.Start(t), newBlocking()
+		first := newReplica(t, newClient(t, server.Client()), job.run)
+		cause := errors.New("not run")
+		waits := newReplica(t, newClient(t, server.Client()), func(ctx context.Context) error {
+			select {
+			case <-ctx.Done():
+			case <-time.After(limit / 3):
+			}
+			cause = context.Cause(ctx)
+			return nil
+		}, core.WithWait(patience), core.WithMaxHold(limit))
+		tick := time.Now().Truncate(time.Second)
+		firstEnded := first.start(tick.Add(-time.Second))
+		receive(t, job.running, "the first run")
+		ended := waits.start(tick)
+		time.Sleep(2 * limit) // longer than the run may last
+		close(job.release)
+		firstEnded()
+		ended()
+		if cause != nil {
+			t.Errorf("the run began with an ended context: %v", cause)
+		}
+	})
 }

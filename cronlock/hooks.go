@@ -25,7 +25,7 @@ type Hooks struct {
 	Skewed func(offset time.Duration)
 	// Mismatched is called when this replica finds that another service, or another schedule, uses the name of its job.
 	Mismatched func(mismatch Mismatch)
-	// Overrun is called for a run that continues after its [WithMaxHold] and the whole [WithZombieGrace]. From then on
+	// Overrun is called for a run that continues after its [WithTimeout] and the whole [WithZombieGrace]. From then on
 	// the job may run elsewhere.
 	Overrun func(run Run)
 }

@@ -173,7 +173,7 @@ func (j *job) runTick(tick time.Time, deadline time.Duration, claimed func()) Re
 	case reason == Taken && errors.Is(err, core.ErrInProgress) && j.config.attempts > 1:
 		go j.watch(tick, deadline)
 		return ""
-	case reason == Unavailable && j.config.failOpen:
+	case reason == Unavailable && j.config.FailOpen:
 		return j.runUnclaimed(tick, deadline, err)
 	default:
 		j.compare(tick, err)

@@ -3,7 +3,6 @@ package cronlock
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -22,7 +21,7 @@ import (
 // Leader does not make a tick run once. If the leader changes between the ticks of two clocks that differ, both leaders
 // run the tick, one after the other. Ticks without a leader run nowhere. Use [AddFunc] with [WithLeader] against the first.
 //
-// It heeds the options WithContext, WithLogger, WithHooks, WithReplica, WithService and WithMaxHold. Hooks get the name
+// It takes the options WithContext, WithLogger, WithHooks, WithReplica, WithService and WithTimeout. Hooks get the name
 // of the election as the name of the job. It panics if an argument is invalid: [NewLeader] returns an error instead.
 func Leader(e *core.Election, opts ...Option) cron.JobWrapper {
 	wrapper, err := NewLeader(e, opts...)
@@ -34,7 +33,8 @@ func Leader(e *core.Election, opts ...Option) cron.JobWrapper {
 
 // NewLeader is [Leader] for settings that are known only at run time: it returns an error instead of panicking.
 func NewLeader(e *core.Election, opts ...Option) (cron.JobWrapper, error) {
-	config := newConfig(slices.Concat(opts, []Option{WithLeader(e)}))
+	config := newConfig(leaderPlace, opts)
+	config.follow(e)
 	if config.err != nil {
 		return nil, config.err
 	}
@@ -52,16 +52,19 @@ func NewLeader(e *core.Election, opts ...Option) (cron.JobWrapper, error) {
 // [JobHandle.Run] returns [core.ErrNotLeader] elsewhere. Not with [WithFailover] and [WithCatchUp], which let other
 // replicas run a tick later. Defaults to none: any replica may run a tick.
 func WithLeader(e *core.Election) Option {
-	return optionFunc(func(c *config) {
-		if e == nil {
-			c.refuse("WithLeader: the election is nil")
-			return
-		}
-		if err := e.IsLeader(context.Background()); err != nil && !errors.Is(err, core.ErrNotLeader) && c.err == nil {
-			c.err = err
-		}
-		c.leader = e
-	})
+	return newOption("WithLeader", func(c *config) { c.follow(e) })
+}
+
+// follow makes the job one of the leader of an election.
+func (c *config) follow(e *core.Election) {
+	if e == nil {
+		c.refuse("WithLeader: the election is nil")
+		return
+	}
+	if err := e.IsLeader(context.Background()); err != nil && !errors.Is(err, core.ErrNotLeader) && c.err == nil {
+		c.err = err
+	}
+	c.leader = e
 }
 
 // JobFunc is a [cron.Job] of a function whose context ends with what a wrapper of this package holds: the lock of

@@ -187,7 +187,7 @@ func TestLeaderEnds(t *testing.T) {
 		func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) },
 	} {
 		wrapped := cron.NewChain(cron.Recover(&panics), cronlock.Leader(here.election, cronlock.WithLogger(quiet), hooks,
-			cronlock.WithMaxHold(500*time.Millisecond))).Then(fn)
+			cronlock.WithTimeout(500*time.Millisecond))).Then(fn)
 		var tick sync.WaitGroup
 		tick.Go(wrapped.Run)
 		tick.Wait()
@@ -217,7 +217,7 @@ func TestLeaderRefuses(t *testing.T) {
 			t.Errorf("%s: error %v", want, err)
 		}
 	}
-	if _, err := cronlock.NewLeader(locks.Election("leader"), cronlock.WithMaxHold(-1)); err == nil {
+	if _, err := cronlock.NewLeader(locks.Election("leader"), cronlock.WithTimeout(-1)); err == nil {
 		t.Error("a wrong option is taken")
 	}
 	defer func() {
@@ -334,7 +334,7 @@ func TestLeadLostInARun(t *testing.T) {
 func TestLeadLostBeforeARun(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
-	first, leader := newLeaderReplica(t, newClient(t, server.Client()), idle, cronlock.WithWait(time.Hour))
+	first, leader := newLeaderReplica(t, newClient(t, server.Client()), idle, core.WithWait(time.Hour))
 	leader.awaitLead(t)
 	second, successor := newLeaderReplica(t, newClient(t, server.Client()), idle)
 	earlier, err := second.locks.Mutex("cron:{job}").Lock(t.Context())

@@ -1,11 +1,13 @@
 package cronlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,15 +15,24 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/internal/outage"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
-// Option configures a job. Adding the job returns an error for an invalid value.
-type Option interface{ apply(*config) }
+// Option configures a job or a wrapper: the options of this package, and those of core that fit, such as [core.WithTTL] and
+// [core.WithWait]. An invalid value is an error of the constructor, and so is an option that makes no sense there. A slice of
+// another type, such as []core.LockOption, does not spread into options: append its elements one by one.
+type Option = guard.Option
 
-type optionFunc func(*config)
+type option struct {
+	seal.Mark
+	apply func(*config)
+}
 
-func (o optionFunc) apply(c *config) { o(c) }
+func newOption(name string, apply func(*config)) Option {
+	return option{seal.Mark{Name: "cronlock." + name}, apply}
+}
 
 // overlap says what happens to a tick while an earlier run of its job still goes on, on whichever replica.
 type overlap int
@@ -33,6 +44,7 @@ const (
 )
 
 type config struct {
+	guard.Config
 	parser   cron.ScheduleParser
 	context  context.Context
 	logger   *slog.Logger
@@ -40,34 +52,31 @@ type config struct {
 	replica  string
 	service  string
 	overlap  overlap
-	wait     time.Duration
 	deadline time.Duration // 0: by the period
 	maxSkew  time.Duration
 	attempts int
 	catchUp  time.Duration
 	history  int
-	failOpen bool
-	minHold  time.Duration
-	maxHold  time.Duration
-	grace    time.Duration  // 0: the default
-	ttl      time.Duration  // 0: that of the client
+	timeout  time.Duration  // 0: none
 	leader   *core.Election // nil: any replica may run a tick
-	lock     []core.LockOption
 	err      error
 }
 
-func newConfig(opts []Option) config {
+func newConfig(place guard.Place, opts []Option) config {
 	c := config{
 		context: context.Background(), logger: slog.Default(), replica: thisReplica(), service: thisService(),
 		maxSkew: 30 * time.Second, attempts: 1, history: 20,
 	}
-	for _, opt := range opts {
-		if opt != nil {
-			opt.apply(&c)
+	sorted, err := place.Sort(opts, func(o Option) {
+		if own, ok := o.(option); ok {
+			own.apply(&c)
+		} else if seal.MarkOf(o).Name == "core.WithWait" {
+			c.overlap = overlapWait
 		}
-	}
-	if c.err == nil {
-		c.err = core.CheckOptions(c.lock...)
+	})
+	c.Config, c.err = sorted, cmp.Or(c.err, err)
+	if c.overlap == overlapWait && c.Wait == 0 {
+		c.overlap = overlapSkip
 	}
 	return c
 }
@@ -101,7 +110,7 @@ func thisReplica() string {
 
 // WithParser sets the parser of the spec. Defaults to the parser of the [cron.Cron].
 func WithParser(parser cron.ScheduleParser) Option {
-	return optionFunc(func(c *config) {
+	return newOption("WithParser", func(c *config) {
 		if parser == nil {
 			c.refuse("WithParser: the parser is nil")
 		}
@@ -112,7 +121,7 @@ func WithParser(parser cron.ScheduleParser) Option {
 // WithContext sets the parent of the contexts of runs. When it ends, no run begins, and the contexts of the runs in
 // progress end. [cron.Cron.Stop] does not cancel runs. Defaults to [context.Background].
 func WithContext(ctx context.Context) Option {
-	return optionFunc(func(c *config) {
+	return newOption("WithContext", func(c *config) {
 		if ctx == nil {
 			c.refuse("WithContext: the context is nil")
 		}
@@ -126,18 +135,18 @@ func WithLogger(logger *slog.Logger) Option {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	return optionFunc(func(c *config) { c.logger = logger })
+	return newOption("WithLogger", func(c *config) { c.logger = logger })
 }
 
 // WithHooks sets functions that are called with what becomes of ticks. Defaults to none.
 func WithHooks(hooks Hooks) Option {
-	return optionFunc(func(c *config) { c.hooks = hooks })
+	return newOption("WithHooks", func(c *config) { c.hooks = hooks })
 }
 
-// WithReplica sets the name of this process in [History]. 1 to 128 bytes in one line. Defaults to the host's name and
+// WithReplica sets the name of this process in [JobHandle.History]. 1 to 128 bytes in one line. Defaults to the host's name and
 // the process id.
 func WithReplica(name string) Option {
-	return optionFunc(func(c *config) {
+	return newOption("WithReplica", func(c *config) {
 		c.checkText("WithReplica", name, mostReplica)
 		c.replica = name
 	})
@@ -148,7 +157,7 @@ func WithReplica(name string) Option {
 // record of its job logs a warning, see also Hooks.Mismatched. The name of the service is no part of the name of the
 // job. 1 to 100 bytes in one line. Defaults to the path of the main package, or else to the name of the program.
 func WithService(name string) Option {
-	return optionFunc(func(c *config) {
+	return newOption("WithService", func(c *config) {
 		c.checkText("WithService", name, mostService)
 		c.service = name
 	})
@@ -169,19 +178,10 @@ func (c *config) checkText(option, text string, most int) {
 	}
 }
 
-// WithWait lets a tick wait for the end of an earlier run of the job, on any replica. The tick is skipped once it has
-// waited for so long, or at its start deadline. At least 1 ms. Defaults to skipping it at once.
-func WithWait(limit time.Duration) Option {
-	return optionFunc(func(c *config) {
-		c.between("WithWait", limit, outage.ShortestWait)
-		c.overlap, c.wait = overlapWait, limit
-	})
-}
-
-// AllowOverlap lets a tick run while an earlier run of the job is in progress. Of AllowOverlap and [WithWait], the
-// last one counts. Defaults to skipping it.
+// AllowOverlap lets a tick run while an earlier run of the job is in progress. Of AllowOverlap and
+// [core.WithWait], the last one counts. Defaults to skipping it.
 func AllowOverlap() Option {
-	return optionFunc(func(c *config) { c.overlap = overlapAllow })
+	return newOption("AllowOverlap", func(c *config) { c.overlap = overlapAllow })
 }
 
 // WithStartDeadline sets how late a tick may start: after a stall or an outage of Redis, or because it waits for an
@@ -190,7 +190,7 @@ func AllowOverlap() Option {
 // days. Defaults to half of the time to the next tick, at most 5 min, and at least 10 s, or with [WithFailover] a
 // minute and twice the TTL.
 func WithStartDeadline(limit time.Duration) Option {
-	return optionFunc(func(c *config) {
+	return newOption("WithStartDeadline", func(c *config) {
 		c.between("WithStartDeadline", limit, leastTime)
 		c.deadline = limit
 	})
@@ -201,7 +201,7 @@ func WithStartDeadline(limit time.Duration) Option {
 // [WithStartDeadline]. A clock that is off by more than half of it, either way, is reported. At most 366 days.
 // Defaults to 30 s.
 func WithMaxSkew(limit time.Duration) Option {
-	return optionFunc(func(c *config) {
+	return newOption("WithMaxSkew", func(c *config) {
 		c.positive("WithMaxSkew", limit)
 		c.maxSkew = limit
 	})
@@ -211,13 +211,15 @@ func WithMaxSkew(limit time.Duration) Option {
 // It allows so many attempts in all, within the start deadline. The start deadline has to be longer than the TTL, and
 // as long as the job for the job to be watched to its end. The tick may then start more than once, never twice at the
 // same time by the lease, and each time with a greater fencing token. A job that fails, or takes longer than
-// [WithMaxHold], does not run again.
+// [WithTimeout], does not run again.
+//
+// [core.WithFailurePolicy] is another rule, which no job takes: it is about failed runs, and knows no number of attempts.
 //
 // The other replicas watch a run on goroutines of their own, for which [cron.Cron.Stop] does not wait. A replica that
 // starts watches unfinished ticks too. The scheduler starts a run that is taken over, if it still runs. Defaults to 1:
 // a tick whose runner crashed is lost.
 func WithFailover(attempts int) Option {
-	return optionFunc(func(c *config) {
+	return newOption("WithFailover", func(c *config) {
 		if attempts < 1 {
 			c.refuse("WithFailover(%d): at least 1 attempt is needed", attempts)
 		}
@@ -231,16 +233,16 @@ func WithFailover(attempts int) Option {
 // The schedule is the present one: if a deployment moves it to a time that has passed today, that tick counts as missed.
 // Give all replicas the same window: Redis remembers ticks for twice as long. At most 366 days. Defaults to none.
 func WithCatchUp(window time.Duration) Option {
-	return optionFunc(func(c *config) {
+	return newOption("WithCatchUp", func(c *config) {
 		c.between("WithCatchUp", window, leastTime)
 		c.catchUp = window
 	})
 }
 
-// WithHistory sets how many periods of the schedule [History] covers: 1 to 10,000, and 30 days at most. It may cover
+// WithHistory sets how many periods of the schedule [JobHandle.History] covers: 1 to 10,000, and 30 days at most. It may cover
 // more, because Redis remembers a tick for longer than it may start. Defaults to 20.
 func WithHistory(periods int) Option {
-	return optionFunc(func(c *config) {
+	return newOption("WithHistory", func(c *config) {
 		if periods < 1 || periods > 10_000 {
 			c.refuse("WithHistory(%d): 1 to 10000 are allowed", periods)
 		}
@@ -250,57 +252,36 @@ func WithHistory(periods int) Option {
 
 // FailOpen runs a tick on every replica that could not claim it until its start deadline because Redis did not answer.
 // Such a run has no lock, so it may overlap runs of other replicas. The replica does not run its tick again, and records it
-// when Redis is back; then it is in the [History]. The log has an error for each. A Redis that serves no client at the moment counts as silent: LOADING, READONLY, BUSY. So
+// when Redis is back; then it is in the [JobHandle.History]. The log has an error for each. A Redis that serves no client at the moment counts as silent: LOADING, READONLY, BUSY. So
 // may one whose answers are about a second late each, or more: a new connection needs several within 5 s. [Exclusive] with
-// [WithWait] gives them 5 s, however short the wait.
+// [core.WithWait] gives them 5 s, however short the wait.
 //
 // FailOpen does not apply if Redis refuses, because it is full or the user lacks a right. Nor does it apply if Redis has
 // said that another run has the lock, and falls silent later. Nor does it apply if the last answer of Redis to this
 // replica, at a tick, was that the job is paused: the tick is skipped as [Paused]. A replica that was started in the
-// outage, or has met no tick since [Pause], cannot know of the pause, and runs the job. Defaults to skipping the tick.
-func FailOpen() Option {
-	return optionFunc(func(c *config) { c.failOpen = true })
-}
+// outage, or has met no tick since [JobHandle.Pause], cannot know of the pause, and runs the job. Defaults to skipping the tick.
+func FailOpen() Option { return guard.FailOpen() }
 
-// WithTTL sets how long an unreachable run counts as in progress. The client renews its lease every third of the TTL.
-// Whole milliseconds, at least 10 ms. Defaults to that of the client, which is 30 s by default.
-func WithTTL(ttl time.Duration) Option {
-	return optionFunc(func(c *config) { c.lock, c.ttl = append(c.lock, core.WithTTL(ttl)), ttl })
-}
-
-// WithMaxHold sets how long a run may take. Then its context ends, with the cause [ErrMaxHold]. If the function
-// returns an error after that, the outcome is [TimedOut], which [WithFailover] does not run again. The client renews
-// the lease until the function returns, for the time of [WithZombieGrace] at most. 0 is no limit. Defaults to no
-// limit.
-func WithMaxHold(limit time.Duration) Option {
-	return optionFunc(func(c *config) {
-		if err := core.CheckOptions(core.WithMaxHold(limit)); err != nil && c.err == nil {
-			c.err = err
+// WithTimeout sets how long a run may take. Then its context ends, with the cause [ErrTimeout]. If the function returns an
+// error after that, the outcome is [TimedOut], which [WithFailover] does not run again. The client renews the lease until the
+// function returns, for the time of [WithZombieGrace] at most. 1 ms to 8760 h; 0 is no limit. Defaults to no limit.
+//
+// [core.WithMaxHold] is another limit: it ends the lease and not only the run. No other run begins beside one that
+// is too long for WithTimeout, but one may begin a TTL after the end of WithMaxHold, whether or not the function has returned.
+// WithTimeout also applies to runs without a lease, see [FailOpen] and [Leader].
+func WithTimeout(limit time.Duration) Option {
+	return newOption("WithTimeout", func(c *config) {
+		if limit != 0 {
+			c.positive("WithTimeout", limit)
 		}
-		c.maxHold = limit
+		c.timeout = limit
 	})
 }
 
-// WithZombieGrace sets how long the lease of a run is renewed after its [WithMaxHold] while the function continues.
+// WithZombieGrace sets how long the lease of a run is renewed after its [WithTimeout] while the function continues.
 // After that the lease expires, and the next tick may start beside the function on another replica; in this process it
 // does not. Defaults to 2 min.
-func WithZombieGrace(grace time.Duration) Option {
-	return optionFunc(func(c *config) {
-		c.positive("WithZombieGrace", grace)
-		c.grace = grace
-	})
-}
-
-// WithMinHold makes a run count as in progress for at least so long after its start: a tick that comes sooner meets an
-// earlier run, see [WithWait]. A tick runs once without this option. 0 is none. Defaults to none.
-func WithMinHold(least time.Duration) Option {
-	return optionFunc(func(c *config) {
-		if err := core.CheckOptions(core.WithMinHold(least)); err != nil && c.err == nil {
-			c.err = err
-		}
-		c.minHold = least
-	})
-}
+func WithZombieGrace(grace time.Duration) Option { return guard.WithZombieGrace(grace) }
 
 // check finds what is wrong with the arguments of a job.
 func (c *config) check(locks *core.Client, name string) error {
@@ -309,16 +290,29 @@ func (c *config) check(locks *core.Client, name string) error {
 		return errNoClient
 	case c.err != nil:
 		return c.err
-	case c.overlap == overlapAllow && c.minHold > 0:
-		return errors.New("holdfast: cronlock: WithMinHold with AllowOverlap: there is nothing to hold")
+	case c.overlap == overlapAllow && c.MinHold > 0:
+		return errors.New("holdfast: cronlock: core.WithMinHold with AllowOverlap: there is nothing to hold")
 	case c.leader != nil && c.attempts > 1:
 		return errors.New("holdfast: cronlock: WithFailover with WithLeader: replicas that do not lead take over no run")
 	case c.leader != nil && c.catchUp > 0:
 		return errors.New("holdfast: cronlock: WithCatchUp with WithLeader: a replica that starts does not lead yet")
-	case c.grace > 0 && c.maxHold == 0:
-		return errors.New("holdfast: cronlock: WithZombieGrace without WithMaxHold: no run is ever too long")
+	}
+	if err := c.checkGrace(); err != nil {
+		return err
 	}
 	return checkName(name)
+}
+
+// lockOptions are those of the lock that keeps runs apart. The client's minimum hold time is not meant for jobs.
+func (c *config) lockOptions() []core.LockOption {
+	return slices.Concat([]core.LockOption{core.WithMinHold(0)}, c.Lock)
+}
+
+func (c *config) checkGrace() error {
+	if c.Given("WithZombieGrace") && c.timeout == 0 {
+		return errors.New("holdfast: cronlock: WithZombieGrace without WithTimeout: no run is ever too long")
+	}
+	return nil
 }
 
 var errNoClient = errors.New("holdfast: cronlock: the client is nil: pass that of core.New")

@@ -29,7 +29,7 @@ func TestSameAnswerAtEveryTime(t *testing.T) {
 		{"0 0 0 30 2 *", []Option{WithCatchUp(366 * 24 * time.Hour)}, ""},
 	} {
 		for now := clock("00:00:00.5"); now.Before(clock("23:59:59")); now = now.Add(97 * time.Minute) {
-			j := newJob("job", nil, newConfig(test.opts))
+			j := newJob("job", nil, newConfig(jobPlace("cronlock.AddFunc"), test.opts))
 			j.schedule = secondly(t, test.spec)
 			err := j.checkWindow(now)
 			if (err != nil) != (test.refuse != "") || err != nil && !strings.Contains(err.Error(), test.refuse+"(") {
@@ -52,7 +52,7 @@ func TestWindowOfOtherSchedules(t *testing.T) {
 		}
 		return short(time.Millisecond).Next(t)
 	})
-	j := newJob("job", nil, newConfig(nil))
+	j := newJob("job", nil, newConfig(jobPlace("cronlock.AddFunc"), nil))
 	j.schedule = later
 	if err := j.checkWindow(start); err == nil {
 		t.Error("50,000 ticks within the start deadline and the skew are accepted")

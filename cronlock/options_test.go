@@ -32,11 +32,11 @@ func TestInvalidOptions(t *testing.T) {
 		{"WithReplica", []cronlock.Option{cronlock.WithReplica("a\nb")}},
 		{"WithService", []cronlock.Option{cronlock.WithService("")}},
 		{"WithService", []cronlock.Option{cronlock.WithService(strings.Repeat("x", 101))}},
-		{"WithWait", []cronlock.Option{cronlock.WithWait(0)}},
-		{"is the unit missing", []cronlock.Option{cronlock.WithWait(5)}},
-		{"is the unit missing", []cronlock.Option{cronlock.WithMaxHold(30)}},
+		{"WithWait", []cronlock.Option{core.WithWait(-1)}},
+		{"is the unit missing", []cronlock.Option{core.WithWait(5)}},
+		{"is the unit missing", []cronlock.Option{cronlock.WithTimeout(30)}},
 		{"is the unit missing", []cronlock.Option{cronlock.WithMaxSkew(30)}},
-		{"is the unit missing", []cronlock.Option{cronlock.WithMaxHold(time.Second), cronlock.WithZombieGrace(30)}},
+		{"is the unit missing", []cronlock.Option{cronlock.WithTimeout(time.Second), cronlock.WithZombieGrace(30)}},
 		{"WithStartDeadline", []cronlock.Option{cronlock.WithStartDeadline(0)}},
 		{"WithStartDeadline", []cronlock.Option{cronlock.WithStartDeadline(1 << 62)}},
 		{"WithMaxSkew", []cronlock.Option{cronlock.WithMaxSkew(-time.Second)}},
@@ -44,17 +44,19 @@ func TestInvalidOptions(t *testing.T) {
 		{"WithCatchUp", []cronlock.Option{cronlock.WithCatchUp(0)}},
 		{"WithHistory", []cronlock.Option{cronlock.WithHistory(0)}},
 		{"WithHistory", []cronlock.Option{cronlock.WithHistory(10_001)}},
-		{"WithTTL", []cronlock.Option{cronlock.WithTTL(time.Microsecond)}},
-		{"WithMaxHold", []cronlock.Option{cronlock.WithMaxHold(-1)}},
-		{"WithMinHold", []cronlock.Option{cronlock.WithMinHold(-1)}},
-		{"AllowOverlap", []cronlock.Option{cronlock.WithMinHold(time.Second), cronlock.AllowOverlap()}},
-		{"WithZombieGrace", []cronlock.Option{cronlock.WithMaxHold(time.Second), cronlock.WithZombieGrace(-1)}},
+		{"WithTTL", []cronlock.Option{core.WithTTL(time.Microsecond)}},
+		{"WithMaxHold", []cronlock.Option{core.WithMaxHold(-1)}},
+		{"WithTimeout", []cronlock.Option{cronlock.WithTimeout(-1)}},
+		{"WithReplicaAck", []cronlock.Option{core.WithTTL(time.Second), core.WithReplicaAck(1, time.Second)}},
+		{"WithMinHold", []cronlock.Option{core.WithMinHold(-1)}},
+		{"AllowOverlap", []cronlock.Option{core.WithMinHold(time.Second), cronlock.AllowOverlap()}},
+		{"WithZombieGrace", []cronlock.Option{cronlock.WithTimeout(time.Second), cronlock.WithZombieGrace(-1)}},
 		{"WithZombieGrace", []cronlock.Option{cronlock.WithZombieGrace(time.Second)}},
 		{"WithFailover", []cronlock.Option{cronlock.WithFailover(2), cronlock.WithStartDeadline(30 * time.Second)}},
 		{
 			"WithFailover",
 			[]cronlock.Option{
-				cronlock.WithFailover(2), cronlock.WithTTL(time.Minute), cronlock.WithStartDeadline(40 * time.Second),
+				cronlock.WithFailover(2), core.WithTTL(time.Minute), cronlock.WithStartDeadline(40 * time.Second),
 			},
 		},
 		{"WithLeader", []cronlock.Option{cronlock.WithLeader(nil)}},
@@ -160,14 +162,16 @@ func TestDurationsWithoutUnit(t *testing.T) {
 	t.Parallel()
 	locks := newClient(t, testkit.Start(t).Client())
 	for option, of := range map[string]func(time.Duration) cronlock.Option{
-		"WithWait": cronlock.WithWait, "WithStartDeadline": cronlock.WithStartDeadline, "WithMaxSkew": cronlock.WithMaxSkew,
-		"WithCatchUp": cronlock.WithCatchUp, "WithTTL": cronlock.WithTTL, "WithMaxHold": cronlock.WithMaxHold,
-		"WithMinHold":     cronlock.WithMinHold,
-		"WithZombieGrace": func(d time.Duration) cronlock.Option { return cronlock.WithZombieGrace(d) },
+		"WithWait":          func(d time.Duration) cronlock.Option { return core.WithWait(d) },
+		"WithTTL":           func(d time.Duration) cronlock.Option { return core.WithTTL(d) },
+		"WithMaxHold":       func(d time.Duration) cronlock.Option { return core.WithMaxHold(d) },
+		"WithMinHold":       func(d time.Duration) cronlock.Option { return core.WithMinHold(d) },
+		"WithStartDeadline": cronlock.WithStartDeadline, "WithMaxSkew": cronlock.WithMaxSkew,
+		"WithCatchUp": cronlock.WithCatchUp, "WithTimeout": cronlock.WithTimeout, "WithZombieGrace": cronlock.WithZombieGrace,
 	} {
 		opts := []cronlock.Option{of(30)}
 		if option == "WithZombieGrace" {
-			opts = append([]cronlock.Option{cronlock.WithMaxHold(time.Minute)}, opts...)
+			opts = append([]cronlock.Option{cronlock.WithTimeout(time.Minute)}, opts...)
 		}
 		_, err := cronlock.AddFunc(cron.New(), locks, "@daily", "job", idle, opts...)
 		if err == nil || !strings.Contains(err.Error(), option+"(30ns)") || !strings.Contains(err.Error(), "did you mean 30*time.Second?") {

@@ -189,7 +189,7 @@ func expectOverlap(t *testing.T, wait time.Duration, slow func(*testkit.Relay)) 
 		locks := newClient(t, relay.Client())
 		slow(relay)
 		ran, began := false, time.Now()
-		skips := runExclusive(locks, func() { ran = true }, cronlock.WithWait(wait))
+		skips := runExclusive(locks, func() { ran = true }, core.WithWait(wait))
 		took := time.Since(began)
 		relay.Heal()
 		switch {
@@ -211,7 +211,7 @@ func TestLateAnswersToATick(t *testing.T) {
 	}
 	relay := server.Relay()
 	locks := newClient(t, relay.Client())
-	r := newReplica(t, locks, idle, cronlock.FailOpen(), cronlock.WithWait(30*time.Second), cronlock.WithStartDeadline(10*time.Second))
+	r := newReplica(t, locks, idle, cronlock.FailOpen(), core.WithWait(30*time.Second), cronlock.WithStartDeadline(10*time.Second))
 	r.fire(time.Now().Add(-time.Hour)) // connects, and is too late
 	relay.Delay(testkit.ToClient, 1200*time.Millisecond)
 	r.fire(time.Now().Truncate(time.Second))

@@ -169,7 +169,7 @@ func (j *job) wasPaused(ctx context.Context, tick, now time.Time) (bool, error) 
 // answer of Redis: the operator who has paused it may have done so because of the outage. A pause lasts longer than any
 // process, so the answer does not grow too old.
 func (j *job) unavailable() Reason {
-	if j.config.failOpen && j.lastPaused.Load() {
+	if j.config.FailOpen && j.lastPaused.Load() {
 		return Paused
 	}
 	return Unavailable

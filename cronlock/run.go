@@ -18,7 +18,7 @@ const (
 	Failed      Outcome = "failed"      // the function returned an error
 	Panicked    Outcome = "panicked"    // or called runtime.Goexit
 	Interrupted Outcome = "interrupted" // it returned an error after its context had ended
-	TimedOut    Outcome = "timed out"   // it returned an error after its [WithMaxHold], or had not returned long after
+	TimedOut    Outcome = "timed out"   // it returned an error after its [WithTimeout], or had not returned long after
 	Lost        Outcome = "lost"        // its process crashed or became unreachable
 	Skipped     Outcome = "skipped"     // it was claimed but did not begin: an earlier run was in progress
 )

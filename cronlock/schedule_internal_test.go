@@ -11,8 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/robfig/cron/v3"
+
+	"github.com/holdfast-go/holdfast/internal/guard"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestAlign: ticks of "@every" are the same whenever a process asks, multiples of whole seconds since 1970.
@@ -168,7 +170,7 @@ func TestDeadline(t *testing.T) {
 		{"* * * * * *", 2, 10 * time.Minute, 20 * time.Minute},
 		{"* * * * * *", 1, 10 * time.Minute, 10 * time.Second},
 	} {
-		j := &job{schedule: secondly(t, test.spec), config: config{attempts: test.failover, ttl: test.ttl}}
+		j := &job{schedule: secondly(t, test.spec), config: config{Config: guard.Config{TTL: test.ttl}, attempts: test.failover}}
 		if got := j.deadline(clock("10:00:00")); got != test.want {
 			t.Errorf("%s, %d attempts: %v, want %v", test.spec, test.failover, got, test.want)
 		}

@@ -202,7 +202,7 @@ func TestSkewed(t *testing.T) {
 	const line = "the clock of this replica differs from Redis's; if all replicas say so, look at Redis"
 	var logged bytes.Buffer
 	var offsets []time.Duration
-	j := &job{name: "job", config: newConfig([]Option{
+	j := &job{name: "job", config: newConfig(jobPlace("cronlock.AddFunc"), []Option{
 		WithLogger(slog.New(slog.NewTextHandler(&logged, nil))), WithMaxSkew(10 * time.Second),
 		WithHooks(Hooks{Skewed: func(offset time.Duration) { offsets = append(offsets, offset) }}),
 	})}

@@ -58,8 +58,8 @@ func (j *job) checkFailover() error {
 }
 
 func (j *job) ttl() time.Duration {
-	if j.config.ttl > 0 || j.locks == nil {
-		return j.config.ttl
+	if j.config.TTL > 0 || j.locks == nil {
+		return j.config.TTL
 	}
 	return j.locks.TTL()
 }

@@ -46,3 +46,19 @@ func FactsOf(x interface{ facts() Facts }) Facts {
 	}
 	return x.facts()
 }
+
+// Option is an option of a guard, from core, from internal/guard or from an adapter: a type that embeds a [Mark].
+type Option interface{ mark() Mark }
+
+// Mark makes a type an [Option], and describes it to guards.
+type Mark struct {
+	// Name is what users call it: "core.WithTTL".
+	Name string
+	// Value is the argument if guards read it, and nil otherwise.
+	Value any
+}
+
+func (m Mark) mark() Mark { return m }
+
+// MarkOf returns the mark of an option.
+func MarkOf(o Option) Mark { return o.mark() }

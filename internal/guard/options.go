@@ -1,0 +1,207 @@
+// Package guard has what the guards of this repository share: one vocabulary of options.
+package guard
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/outage"
+	"github.com/holdfast-go/holdfast/internal/seal"
+)
+
+// Option is an option of a guard: one of core, one that several guards share, or one of an adapter.
+type Option = seal.Option
+
+// Config is what the options of core and the shared options of a guard amount to. Adapters keep their own options elsewhere.
+type Config struct {
+	// Lock has the lock options in the order given, except core.WithWait. Guards do the waiting themselves, so that a busy
+	// lock is never taken for an outage.
+	Lock []core.LockOption
+	// Once has the same except core.WithMinHold, which only locks have, and the options of records.
+	Once []core.OnceOption
+
+	TTL           time.Duration      // of core.WithTTL or core.WithFixedTTL; 0 if there is none
+	Wait          time.Duration      // of core.WithWait; 0 if there is none
+	MinHold       time.Duration      // of core.WithMinHold; 0 if there is none
+	Retention     time.Duration      // of core.WithRetention, with core's default
+	FailurePolicy core.FailurePolicy // of core.WithFailurePolicy
+
+	FailOpen      bool
+	OptionalKey   bool
+	KeySecret     []byte
+	FinishTimeout time.Duration
+	ZombieGrace   time.Duration
+
+	given []string
+}
+
+// The defaults of options, in all guards.
+const (
+	defaultRetention     = 24 * time.Hour // core's
+	defaultFinishTimeout = 5 * time.Second
+	defaultZombieGrace   = 2 * time.Minute
+)
+
+// Given reports whether an option of that name was given.
+func (c *Config) Given(name string) bool { return slices.Contains(c.given, name) }
+
+// A Place is a constructor of a guard, and says which options it takes.
+type Place struct {
+	// Name is what users call, for errors: "cronlock.AddFunc".
+	Name string
+	// Takes has the names of options that the place takes, as in their seal.Mark.
+	Takes []string
+	// Refuses has reasons, by name, for which the place does not take an option. The reason of other options is Otherwise.
+	Refuses   map[string]string
+	Otherwise string
+}
+
+// Sort returns what options amount to. It calls each for every option, in the order given, so that an adapter can apply its
+// own. Nil options are skipped. The error is a [core.ErrInvalidOption] about the first option that is invalid, or that
+// makes no sense in this place. It names both.
+func (p Place) Sort(opts []Option, each func(Option)) (Config, error) {
+	c := Config{Retention: defaultRetention, FinishTimeout: defaultFinishTimeout, ZombieGrace: defaultZombieGrace}
+	for _, o := range opts {
+		if o == nil {
+			continue
+		}
+		mark := seal.MarkOf(o)
+		if err := p.check(mark.Name); err != nil {
+			return c, err
+		}
+		if err := c.add(o, mark); err != nil {
+			return c, err
+		}
+		each(o)
+	}
+	return c, nil
+}
+
+// check returns the error for an option that makes no sense here.
+func (p Place) check(name string) error {
+	if slices.Contains(p.Takes, name) {
+		return nil
+	}
+	reason := p.Refuses[name]
+	if reason == "" {
+		reason = p.Otherwise
+	}
+	if reason != "" {
+		reason = ": " + reason
+	}
+	return fmt.Errorf("%w: %s does not take %s%s", core.ErrInvalidOption, p.Name, name, reason)
+}
+
+func (c *Config) add(o Option, mark seal.Mark) error {
+	c.given = append(c.given, mark.Name)
+	switch o := o.(type) {
+	case option:
+		return o.set(c)
+	case core.LockOption:
+		return c.addLock(o, mark)
+	case core.OnceOption:
+		switch mark.Name {
+		case "core.WithRetention":
+			c.Retention, _ = mark.Value.(time.Duration)
+		case "core.WithFailurePolicy":
+			c.FailurePolicy, _ = mark.Value.(core.FailurePolicy)
+		}
+		c.Once = append(c.Once, o)
+		return core.CheckOnceOptions(o)
+	}
+	return nil
+}
+
+func (c *Config) addLock(o core.LockOption, mark seal.Mark) error {
+	d, _ := mark.Value.(time.Duration)
+	switch mark.Name {
+	case "core.WithWait":
+		c.Wait = d
+	case "core.WithMinHold":
+		c.Lock, c.MinHold = append(c.Lock, o), d
+	case "core.WithTTL", "core.WithFixedTTL":
+		c.TTL = d
+		fallthrough
+	default:
+		c.Lock, c.Once = append(c.Lock, o), append(c.Once, o)
+	}
+	return core.CheckOptions(o)
+}
+
+// Without returns the options that do not have the name.
+func Without[T Option](opts []T, name string) []T {
+	return slices.DeleteFunc(slices.Clone(opts), func(o T) bool { return seal.MarkOf(o).Name == name })
+}
+
+// option is one that several guards share and core has not.
+type option struct {
+	seal.Mark
+	set func(*Config) error
+}
+
+func shared(name string, set func(*Config) error) Option { return option{seal.Mark{Name: name}, set} }
+
+// duration makes a shared option of a duration.
+func duration(name string, d time.Duration, field func(*Config) *time.Duration) Option {
+	return shared(name, func(c *Config) error {
+		*field(c) = d
+		return CheckDuration(name, d)
+	})
+}
+
+// LongestDuration is the longest one that options of guards take.
+const LongestDuration = 365 * 24 * time.Hour
+
+// CheckDuration returns the error for a duration that cannot be meant.
+func CheckDuration(name string, d time.Duration) error {
+	if d >= outage.ShortestWait && d <= LongestDuration {
+		return nil
+	}
+	return fmt.Errorf("%w: %s(%v): %v to %v is allowed%s", core.ErrInvalidOption, name, d, outage.ShortestWait, LongestDuration,
+		outage.UnitHint(d))
+}
+
+// FailOpen lets a guard run its function unguarded while Redis is unreachable. It does not apply while Redis refuses. Defaults to
+// refusing to run.
+func FailOpen() Option {
+	return shared("FailOpen", func(c *Config) error {
+		c.FailOpen = true
+		return nil
+	})
+}
+
+// OptionalKey lets what has no key run unguarded. Defaults to refusing it.
+func OptionalKey() Option {
+	return shared("OptionalKey", func(c *Config) error {
+		c.OptionalKey = true
+		return nil
+	})
+}
+
+// WithKeySecret makes the hashes of keys with a secret (HMAC), so that a reader of Redis cannot guess whose they are. All
+// processes need the same secret, of 16 bytes at least. Defaults to none.
+func WithKeySecret(secret []byte) Option {
+	const shortest = 16
+	secret = slices.Clone(secret)
+	return shared("WithKeySecret", func(c *Config) error {
+		c.KeySecret = secret
+		if len(secret) < shortest {
+			return fmt.Errorf("%w: WithKeySecret: %d bytes, at least %d are needed", core.ErrInvalidOption, len(secret), shortest)
+		}
+		return nil
+	})
+}
+
+// WithFinishTimeout sets how long the end of a run waits for Redis to confirm the record. After that the record is retried in
+// the background. 1 ms to 8760 h. Defaults to 5 s.
+func WithFinishTimeout(limit time.Duration) Option {
+	return duration("WithFinishTimeout", limit, func(c *Config) *time.Duration { return &c.FinishTimeout })
+}
+
+// WithZombieGrace sets how long a lease is renewed after its run was told to end while the function continues. After that
+// the lease expires. 1 ms to 8760 h. Defaults to 2 min.
+func WithZombieGrace(grace time.Duration) Option {
+	return duration("WithZombieGrace", grace, func(c *Config) *time.Duration { return &c.ZombieGrace })
+}
