@@ -2,6 +2,7 @@ package cronlock_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -48,6 +49,7 @@ func TestOptionsOfEachPlace(t *testing.T) {
 		"core.WithWindow":        {core.WithWindow(time.Time{}, time.Time{}), ""},
 		"core.WithNote":          {core.WithNote("note"), ""},
 		"core.WithLabel":         {core.WithLabel("label"), ""},
+		"core.WithEncoding":      {core.WithEncoding(json.Marshal, json.Unmarshal), ""},
 
 		"FailOpen":        {cronlock.FailOpen(), locking},
 		"WithZombieGrace": {cronlock.WithZombieGrace(time.Second), locking},
