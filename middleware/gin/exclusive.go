@@ -6,7 +6,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
@@ -26,8 +26,8 @@ func Exclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock.Op
 
 // NewExclusive is [Exclusive] for settings that are known only at run time: it returns an error instead of panicking.
 func NewExclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock.Option) (gin.HandlerFunc, error) {
-	config := newConfig(middleware.DefaultConfig(), opts)
-	engine, err := middleware.NewExclusive(strategy, config.engine)
+	config := newConfig(httpguard.DefaultConfig(), opts)
+	engine, err := httpguard.NewExclusive(strategy, config.engine)
 	if err != nil {
 		return nil, err
 	}
@@ -37,11 +37,11 @@ func NewExclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock
 	}
 	return func(c *gin.Context) {
 		// The request's time begins before its body is read.
-		ctx, by := c.Request.Context(), middleware.AnswerBy(c.Request.Context())
+		ctx, by := c.Request.Context(), httpguard.AnswerBy(c.Request.Context())
 		g.serve(c, func(key httplock.Key) *httplock.Conflict {
 			silent, answer, before := false, watch(c), len(c.Errors)
 			status := answer.status()
-			conflict := engine.Do(ctx, middleware.RequestOf(c.Request, key, by), func(ctx context.Context) {
+			conflict := engine.Do(ctx, httpguard.RequestOf(c.Request, key, by), func(ctx context.Context) {
 				next(ctx, c)
 				// A status or an error is for gin or a renderer around the guard to send.
 				silent = ctx.Err() != nil && !answer.begun() && answer.status() == status && len(c.Errors) == before

@@ -12,7 +12,7 @@ import (
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
-// engine is what all engines of package middleware have.
+// engine is what all engines have.
 type engine interface {
 	Guards(method string) bool
 	BufferRequest(r *http.Request, key httplock.Key) error

@@ -6,7 +6,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
@@ -26,8 +26,8 @@ func Once(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option) gi
 
 // NewOnce is [Once] as a value, with methods for an operator. It returns an error instead of panicking.
 func NewOnce(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option) (*Guard, error) {
-	config := newConfig(middleware.OnceConfig(), opts)
-	engine, err := middleware.NewOnce(client, config.engine)
+	config := newConfig(httpguard.OnceConfig(), opts)
+	engine, err := httpguard.NewOnce(client, config.engine)
 	if err != nil {
 		return nil, err
 	}
@@ -48,8 +48,8 @@ func Idempotent(client *core.Client, scope httplock.KeyFunc, opts ...httplock.Op
 
 // NewIdempotent is [Idempotent] as a value, with methods for an operator. It returns an error instead of panicking.
 func NewIdempotent(client *core.Client, scope httplock.KeyFunc, opts ...httplock.Option) (*Guard, error) {
-	config := newConfig(middleware.IdempotentConfig(), opts)
-	engine, err := middleware.NewOnce(client, config.engine)
+	config := newConfig(httpguard.IdempotentConfig(), opts)
+	engine, err := httpguard.NewOnce(client, config.engine)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func must[G any](guard G, err error) G {
 	return guard
 }
 
-func newOnce(engine *middleware.Once, key httplock.KeyFunc, config config) (*Guard, error) {
+func newOnce(engine *httpguard.Once, key httplock.KeyFunc, config config) (*Guard, error) {
 	g, err := newGuard(engine, key, config)
 	if err != nil {
 		return nil, err
@@ -84,18 +84,18 @@ func newOnce(engine *middleware.Once, key httplock.KeyFunc, config config) (*Gua
 // once is the guard of a chain of handlers.
 type once struct {
 	guard
-	engine *middleware.Once
+	engine *httpguard.Once
 }
 
 func (o *once) handle(c *gin.Context) {
 	// The request's time begins before its body is read.
-	ctx, by := c.Request.Context(), middleware.AnswerBy(c.Request.Context())
+	ctx, by := c.Request.Context(), httpguard.AnswerBy(c.Request.Context())
 	o.serve(c, func(key httplock.Key) *httplock.Conflict {
 		if o.engine.Entered(ctx, key) {
 			next(ctx, c)
 			return nil
 		}
-		request := middleware.RequestOf(c.Request, key, by)
+		request := httpguard.RequestOf(c.Request, key, by)
 		request.Pattern = patternOf(c)
 		run, recorded, conflict := o.engine.Begin(ctx, request)
 		switch {
@@ -112,7 +112,7 @@ func (o *once) handle(c *gin.Context) {
 // the stack of a panic, and covers http.ErrAbortHandler and runtime.Goexit.
 //
 // It returns what to answer in place of a chain that did not answer because its context was over.
-func (o *once) run(run *middleware.Run, c *gin.Context) (instead *httplock.Conflict) {
+func (o *once) run(run *httpguard.Run, c *gin.Context) (instead *httplock.Conflict) {
 	limit, record := run.Capture()
 	w, end := newCapture(c, limit, record)
 	defer end()
@@ -137,7 +137,7 @@ func (o *once) run(run *middleware.Run, c *gin.Context) (instead *httplock.Confl
 }
 
 // replay answers with a recorded response.
-func replay(c *gin.Context, r *middleware.Response) {
+func replay(c *gin.Context, r *httpguard.Response) {
 	c.Abort()
 	r.Replay(c.Writer.Header())
 	c.Status(r.Status)

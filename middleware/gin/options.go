@@ -3,18 +3,18 @@ package ginlock
 import (
 	"errors"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 // config has the options of a guard: those of package httplock, and the ones of this package.
 type config struct {
-	engine middleware.Config
+	engine httpguard.Config
 	refuse RefusalHandler
 }
 
 // newConfig applies the options to the defaults of an engine.
-func newConfig(defaults middleware.Config, opts []httplock.Option) config {
+func newConfig(defaults httpguard.Config, opts []httplock.Option) config {
 	c := config{engine: defaults, refuse: Refuse}
 	c.engine.Apply(&c, opts...)
 	return c
@@ -37,7 +37,7 @@ func (c *config) check() error {
 // nothing, the guard calls Refuse: see [RefusalHandler]. Of this option and [ErrorsOnly] the last one counts. Defaults to
 // Refuse.
 func WithRefusalHandler(handler RefusalHandler) httplock.Option {
-	return middleware.AdapterOption("ginlock.WithRefusalHandler", func(c *config) { c.refuse = handler })
+	return httpguard.AdapterOption("ginlock.WithRefusalHandler", func(c *config) { c.refuse = handler })
 }
 
 // ErrorsOnly leaves the answer to refused requests to the service's own renderer of c.Errors, a middleware around the

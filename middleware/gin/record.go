@@ -3,15 +3,15 @@ package ginlock
 import (
 	"github.com/gin-gonic/gin"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 )
 
 // Guard is a guard of [NewOnce] or [NewIdempotent] as a value. Handle is what [Once] and [Idempotent] return. The
-// methods of its [middleware.Ledger] are for operators: Peek reads the record of a key, Resolve records that a request
+// other methods are for operators: Peek reads the record of a key, Resolve records that a request
 // was done, Forget allows another run, and Records lists the records of a scope of Idempotent. They use the secret,
 // the codec and the parts of the guard's keys. The zero Guard guards nothing: its methods return errors, or panic.
 type Guard struct {
-	*middleware.Ledger
+	*httpguard.Ledger
 	handle gin.HandlerFunc
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
@@ -31,7 +31,7 @@ func refuse(c *gin.Context, conflict *httplock.Conflict, handler RefusalHandler)
 	c.Abort()
 	// With the problem as its meta data, the JSON of c.Errors is the problem.
 	_ = c.Error(public{conflict}).SetType(gin.ErrorTypePublic).SetMeta(conflict.Problem())
-	if conflict.Code == middleware.CodeClientGone {
+	if conflict.Code == httpguard.CodeClientGone {
 		// For the log. It also keeps gin from answering 200, which a client that has merely closed its sending
 		// side would take for success.
 		handler = statusOnly
@@ -53,7 +53,7 @@ func refuse(c *gin.Context, conflict *httplock.Conflict, handler RefusalHandler)
 	if !begun {
 		status = answer.status()
 	}
-	middleware.RefusalSent(c.Request.Context(), status)
+	httpguard.RefusalSent(c.Request.Context(), status)
 }
 
 // public is a conflict for gin's public errors, whose text many services show to their clients. The cause, an

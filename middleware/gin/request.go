@@ -10,7 +10,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/internal/ginroute"
-	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
@@ -60,7 +60,7 @@ func (k *keyContext) Value(key any) any {
 func keyOf(c *gin.Context, key httplock.KeyFunc) (httplock.Key, error) {
 	inner := c.Request
 	// gin matches decoded paths, unless UseRawPath is set.
-	k := &keyContext{Context: middleware.WithDecodedPaths(inner.Context())}
+	k := &keyContext{Context: httpguard.WithDecodedPaths(inner.Context())}
 	k.gin.Store(c)
 	r := requestOf(c, k)
 	c.Request = r // so that a function which asks the gin.Context for the body takes it from the same request
@@ -79,7 +79,7 @@ func keyOf(c *gin.Context, key httplock.KeyFunc) (httplock.Key, error) {
 
 // errUnknownPath is for what gin's NoRoute and NoMethod handle. A client causes it, so the guard must not log it as a
 // mistake of the service.
-var errUnknownPath = middleware.KeyError(httplock.ErrKeyInvalid, "no route has this path and method")
+var errUnknownPath = httpguard.KeyError(httplock.ErrKeyInvalid, "no route has this path and method")
 
 // requestOf returns a copy of c.Request with gin's route.
 func requestOf(c *gin.Context, ctx context.Context) *http.Request {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 	"github.com/holdfast-go/holdfast/middleware/internal/writer"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
@@ -19,7 +19,7 @@ import (
 // may be 0 from the beginning.
 type captureWriter struct {
 	gin.ResponseWriter // the real one
-	capture            *middleware.Capture
+	capture            *httpguard.Capture
 	detour             *detour // nil if the real writer is not gin's own
 	early              bool    // the real writer gets a status as soon as it is set, and sends nothing yet
 	initial            int     // the status before the handlers
@@ -36,7 +36,7 @@ func newCapture(c *gin.Context, buffer int, record bool) (w *captureWriter, end 
 	real, end := w.watch(c)
 	_, nested := c.Writer.(*captureWriter)
 	w.early = nested || w.detour != nil
-	w.capture = middleware.NewCapture(real, c.Request.Method, buffer, record)
+	w.capture = httpguard.NewCapture(real, c.Request.Method, buffer, record)
 	if w.written { // by a middleware around the guard, whose status holds
 		w.capture.WriteHeader(w.status)
 	}

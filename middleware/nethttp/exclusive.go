@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 )
 
 // Exclusive returns a middleware that prevents two requests of one key from running at the same time. The strategy
@@ -24,8 +24,8 @@ func Exclusive(strategy core.Strategy, key KeyFunc, opts ...Option) func(http.Ha
 
 // NewExclusive is [Exclusive] for settings that are known only at run time: it returns an error instead of panicking.
 func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (func(http.Handler) http.Handler, error) {
-	config := newConfig(middleware.DefaultConfig(), opts)
-	engine, err := middleware.NewExclusive(strategy, config.engine)
+	config := newConfig(httpguard.DefaultConfig(), opts)
+	engine, err := httpguard.NewExclusive(strategy, config.engine)
 	if err != nil {
 		return nil, err
 	}
@@ -39,15 +39,15 @@ func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (func(htt
 // exclusive is the guarded handler.
 type exclusive struct {
 	guard
-	engine *middleware.Exclusive
+	engine *httpguard.Exclusive
 }
 
 func (e *exclusive) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The request's time begins before its body is read.
-	by := middleware.AnswerBy(r.Context())
+	by := httpguard.AnswerBy(r.Context())
 	e.serve(w, r, func(v *visit) *Conflict {
 		watched, silent := watch(w), false
-		conflict := e.engine.Do(r.Context(), middleware.RequestOf(v.inner, v.key, by), func(ctx context.Context) {
+		conflict := e.engine.Do(r.Context(), httpguard.RequestOf(v.inner, v.key, by), func(ctx context.Context) {
 			e.handle(ctx, watched.exposed(), v)
 			silent = !watched.wrote() && ctx.Err() != nil
 		})

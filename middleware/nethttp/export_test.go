@@ -3,12 +3,12 @@ package httplock
 import (
 	"net/http"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 )
 
 // Captured is a guard without lock: it captures the answer, runs the handler, hands out the record, and sends
 // the answer.
-func Captured(next http.Handler, buffer int, record bool, seen func(*middleware.Response)) http.Handler {
+func Captured(next http.Handler, buffer int, record bool, seen func(*httpguard.Response)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := newCapture(w, r, buffer, record)
 		finished := false
@@ -38,4 +38,4 @@ func Told(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) (wrote,
 }
 
 // Replay answers with a record.
-func Replay(w http.ResponseWriter, r *middleware.Response) { replay(w, r) }
+func Replay(w http.ResponseWriter, r *httpguard.Response) { replay(w, r) }

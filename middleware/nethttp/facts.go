@@ -3,32 +3,32 @@ package httplock
 import (
 	"context"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 )
 
 // What options and hooks are about.
 type (
 	// Payload is what a request asks for.
-	Payload = middleware.Payload
+	Payload = httpguard.Payload
 	// Outcome is how a handler ended.
-	Outcome = middleware.Outcome
+	Outcome = httpguard.Outcome
 	// Disposition is what becomes of the record of a run.
-	Disposition = middleware.Disposition
+	Disposition = httpguard.Disposition
 	// Response is an answer as it is recorded.
-	Response = middleware.Response
+	Response = httpguard.Response
 )
 
 // The dispositions.
 const (
-	Auto      = middleware.Auto
-	Completed = middleware.Completed
-	Released  = middleware.Released
-	Held      = middleware.Held
+	Auto      = httpguard.Auto
+	Completed = httpguard.Completed
+	Released  = httpguard.Released
+	Held      = httpguard.Held
 )
 
 // Attempt returns the number of the attempt for the key of a request behind Once or Idempotent, from 1; 0 for any
 // other request.
-func Attempt(ctx context.Context) int { return middleware.Attempt(ctx) }
+func Attempt(ctx context.Context) int { return httpguard.Attempt(ctx) }
 
 // Degraded returns true if ctx is that of a request which runs unguarded: see [FailOpen].
-func Degraded(ctx context.Context) bool { return middleware.Degraded(ctx) }
+func Degraded(ctx context.Context) bool { return httpguard.Degraded(ctx) }

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 	"github.com/holdfast-go/holdfast/middleware/internal/request"
 )
 
-// engine is what all engines of package middleware have.
+// engine is what all engines have.
 type engine interface {
 	Guards(method string) bool
 	BufferRequest(r *http.Request, key Key) error
@@ -75,11 +75,11 @@ func (g guard) serve(w http.ResponseWriter, r *http.Request, run func(*visit) *C
 	}
 	switch {
 	case conflict == nil:
-	case conflict.Code == middleware.CodeClientGone:
+	case conflict.Code == httpguard.CodeClientGone:
 		// For the log. It also keeps net/http from answering 200, which a client that has merely closed its
 		// sending side would take for success.
 		w.WriteHeader(conflict.Status)
-		middleware.RefusalSent(r.Context(), conflict.Status)
+		httpguard.RefusalSent(r.Context(), conflict.Status)
 	default:
 		g.reject(w, r, conflict)
 	}
@@ -93,7 +93,7 @@ func (g guard) reject(w http.ResponseWriter, r *http.Request, conflict *Conflict
 	if !watched.wrote() {
 		Refuse(watched, r, conflict)
 	}
-	middleware.RefusalSent(r.Context(), watched.status)
+	httpguard.RefusalSent(r.Context(), watched.status)
 }
 
 // within returns the request for the handler.

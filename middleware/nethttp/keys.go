@@ -3,7 +3,7 @@ package httplock
 import (
 	"net/http"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 )
 
 // KeyFunc makes the key of a request. Write your own with [NewKey]:
@@ -23,33 +23,35 @@ import (
 type KeyFunc func(r *http.Request) (Key, error)
 
 // Key identifies what must not run at the same time.
-type Key = middleware.Key
+type Key = httpguard.Key
 
 // Errors of key functions, for errors.Is.
 var (
-	ErrKeyRequired   = middleware.ErrKeyRequired
-	ErrKeyInvalid    = middleware.ErrKeyInvalid
-	ErrScopeRequired = middleware.ErrScopeRequired
-	ErrNoRoute       = middleware.ErrNoRoute
+	ErrKeyRequired   = httpguard.ErrKeyRequired
+	ErrKeyInvalid    = httpguard.ErrKeyInvalid
+	ErrScopeRequired = httpguard.ErrScopeRequired
+	ErrNoRoute       = httpguard.ErrNoRoute
 )
 
-// KeyError returns an error of a key function whose text goes to the client, see [middleware.KeyError].
+// KeyError returns an error of a key function that is kind, [ErrKeyRequired] or [ErrKeyInvalid]. Its text goes to the
+// client in the detail of the problem: what the request lacks, or what is wrong with it. Write a constant text, like
+// "the header field X-Cart is missing". It must not repeat what a client has sent.
 func KeyError(kind error, format string, args ...any) error {
-	return middleware.KeyError(kind, format, args...)
+	return httpguard.KeyError(kind, format, args...)
 }
 
 // NewKey returns a key of one named value. A client whose request lacks the value gets the name in the answer. The
 // error is [ErrKeyRequired] if the value is empty, and [ErrKeyInvalid] if it has more than 255 bytes.
-func NewKey(name, value string) (Key, error) { return middleware.NewKey(name, value) }
+func NewKey(name, value string) (Key, error) { return httpguard.NewKey(name, value) }
 
 // Join returns the key of all keys together, as [Keys] makes it. It is for business code without a request, to
 // identify what a request has left. Join [RouteKey], [PrincipalKey], [PathKey] and [NewKey] in the order in which the
 // guard has them. The error is [ErrKeyRequired] if there are none, or one is the zero Key.
-func Join(keys ...Key) (Key, error) { return middleware.Join(keys...) }
+func Join(keys ...Key) (Key, error) { return httpguard.Join(keys...) }
 
 // Keys joins keys: all of them together identify a request. It fails with the first error of fns. Keys panics if there
 // are no functions or one is nil.
-func Keys(fns ...KeyFunc) KeyFunc { return middleware.Keys(fns...) }
+func Keys(fns ...KeyFunc) KeyFunc { return httpguard.Keys(fns...) }
 
 // FirstOf returns the key of the first of fns that finds one: the user's if a user is logged in, else that of a
 // cookie. It tries the next one only after [ErrKeyRequired] and [ErrScopeRequired]. If all fail so, it returns the
@@ -58,7 +60,7 @@ func Keys(fns ...KeyFunc) KeyFunc { return middleware.Keys(fns...) }
 // Parts of keys are named, so a value from one source never equals the same value from another. So a client that may
 // leave out a source chooses its key: its two requests run at the same time if one has the source and the other has
 // not.
-func FirstOf(fns ...KeyFunc) KeyFunc { return middleware.FirstOf(fns...) }
+func FirstOf(fns ...KeyFunc) KeyFunc { return httpguard.FirstOf(fns...) }
 
 // Constant returns the same key for all requests: only one of them runs at a time. Joined with other keys, it
 // distinguishes guards whose keys would be equal. Constant panics if value is empty or has more than 255 bytes.

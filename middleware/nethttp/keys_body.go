@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 )
 
 // keyBodyLimit bounds the body of which a key is made, in bytes.
@@ -22,7 +22,7 @@ const keyBodyLimit = 64 << 10
 func ByForm(name string) KeyFunc {
 	return func(r *http.Request) (Key, error) {
 		if mediaType(r) != "application/x-www-form-urlencoded" {
-			return Key{}, middleware.KeyError(ErrKeyRequired, "the body is no form")
+			return Key{}, httpguard.KeyError(ErrKeyRequired, "the body is no form")
 		}
 		if len(r.PostForm) > 0 {
 			return single("form:"+name, r.PostForm[name])
@@ -31,7 +31,7 @@ func ByForm(name string) KeyFunc {
 		if err != nil {
 			return Key{}, err
 		}
-		value, err := middleware.FormField(body, name)
+		value, err := httpguard.FormField(body, name)
 		if err != nil {
 			return Key{}, err
 		}
@@ -40,26 +40,29 @@ func ByForm(name string) KeyFunc {
 }
 
 // ByJSON identifies requests by the string, number or boolean at an RFC 6901 pointer ("/order/id") of the JSON
-// document in the body. See [middleware.JSONField] for what it refuses. A number counts as it is written. ByJSON reads
+// document in the body. The type counts: the string "1" and the number 1 are two keys. A number counts as it is written, so 1, 1.0
+// and 1e0 are three. ByJSON reads
 // the body up to 64 KiB, whatever [WithBodyLimit] says, and leaves it for the handler. Join it with the user:
 // [ByContext]. ByJSON panics if pointer is invalid.
 //
 // The error is [ErrKeyRequired] for a body of another type than application/json, or one that ends in +json. It is
-// [ErrKeyInvalid] for a body that is larger, cannot be read, is malformed or has a Content-Encoding. What was read
+// [ErrKeyInvalid] for a body that is larger, cannot be read, is malformed or has a Content-Encoding; for an array or object at
+// the pointer; for an object on the path that has a name twice, or in two spellings that differ by case; and for
+// arrays and objects that are nested more than 32 deep. What was read
 // before the guard is missing, unless gin's ShouldBindBodyWith read it.
 func ByJSON(pointer string) KeyFunc {
-	if err := middleware.CheckPointer(pointer); err != nil {
+	if err := httpguard.CheckPointer(pointer); err != nil {
 		panic(err)
 	}
 	return func(r *http.Request) (Key, error) {
 		if mt := mediaType(r); mt != "application/json" && !strings.HasSuffix(mt, "+json") {
-			return Key{}, middleware.KeyError(ErrKeyRequired, "the Content-Type of the body is not application/json")
+			return Key{}, httpguard.KeyError(ErrKeyRequired, "the Content-Type of the body is not application/json")
 		}
 		body, err := peek(r)
 		if err != nil {
 			return Key{}, err
 		}
-		value, err := middleware.JSONField(body, pointer)
+		value, err := httpguard.JSONField(body, pointer)
 		if err != nil {
 			return Key{}, err
 		}
@@ -82,13 +85,13 @@ func peek(r *http.Request) ([]byte, error) {
 	switch {
 	case coding != "" && !strings.EqualFold(coding, "identity"):
 		// Bytes that are a form to the guard could be another one to a handler that decodes them.
-		return nil, middleware.KeyError(ErrKeyInvalid, "the body has a Content-Encoding")
+		return nil, httpguard.KeyError(ErrKeyInvalid, "the body has a Content-Encoding")
 	case r.Body == nil:
 		return nil, nil
 	case r.ContentLength > keyBodyLimit:
-		return nil, middleware.KeyError(ErrKeyInvalid, "the body has more than %d bytes", keyBodyLimit)
+		return nil, httpguard.KeyError(ErrKeyInvalid, "the body has more than %d bytes", keyBodyLimit)
 	}
-	body, err := middleware.Buffer(r.Context(), r.Body, keyBodyLimit)
+	body, err := httpguard.Buffer(r.Context(), r.Body, keyBodyLimit)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +101,7 @@ func peek(r *http.Request) ([]byte, error) {
 	}
 	begin, whole := body.Bytes()
 	if !whole || len(begin) > keyBodyLimit { // another guard may have buffered more
-		return nil, middleware.KeyError(ErrKeyInvalid, "the body has more than %d bytes, or cannot be read", keyBodyLimit)
+		return nil, httpguard.KeyError(ErrKeyInvalid, "the body has more than %d bytes, or cannot be read", keyBodyLimit)
 	}
 	return begin, nil
 }

@@ -5,12 +5,12 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 )
 
 // ByContext identifies requests by the value of the request's context at ctxKey: the user, put there by
 // authentication. Behind a guard of gin, a string finds what c.Set has put into the gin.Context too. It may be a string, an integer, a UUID or an [encoding.TextMarshaler], see
-// [middleware.PrincipalKey]. If it is absent or its type's zero value, no user is logged in, and the error is
+// [PrincipalKey]. If it is absent or its type's zero value, no user is logged in, and the error is
 // [ErrScopeRequired]. A value of any other type is refused with 500, even one that has a method String. Use
 // [ByPrincipal] for it, whose types the compiler checks. ByContext panics if ctxKey is nil.
 //
@@ -62,6 +62,18 @@ func ByPrincipal(of func(r *http.Request) (string, error)) KeyFunc {
 	}
 }
 
-// PrincipalKey returns the key that [ByContext] makes of that value in the context, and [ByPrincipal] of that text, for
-// [Join]: the user whose request it was. See [middleware.PrincipalKey].
-func PrincipalKey(value any) (Key, error) { return middleware.PrincipalKey(value) }
+// PrincipalKey returns the key of a user, as authentication has left it with the request. The key is the same for all
+// adapters, so services of all frameworks exclude each other for one user. The value is of a type whose text
+// identifies each value:
+//
+//   - a string or an integer, or a type made of one, whatever methods it has
+//   - a [16]byte, as a UUID
+//   - an [encoding.TextMarshaler], as the UUIDs of most packages are
+//
+// The text counts and not the type: the string "1" and the integer 1 are one user, so a service with numbers and one
+// with their text agree. If the value is nil, the zero value of its type or without text, no user is logged in, and
+// the error is [ErrScopeRequired].
+//
+// A value of any other type is a mistake in the program, whose error is none of this package. A [fmt.Stringer] is not
+// enough: String is for people to read and may be masked or shortened, which would make one user of two.
+func PrincipalKey(value any) (Key, error) { return httpguard.PrincipalKey(value) }

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 )
 
 // ByClientIP identifies requests by the address of the client, as resolve finds it: [RemoteAddr] if clients connect to
@@ -28,7 +28,7 @@ func ByClientIP(resolve func(r *http.Request) (netip.Addr, error)) KeyFunc {
 		if err != nil {
 			return Key{}, err
 		}
-		network := middleware.NetworkOf(addr)
+		network := httpguard.NetworkOf(addr)
 		if !network.IsValid() {
 			return Key{}, errors.New("holdfast: ByClientIP: the resolver found no address")
 		}

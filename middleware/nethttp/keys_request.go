@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 )
 
 // ByHeader identifies requests by a header field, which must occur exactly once. Clients choose it freely, so join it
@@ -31,7 +31,7 @@ func ByQuery(name string) KeyFunc {
 		query, err := url.ParseQuery(r.URL.RawQuery)
 		if err != nil {
 			// The error of url repeats what the client sent.
-			return Key{}, middleware.KeyError(ErrKeyInvalid, "the query is malformed")
+			return Key{}, httpguard.KeyError(ErrKeyInvalid, "the query is malformed")
 		}
 		return single("query:"+name, query[name])
 	}
@@ -41,11 +41,11 @@ func ByQuery(name string) KeyFunc {
 func single(name string, values []string) (Key, error) {
 	switch len(values) {
 	case 0:
-		return Key{}, middleware.Missing(name)
+		return Key{}, httpguard.Missing(name)
 	case 1:
 		return NewKey(name, values[0])
 	default:
-		return Key{}, middleware.Repeated(name, len(values))
+		return Key{}, httpguard.Repeated(name, len(values))
 	}
 }
 
@@ -70,7 +70,7 @@ func ByPathValue(name string) KeyFunc {
 // PathKey returns the key that [ByPathValue] makes of that value on a route with that pattern, for [Join]:
 // PathKey("/cart/{id}/checkout", "id", "7"). The error is [ErrNoRoute] if the pattern has no such wildcard.
 func PathKey(pattern, name, value string) (Key, error) {
-	return middleware.PathKey(pattern, name, value)
+	return httpguard.PathKey(pattern, name, value)
 }
 
 // ByRoute identifies requests by method and route, not by path: one key covers a whole route, whatever its wildcards
@@ -96,9 +96,9 @@ func ByRoute() KeyFunc {
 // the one that the handler was registered with, "POST /cart/{id}/checkout" or without the method in it, behind what
 // [http.StripPrefix] or an outer router has removed: "/customers/orders". For a pattern that ends in "/" or
 // "{rest...}", pass the path of the request instead. The error is [ErrNoRoute] if there is no path.
-func RouteKey(method, pattern string) (Key, error) { return middleware.RouteKey(method, pattern) }
+func RouteKey(method, pattern string) (Key, error) { return httpguard.RouteKey(method, pattern) }
 
-func routeOf(r *http.Request) middleware.Route { return middleware.RouteOf(r) }
+func routeOf(r *http.Request) httpguard.Route { return httpguard.RouteOf(r) }
 
 // ByHost identifies requests by their host, without case, default port and the dot at the end. It distinguishes the
 // sites and tenants of one service on one Redis: join it with the user. Clients choose the host, even in HTTP/2 and by
@@ -111,4 +111,4 @@ func ByHost() KeyFunc {
 }
 
 // HostKey returns the key that [ByHost] makes of that host, for [Join].
-func HostKey(host string) (Key, error) { return middleware.HostKey(host) }
+func HostKey(host string) (Key, error) { return httpguard.HostKey(host) }

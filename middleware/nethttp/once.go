@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 )
 
 // Once returns a middleware that lets a request of each key take effect once: for instance one order per user. A
@@ -22,8 +22,8 @@ func Once(client *core.Client, key KeyFunc, opts ...Option) func(http.Handler) h
 
 // NewOnce is [Once] as a value, with methods for an operator. It returns an error instead of panicking.
 func NewOnce(client *core.Client, key KeyFunc, opts ...Option) (*Guard, error) {
-	config := newConfig(middleware.OnceConfig(), opts)
-	engine, err := middleware.NewOnce(client, config.engine)
+	config := newConfig(httpguard.OnceConfig(), opts)
+	engine, err := httpguard.NewOnce(client, config.engine)
 	if err != nil {
 		return nil, err
 	}
@@ -44,8 +44,8 @@ func Idempotent(client *core.Client, scope KeyFunc, opts ...Option) func(http.Ha
 
 // NewIdempotent is [Idempotent] as a value, with methods for an operator. It returns an error instead of panicking.
 func NewIdempotent(client *core.Client, scope KeyFunc, opts ...Option) (*Guard, error) {
-	config := newConfig(middleware.IdempotentConfig(), opts)
-	engine, err := middleware.NewOnce(client, config.engine)
+	config := newConfig(httpguard.IdempotentConfig(), opts)
+	engine, err := httpguard.NewOnce(client, config.engine)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func must[G any](guard G, err error) G {
 	return guard
 }
 
-func newOnce(engine *middleware.Once, key KeyFunc, config config) (*Guard, error) {
+func newOnce(engine *httpguard.Once, key KeyFunc, config config) (*Guard, error) {
 	g, err := newGuard(engine, key, config)
 	if err != nil {
 		return nil, err
@@ -80,18 +80,18 @@ func newOnce(engine *middleware.Once, key KeyFunc, config config) (*Guard, error
 // once is the guarded handler.
 type once struct {
 	guard
-	engine *middleware.Once
+	engine *httpguard.Once
 }
 
 func (o *once) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The request's time begins before its body is read.
-	by := middleware.AnswerBy(r.Context())
+	by := httpguard.AnswerBy(r.Context())
 	o.serve(w, r, func(v *visit) *Conflict {
 		if o.engine.Entered(r.Context(), v.key) {
 			o.handle(r.Context(), w, v)
 			return nil
 		}
-		run, recorded, conflict := o.engine.Begin(r.Context(), middleware.RequestOf(v.inner, v.key, by))
+		run, recorded, conflict := o.engine.Begin(r.Context(), httpguard.RequestOf(v.inner, v.key, by))
 		switch {
 		case recorded != nil:
 			replay(w, recorded)
@@ -106,7 +106,7 @@ func (o *once) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // the stack of a panic, and covers http.ErrAbortHandler and runtime.Goexit.
 //
 // It returns what to answer in place of a handler that did not answer because its context was over.
-func (o *once) run(run *middleware.Run, v *visit) (instead *Conflict) {
+func (o *once) run(run *httpguard.Run, v *visit) (instead *Conflict) {
 	limit, record := run.Capture()
 	c := newCapture(v.w, v.inner, limit, record)
 	var outcome Outcome

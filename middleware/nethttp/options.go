@@ -4,15 +4,15 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 )
 
 type config struct {
-	engine middleware.Config
+	engine httpguard.Config
 	refuse RefusalHandler
 }
 
-func newConfig(defaults middleware.Config, opts []Option) config {
+func newConfig(defaults httpguard.Config, opts []Option) config {
 	c := config{engine: defaults, refuse: Refuse}
 	c.engine.Apply(&c, opts...)
 	return c
@@ -31,29 +31,31 @@ func (c *config) check() error {
 // its context was over: 503 not-answered, or what a retry gets. It may change the conflict and call [Refuse] for the writing. If it
 // writes nothing, not even a status, the guard calls Refuse: net/http would answer 200 for it. Defaults to Refuse.
 func WithRefusalHandler(handler RefusalHandler) Option {
-	return middleware.AdapterOption("httplock.WithRefusalHandler", func(c *config) { c.refuse = handler })
+	return httpguard.AdapterOption("httplock.WithRefusalHandler", func(c *config) { c.refuse = handler })
 }
 
-// LateAnswers is for frameworks that answer what their handlers return after the guard has returned, see
-// [middleware.LateAnswers]. Defaults to that for Echo only.
-func LateAnswers() Option { return middleware.LateAnswers() }
+// LateAnswers is for frameworks that answer what their handlers return only after the guard has returned, through the
+// handler's writer. A run whose handler has written nothing stays in progress until its request has ended, and what is
+// written until then counts. If nothing is, the handler has not answered. Defaults to that for Echo
+// only. An empty answer of other handlers is recorded before the client gets it.
+func LateAnswers() Option { return httpguard.LateAnswers() }
 
 // Arguments of hooks.
 type (
 	// Hooks are told what happens to guarded requests.
-	Hooks = middleware.Hooks
+	Hooks = httpguard.Hooks
 	// Acquired describes a request that may run.
-	Acquired = middleware.Acquired
+	Acquired = httpguard.Acquired
 	// Replayed describes a request that gets a recorded answer.
-	Replayed = middleware.Replayed
+	Replayed = httpguard.Replayed
 	// Finished describes the end of a run behind Once or Idempotent.
-	Finished = middleware.Finished
+	Finished = httpguard.Finished
 	// Failure describes a request that ran with less than its guard promises.
-	Failure = middleware.Failure
+	Failure = httpguard.Failure
 )
 
 // Conflict is why a request was refused.
-type Conflict = middleware.Conflict
+type Conflict = httpguard.Conflict
 
 // RefusalHandler answers a refused request. To flush its answer, use [http.ResponseController].
 type RefusalHandler func(w http.ResponseWriter, r *http.Request, conflict *Conflict)

@@ -3,11 +3,11 @@ package httplock
 import (
 	"net/http"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 )
 
 // replay answers with a recorded response, which must be replayable. A header field says so.
-func replay(w http.ResponseWriter, r *middleware.Response) {
+func replay(w http.ResponseWriter, r *httpguard.Response) {
 	r.Replay(w.Header())
 	w.WriteHeader(r.Status)
 	if len(r.Body) > 0 {

@@ -6,7 +6,7 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 	"github.com/holdfast-go/holdfast/middleware/internal/writer"
 )
 
@@ -18,12 +18,12 @@ import (
 // connection of a client that sends too much. A guard has read the body under its own limit before.
 type captureWriter struct {
 	writer.Forward // to the real writer
-	capture        *middleware.Capture
+	capture        *httpguard.Capture
 }
 
-// newCapture captures the answer to r, which will be sent to w: see [middleware.NewCapture].
+// newCapture captures the answer to r, which will be sent to w: see [httpguard.NewCapture].
 func newCapture(w http.ResponseWriter, r *http.Request, buffer int, record bool) *captureWriter {
-	return &captureWriter{writer.Forward{ResponseWriter: w}, middleware.NewCapture(w, r.Method, buffer, record)}
+	return &captureWriter{writer.Forward{ResponseWriter: w}, httpguard.NewCapture(w, r.Method, buffer, record)}
 }
 
 // exposed returns the writer with the optional methods of the real one.
@@ -39,7 +39,7 @@ func (c *captureWriter) FlushError() error                            { return c
 func (c *captureWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) { return c.capture.Hijack() }
 
 // Captured is for guards inside this one, which look for the writer that came to the outermost one.
-func (c *captureWriter) Captured() *middleware.Capture { return c.capture }
+func (c *captureWriter) Captured() *httpguard.Capture { return c.capture }
 
 // send sends what was held back. A client that is gone has no need of it, so nobody is told of an error.
 func (c *captureWriter) send() { _ = c.capture.Send() }
@@ -48,4 +48,4 @@ func (c *captureWriter) send() { _ = c.capture.Send() }
 func (c *captureWriter) abandon() { c.capture.Abandon() }
 
 // response returns what to record, when the handler has returned.
-func (c *captureWriter) response() *middleware.Response { return c.capture.Response() }
+func (c *captureWriter) response() *httpguard.Response { return c.capture.Response() }

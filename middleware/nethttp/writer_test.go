@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
 )
@@ -47,7 +47,7 @@ func TestEventsAreStreamed(t *testing.T) {
 			if rest, err := io.ReadAll(events); string(rest) != "done" || err != nil {
 				t.Errorf("%q, error %v", rest, err)
 			}
-			checkRecord(t, httpkit.Receive(t, records, "the record"), middleware.Response{
+			checkRecord(t, httpkit.Receive(t, records, "the record"), httpguard.Response{
 				Status: 200, Header: media("text/event-stream"), Body: []byte("data: 1\ndone"),
 			})
 		})
@@ -84,7 +84,7 @@ func TestPanicLeavesNothingBehind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			seen := func(*middleware.Response) { t.Error("a record was made") }
+			seen := func(*httpguard.Response) { t.Error("a record was made") }
 			srv := httpkit.Serve(t, recovering(httplock.Captured(handler, heldBack, true, seen)))
 			want := httpkit.Serve(t, recovering(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("failed") })))
 			same(t, fetch(t, srv, http.MethodPost, "1", ""), fetch(t, want, http.MethodPost, "1", ""))

@@ -1,6 +1,7 @@
 package nethttp_test
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
@@ -75,7 +75,7 @@ func TestBodyOfTheKeyIsBoundedEverywhere(t *testing.T) {
 	inner := httplock.Exclusive(locks.Mutex, httplock.ByJSON("/id"), httplock.WithWait(httpkit.Patience))
 	text := `{"id":7}` + strings.Repeat(" ", 64<<10)
 	p := postBody(t, httpkit.Serve(t, outer(inner(echo(t)))), jsonType, text, false).Problem(t)
-	if p.Code != middleware.CodeKeyInvalid {
+	if p.Code != httplock.CodeKeyInvalid {
 		t.Errorf("code %q, want key-invalid", p.Code)
 	}
 }
@@ -98,13 +98,15 @@ func TestHandlerGetsAllOfABodyThatWasLookedAt(t *testing.T) {
 	locks := newLocks(t, testkit.Start(t).Client())
 	const looked = 100
 	key := func(r *http.Request) (httplock.Key, error) {
-		body, err := middleware.Buffer(r.Context(), r.Body, looked)
+		begin, err := io.ReadAll(io.LimitReader(r.Body, looked))
 		if err != nil {
 			return httplock.Key{}, err
 		}
-		r.Body = body
-		begin, _ := body.Bytes()
-		return httplock.NewKey("begin", string(begin[:min(looked, len(begin))]))
+		r.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(begin), r.Body), r.Body}
+		return httplock.NewKey("begin", string(begin))
 	}
 	for _, limit := range []int64{0, looked / 2, looked, 3 * looked} {
 		guard := httplock.Exclusive(locks.Mutex, key, httplock.WithBodyLimit(limit), httplock.WithWait(httpkit.Patience))
@@ -245,7 +247,7 @@ func TestExclusiveByBody(t *testing.T) {
 	go func() { first <- postBody(t, srv, jsonType, `{"cart":{"id":"7"}}`, true) }()
 	httpkit.Receive(t, stage.Entered, "the first run")
 	p := postBody(t, srv, jsonType, `{"x":1,"cart":{"id":"7"}}`, true).Problem(t)
-	if p.Code != middleware.CodeLockConflict {
+	if p.Code != httplock.CodeLockConflict {
 		t.Errorf("code %q, want lock-conflict", p.Code)
 	}
 	go func() { first <- postBody(t, srv, jsonType, `{"cart":{"id":"8"}}`, true) }()
@@ -310,7 +312,7 @@ func TestBodiesOfTheKeyAreShared(t *testing.T) {
 			answers = append(answers, done)
 			continue
 		case a := <-done:
-			if p := a.Problem(t); p.Code != middleware.CodeTooManyBodies {
+			if p := a.Problem(t); p.Code != httplock.CodeTooManyBodies {
 				t.Errorf("code %q, want too-many-bodies", p.Code)
 			}
 		}
@@ -387,7 +389,7 @@ func TestKeyFunctionParsesTheForm(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		postForm(t, srv, "user=ada&amount=5", known).Want(t, http.StatusOK)
 		p := postForm(t, srv, "user=ada&amount=900", known).Problem(t)
-		if p.Code != middleware.CodeKeyReused {
+		if p.Code != httplock.CodeKeyReused {
 			t.Errorf("code %q, want key-reused", p.Code)
 		}
 	}

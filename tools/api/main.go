@@ -85,8 +85,12 @@ func (d *declarations) all() {
 // addType adds a type with its fields and methods.
 func (d *declarations) addType(o *types.TypeName) {
 	if o.IsAlias() {
-		d.add("type %s = %s", o.Name(), d.text(types.Unalias(o.Type())))
-		return
+		target := types.Unalias(o.Type())
+		d.add("type %s = %s", o.Name(), d.text(target))
+		// Of a package that users cannot import, the names are those of the alias.
+		if named, ok := target.(*types.Named); !ok || named.Obj().Pkg() == nil || !private(named.Obj().Pkg().Path()) {
+			return
+		}
 	}
 	switch under := o.Type().Underlying().(type) {
 	case *types.Struct:

@@ -1,0 +1,207 @@
+package httpguard
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"slices"
+)
+
+// ErrBodyUnreadable says that the body of a request ended before its end: 400. The client may still be connected.
+var ErrBodyUnreadable = errors.New("holdfast: body cut short")
+
+// ErrBodyTimeout says that the body of a request did not arrive within the server's time: 408.
+var ErrBodyTimeout = errors.New("holdfast: body not received in time")
+
+// ErrBodyMemory says that the bodies of other requests take all the memory that the guard may use: 503.
+var ErrBodyMemory = errors.New("holdfast: no memory left for bodies")
+
+// Buffer reads up to limit bytes of body and returns a body that begins with them and continues with the rest. A
+// request should have its body before it has its lock. Otherwise a slow client would hold the lock while it sends, and
+// net/http notices that an HTTP/1.1 client has left only after its body was read.
+//
+// If body is a *Body, Buffer returns it, and reads more of it if limit is above the previous one. It does not if the
+// body is whole, or if more of it was read than buffered. So a key function may buffer a body, and the guard may do so
+// again.
+//
+// Errors:
+//
+//   - [ErrBodyUnreadable] if body ends before its end.
+//   - [ErrBodyTimeout] if the server's time for it has passed.
+//   - [ErrClientGone] otherwise, if ctx is cancelled.
+//   - [ErrBodyMemory] if a guard has bounded the memory of bodies and it is used up.
+//
+// The returned body has other errors of body, for the handler.
+func Buffer(ctx context.Context, body io.ReadCloser, limit int64) (*Body, error) {
+	b, ok := body.(*Body)
+	if !ok {
+		b = &Body{source: body}
+	}
+	err := b.readAhead(limit)
+	switch {
+	// net/http ends the context after these two as well, as it cannot read on, but it can still write.
+	case errors.Is(b.err, io.ErrUnexpectedEOF):
+		return nil, errors.Join(ErrBodyUnreadable, b.err)
+	case timedOut(b.err):
+		return nil, errors.Join(ErrBodyTimeout, b.err)
+	case gone(ctx):
+		return nil, errors.Join(ErrClientGone, b.err)
+	case err != nil:
+		return nil, err
+	}
+	return b, nil
+}
+
+func timedOut(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// Body is the body of a request whose beginning can be looked at without reading it. Make it with [Buffer]. It is not
+// safe for concurrent use.
+type Body struct {
+	source io.ReadCloser
+	begin  []byte
+	whole  bool   // begin is all there is
+	err    error  // of source, after begin
+	read   int    // how much of begin was read
+	passed bool   // more than begin was read
+	parsed []byte // what was read in front, of which begin has nothing: see [Body.recall]
+	memory *shares
+	owner  string
+	taken  int64 // of memory
+}
+
+// Bytes returns the buffered beginning of the body, and true if that is the whole body. The result is the same however
+// much was read. It has at most one byte more than the highest limit of [Buffer], which may be that of another caller.
+// The caller must not change it.
+func (b *Body) Bytes() (begin []byte, whole bool) {
+	return b.begin[:len(b.begin):len(b.begin)], b.whole
+}
+
+// TooLarge returns the error of a body of which not more was read because of a limit in front of the guard, such as that of
+// [http.MaxBytesReader]: an [ErrBodyTooLarge] that names the limit. It returns nil for any other body.
+func (b *Body) TooLarge() error {
+	var large *http.MaxBytesError
+	if !errors.As(b.err, &large) {
+		return nil
+	}
+	return largerThan(large.Limit)
+}
+
+// largerThan is the [ErrBodyTooLarge] of a body above a limit, which the client is told.
+func largerThan(limit int64) error {
+	return KeyError(ErrBodyTooLarge, "the body has more than %d bytes, which are accepted here at most", limit)
+}
+
+// compared returns what of the body tells it apart from others.
+func (b *Body) compared() []byte {
+	if b.parsed != nil {
+		return b.parsed
+	}
+	begin, _ := b.Bytes()
+	return begin
+}
+
+// Read reads the body from its beginning to its end or its error.
+func (b *Body) Read(p []byte) (int, error) {
+	switch {
+	case b.read < len(b.begin):
+		n := copy(p, b.begin[b.read:])
+		b.read += n
+		return n, nil
+	case b.whole:
+		return 0, io.EOF
+	case b.err != nil:
+		return 0, b.err
+	}
+	n, err := b.source.Read(p)
+	b.passed = b.passed || n > 0
+	return n, err
+}
+
+// Close closes the body that was buffered. The buffered part stays.
+func (b *Body) Close() error { return b.source.Close() }
+
+// release gives back the memory of a body whose request has ended.
+func (b *Body) release() {
+	b.memory.give(b.owner, b.taken)
+	b.taken = 0
+}
+
+// take reserves memory for n bytes more.
+func (b *Body) take(n int64) error {
+	if !b.memory.take(b.owner, n) {
+		return ErrBodyMemory
+	}
+	b.taken += n
+	return nil
+}
+
+// own has the body count as that of an owner.
+func (b *Body) own(owner string) error {
+	if !b.memory.move(b.owner, owner, b.taken) {
+		return ErrBodyMemory
+	}
+	b.owner = owner
+	return nil
+}
+
+// The pieces in which a body is read, in bytes. Each is a quarter of what has arrived, within these bounds. So a client that
+// announces much and sends little takes little.
+const (
+	smallestPiece = 512
+	largestPiece  = 64 << 10
+)
+
+// readAhead fails only if there is no memory left: other errors are those of the body.
+func (b *Body) readAhead(limit int64) error {
+	// One byte more than the limit: the end of a body is known only by the attempt to read on.
+	most := min(limit, math.MaxInt64-1) + 1
+	var pieces [][]byte
+	defer func() { b.join(pieces) }()
+	have := int64(len(b.begin))
+	for !b.whole && b.err == nil && !b.passed && have < most {
+		last := len(pieces) - 1
+		if last < 0 || len(pieces[last]) == cap(pieces[last]) {
+			size := min(max(smallestPiece, min(have/4, largestPiece)), most-have)
+			if err := b.take(size); err != nil {
+				return err
+			}
+			pieces = append(pieces, make([]byte, 0, size))
+			last++
+		}
+		piece := pieces[last]
+		n, err := b.source.Read(piece[len(piece):cap(piece)])
+		pieces[last] = piece[:len(piece)+n]
+		have += int64(n)
+		switch {
+		case err == io.EOF:
+			b.whole = true
+		case err != nil:
+			b.err = err
+		}
+	}
+	return nil
+}
+
+// join appends pieces to the buffer. What [Body.Bytes] has handed out stays as it is. The copy takes the memory of the
+// pieces over, which the client cannot delay.
+func (b *Body) join(pieces [][]byte) {
+	switch {
+	case len(pieces) == 0:
+		return
+	case len(pieces) == 1 && len(b.begin) == 0:
+		b.begin = pieces[0]
+		return
+	}
+	var have, reserved int64
+	for _, piece := range pieces {
+		have, reserved = have+int64(len(piece)), reserved+int64(cap(piece))
+	}
+	b.begin = slices.Concat(append([][]byte{b.begin}, pieces...)...)
+	b.memory.give(b.owner, reserved-have)
+	b.taken -= reserved - have
+}

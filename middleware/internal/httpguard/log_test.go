@@ -1,0 +1,92 @@
+package httpguard_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
+)
+
+// open is an error that says itself what of it is no secret.
+type open struct{ error }
+
+func (open) LogValue() slog.Value { return slog.StringValue("no tenant") }
+
+// TestKeyFailuresAreLogged: that a key function fails is in the log, what it says of the client is not.
+func TestKeyFailuresAreLogged(t *testing.T) {
+	t.Parallel()
+	private := errors.New("no tenant for ada@example.com")
+	_, noPrincipal := httpguard.PrincipalKey(struct{ user string }{"ada@example.com"})
+	for name, test := range map[string]struct {
+		err  error
+		want string // "": no line
+	}{
+		"foreign":         {private, "*errors.errorString"},
+		"wrapped":         {fmt.Errorf("key: %w", private), "*errors.errorString"},
+		"no route":        {fmt.Errorf("%w (path value of ada@example.com)", httpguard.ErrNoRoute), httpguard.ErrNoRoute.Error()},
+		"no principal":    {fmt.Errorf("key: %w", noPrincipal), "is no principal"},
+		"a LogValuer":     {fmt.Errorf("key: %w", open{private}), "no tenant"},
+		"key required":    {fmt.Errorf("%w: %w", httpguard.ErrKeyRequired, private), ""},
+		"key invalid":     {fmt.Errorf("%w: %w", httpguard.ErrKeyInvalid, private), ""},
+		"scope required":  {fmt.Errorf("%w: %w", httpguard.ErrScopeRequired, private), ""},
+		"body too large":  {httpguard.ErrBodyTooLarge, ""},
+		"client has left": {httpguard.ErrClientGone, ""},
+	} {
+		var logged bytes.Buffer
+		config := httpguard.DefaultConfig()
+		config.Apply(nil, httpguard.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
+		strategy := coretest.Unused(t)
+		e, err := httpguard.NewExclusive(strategy, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			e.Refuse(t.Context(), test.err)
+		}
+		text := logged.String()
+		if strings.Contains(text, "ada") || !strings.Contains(text, test.want) {
+			t.Errorf("%s: logged %q, want %q and no user", name, text, test.want)
+		}
+		if lines := strings.Count(text, "\n"); lines != map[bool]int{true: 1}[test.want != ""] {
+			t.Errorf("%s: %d lines: %s", name, lines, text)
+		}
+	}
+}
+
+// TestKeyFailureOfAStrategy: the logger is found before any lock was asked for.
+func TestKeyFailureOfAStrategy(t *testing.T) {
+	t.Parallel()
+	var logged bytes.Buffer
+	locks, err := core.New(testkit.Start(t).Client(), core.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	e, err := httpguard.NewExclusive(locks.Fair, httpguard.DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Refuse(t.Context(), httpguard.ErrNoRoute)
+	if !strings.Contains(logged.String(), "level=ERROR") {
+		t.Errorf("the client's logger got %q", &logged)
+	}
+}
+
+// TestSealFailureIsLogged: a codec knows whole answers, so the log does not repeat what it says.
+func TestSealFailureIsLogged(t *testing.T) {
+	t.Parallel()
+	var logged bytes.Buffer
+	o := engine(t, testkit.Start(t).Client(), httpguard.WithCodec(unsealing{}),
+		httpguard.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
+	answer(t, o, ask(t, o, "ada", "1"), "card 4242")
+	if text := logged.String(); !strings.Contains(text, "codec") || strings.Contains(text, errSeal.Error()) {
+		t.Errorf("logged %q", text)
+	}
+}

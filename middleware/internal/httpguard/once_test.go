@@ -1,0 +1,157 @@
+package httpguard_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+)
+
+// engine makes an engine of Idempotent, changed by options.
+func engine(t *testing.T, rdb redis.UniversalClient, opts ...httpguard.Option) *httpguard.Once {
+	t.Helper()
+	locks, err := core.New(rdb, core.WithLogger(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locks.Close() })
+	config := httpguard.IdempotentConfig()
+	config.AskTimeout, config.FinishTimeout = 30*time.Second, 30*time.Second // a busy machine is no outage
+	config.Apply(nil, opts...)
+	o, err := httpguard.NewOnce(locks, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// ask makes a request of a user with an Idempotency-Key and header lines.
+func ask(t *testing.T, o *httpguard.Once, user, key string, header ...string) httpguard.Request {
+	t.Helper()
+	k, err := o.Key(mustKey(t, "context", user), []string{`"` + key + `"`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := http.Header{}
+	for _, line := range header {
+		name, value, _ := strings.Cut(line, ": ")
+		h.Add(name, value)
+	}
+	return httpguard.Request{Key: k, Header: h}
+}
+
+// answer runs a request that may run, with that body.
+func answer(t *testing.T, o *httpguard.Once, req httpguard.Request, body string) {
+	t.Helper()
+	run, recorded, conflict := o.Begin(t.Context(), req)
+	if run == nil {
+		t.Fatalf("recorded %v, conflict %v", recorded, conflict)
+	}
+	run.Finish(httpguard.Outcome{
+		Returned: true, Response: &httpguard.Response{Status: http.StatusCreated, Body: []byte(body)},
+	})
+}
+
+// wantCode wants the request to be refused.
+func wantCode(t *testing.T, o *httpguard.Once, req httpguard.Request, code string) *httpguard.Conflict {
+	t.Helper()
+	run, recorded, conflict := o.Begin(t.Context(), req)
+	if conflict == nil || conflict.Code != code {
+		t.Fatalf("run %v, recorded %v, conflict %v, want %s", run, recorded, conflict, code)
+	}
+	return conflict
+}
+
+func TestQuotaOfAScope(t *testing.T) {
+	t.Parallel()
+	o := engine(t, testkit.Start(t).Client(), httpguard.WithQuota(2), httpguard.WithRetention(time.Hour))
+	for _, key := range []string{"1", "2"} {
+		answer(t, o, ask(t, o, "ada", key), "")
+	}
+	c := wantCode(t, o, ask(t, o, "ada", "3"), httpguard.CodeTooManyKeys)
+	if c.Status != http.StatusTooManyRequests || !c.Retryable || c.RetryAfter <= 55*time.Minute || c.RetryAfter > time.Hour {
+		t.Errorf("%+v", c)
+	}
+	answer(t, o, ask(t, o, "bob", "3"), "")
+	if _, recorded, conflict := o.Begin(t.Context(), ask(t, o, "ada", "1")); recorded == nil {
+		t.Errorf("a recorded answer is not replayed: %v", conflict)
+	}
+}
+
+func TestSealedRecords(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := testkit.Start(t).Client()
+	codec, err := httpguard.NewAESGCM([]byte("sixteen bytes..."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := engine(t, rdb, httpguard.WithCodec(codec))
+	answer(t, o, ask(t, o, "ada", "1"), "card 4242")
+	_, recorded, conflict := o.Begin(ctx, ask(t, o, "ada", "1"))
+	if recorded == nil || string(recorded.Body) != "card 4242" || recorded.Status != http.StatusCreated {
+		t.Errorf("recorded %+v, conflict %v", recorded, conflict)
+	}
+	keys, err := rdb.Keys(ctx, "holdfast:once*").Result()
+	if err != nil || len(keys) != 1 {
+		t.Fatalf("keys %q, %v", keys, err)
+	}
+	if value := rdb.HGet(ctx, keys[0], "value").Val(); value == "" || strings.Contains(value, "4242") {
+		t.Errorf("in Redis is %q", value)
+	}
+	other, err := httpguard.NewAESGCM([]byte("another 16 bytes"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := wantCode(t, engine(t, rdb, httpguard.WithCodec(other)), ask(t, o, "ada", "1"), httpguard.CodeAlreadyCompleted)
+	if c.Recorded != nil {
+		t.Errorf("with another key: %+v", c.Recorded)
+	}
+}
+
+// unsealing seals nothing.
+type unsealing struct{}
+
+var errSeal = errors.New("no key today")
+
+func (unsealing) Seal([]byte, string) ([]byte, error) { return nil, errSeal }
+func (unsealing) Open([]byte, string) ([]byte, error) { return nil, errSeal }
+
+// TestUnsealedRunIsRecorded: what cannot be sealed is not written, but that it has run is.
+func TestUnsealedRunIsRecorded(t *testing.T) {
+	t.Parallel()
+	var failed error
+	hooks := httpguard.Hooks{Failed: func(_ context.Context, f httpguard.Failure) { failed = f.Err }}
+	o := engine(t, testkit.Start(t).Client(), httpguard.WithCodec(unsealing{}), httpguard.WithHooks(hooks))
+	answer(t, o, ask(t, o, "ada", "1"), "card 4242")
+	if !errors.Is(failed, errSeal) {
+		t.Errorf("the hook was told %v", failed)
+	}
+	wantCode(t, o, ask(t, o, "ada", "1"), httpguard.CodeAlreadyCompleted)
+}
+
+func TestEarlyData(t *testing.T) {
+	t.Parallel()
+	o := engine(t, testkit.Start(t).Client())
+	early := ask(t, o, "ada", "1", "Early-Data: 1")
+	if c := wantCode(t, o, early, httpguard.CodeTooEarly); c.Status != http.StatusTooEarly {
+		t.Errorf("%+v", c)
+	}
+	run, _, _ := o.Begin(t.Context(), ask(t, o, "ada", "1"))
+	if run == nil {
+		t.Fatal("early data has left something behind")
+	}
+	wantCode(t, o, early, httpguard.CodeTooEarly)
+	run.Finish(httpguard.Outcome{Returned: true, Response: &httpguard.Response{Status: http.StatusCreated}})
+	if _, recorded, conflict := o.Begin(t.Context(), early); recorded == nil {
+		t.Errorf("nothing is replayed: %v", conflict)
+	}
+}

@@ -1,0 +1,33 @@
+package httpguard_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+)
+
+// TestDurationsWithoutUnit: the error of each option says what was probably meant by a number without a unit.
+func TestDurationsWithoutUnit(t *testing.T) {
+	t.Parallel()
+	locks, err := core.New(testkit.Start(t).Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close() //nolint:errcheck // it has no lease
+	for name, option := range map[string]httpguard.Option{
+		"WithWait": httpguard.WithWait(30), "WithAskTimeout": httpguard.WithAskTimeout(30),
+		"WithFinishTimeout": httpguard.WithFinishTimeout(30), "WithRetention": httpguard.WithRetention(30),
+		"WithLock": httpguard.WithLock(core.WithTTL(30)),
+	} {
+		config := httpguard.OnceConfig()
+		config.Apply(nil, option)
+		_, err := httpguard.NewOnce(locks, config)
+		if err == nil || !strings.Contains(err.Error(), time.Duration(30).String()) || !strings.Contains(err.Error(), "did you mean 30*time.Second?") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

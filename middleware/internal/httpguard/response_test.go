@@ -1,0 +1,92 @@
+package httpguard_test
+
+import (
+	"bytes"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
+)
+
+func TestResponseRoundTrip(t *testing.T) {
+	t.Parallel()
+	every := make([]byte, 256)
+	for i := range every {
+		every[i] = byte(i)
+	}
+	for name, r := range map[string]httpguard.Response{
+		"empty":    {Status: 204, Header: http.Header{}},
+		"hijacked": {Header: http.Header{}, Omitted: true},
+		"body": {
+			Status: 201, Header: http.Header{"Location": {"/7"}, "Link": {"</a>", "</b>"}}, Body: []byte("{}\n\n{}"),
+		},
+		"bytes":   {Status: 200, Header: http.Header{"X-Bytes": {string(every)}, "X-Empty": {""}}, Body: every},
+		"no list": {Status: 200, Header: http.Header{"Content-Type": nil}, Body: []byte("x")},
+		"omitted": {Status: 999, Header: http.Header{"Etag": {`"ü"`}}, Omitted: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := r.Encode()
+			got, err := httpguard.DecodeResponse(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Status != r.Status || !reflect.DeepEqual(got.Header, r.Header) || got.Omitted != r.Omitted ||
+				!bytes.Equal(got.Body, r.Body) {
+				t.Errorf("got %+v from %q, want %+v", got, b, r)
+			}
+		})
+	}
+}
+
+func TestResponseIsCompact(t *testing.T) {
+	t.Parallel()
+	r := httpguard.Response{Status: 200, Body: bytes.Repeat([]byte{0xff}, 1000)}
+	if got := len(r.Encode()); got > 1050 {
+		t.Errorf("%d bytes for a body of 1000", got)
+	}
+}
+
+func TestDecodeResponseRefuses(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"", "{}", `{"status":200}`, "\n", "null", "{\n", "7\n", `{"status":99}` + "\n", `{"status":1000}` + "\n",
+		`{"status":-1}` + "\n", `{"status":"200"}` + "\n", `{"status":200,"header":[]}` + "\n",
+	} {
+		r, err := httpguard.DecodeResponse([]byte(text))
+		if err == nil || !strings.HasPrefix(err.Error(), "holdfast: ") {
+			t.Errorf("%q: %+v, error %v", text, r, err)
+		}
+	}
+	if _, err := httpguard.DecodeResponse([]byte(`{"status":200,"later":true}` + "\n")); err != nil {
+		t.Errorf("a field of a later version: %v", err)
+	}
+}
+
+func TestReplayable(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]bool{0: false, 101: false, 200: true, 404: true} {
+		if got := (&httpguard.Response{Status: status}).Replayable(); got != want {
+			t.Errorf("status %d: %v, want %v", status, got, want)
+		}
+	}
+}
+
+// FuzzDecodeResponse decodes foreign bytes. What comes out must be what goes in again.
+func FuzzDecodeResponse(f *testing.F) {
+	f.Add([]byte(`{"status":200,"header":{"A":["b","\u00ff"],"C":null},"omitted":true}` + "\nbody"))
+	f.Add([]byte("{\"status\":0}\n"))
+	f.Add([]byte("null\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := httpguard.DecodeResponse(b)
+		if err != nil {
+			return
+		}
+		again, err := httpguard.DecodeResponse(r.Encode())
+		if err != nil || !reflect.DeepEqual(r, again) {
+			t.Errorf("%q: %+v, then %+v, error %v", b, r, again, err)
+		}
+	})
+}
