@@ -15,6 +15,7 @@ func TestDescribe(t *testing.T) {
 	const Limit untyped int = 3
 	func Map[T any](all []T, f func(T) T) []T
 	method (*Order) Ship(ctx context.Context) error
+	method (*Parcel) Send() int
 	type Alias = map[string]Order
 	type Courier interface
 	type Courier interface: Carry(o Order) bool
@@ -22,6 +23,9 @@ func TestDescribe(t *testing.T) {
 	type Option interface, sealed
 	type Order struct
 	type Order struct: ID string
+	type Parcel = hidden.Parcel
+	type Parcel struct
+	type Parcel struct: Weight int
 	var ErrSold error`
 	if got := strings.Join(lines, "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -1,6 +1,10 @@
 package shop
 
-import "context"
+import (
+	"context"
+
+	inner "example.com/shop/internal/hidden"
+)
 
 // Limit is a constant.
 const Limit = 3
@@ -35,3 +39,6 @@ func Map[T any](all []T, f func(T) T) []T { return all }
 func hidden(o Order) string { return o.secret }
 
 var _ = hidden
+
+// Parcel is an alias of a type that is out of reach.
+type Parcel = inner.Parcel
