@@ -139,11 +139,11 @@ func (o *once) run(run *httpguard.Run, c *gin.Context) (instead *httplock.Confli
 // replay answers with a recorded response.
 func replay(c *gin.Context, r *httpguard.Response) {
 	c.Abort()
-	r.Replay(c.Writer.Header())
+	httpguard.Replay(r, c.Writer.Header())
 	c.Status(r.Status)
 	if len(r.Body) == 0 {
 		// A status that the first chain has only set may have got a body around the guard, and gets that again.
-		if !r.Unbegun() || r.Status < http.StatusMultipleChoices {
+		if !httpguard.Unbegun(r) || r.Status < http.StatusMultipleChoices {
 			c.Writer.WriteHeaderNow()
 		}
 		return

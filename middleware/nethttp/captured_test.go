@@ -143,7 +143,7 @@ func checkRecord(t testing.TB, got *httpguard.Response, want httpguard.Response)
 func TestReplayIsTheFirstAnswer(t *testing.T) {
 	t.Parallel()
 	for _, test := range answers() {
-		if !test.record.Replayable() {
+		if !httpguard.Replayable(&test.record) {
 			continue
 		}
 		t.Run(test.name, func(t *testing.T) {

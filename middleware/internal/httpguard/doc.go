@@ -19,7 +19,7 @@
 // For an Exclusive, call [Exclusive.Do] with the handler. For a Once, let a request pass if [Once.Entered] returns
 // true, and call [Once.Begin] otherwise:
 //
-//   - If it returns a [Response], answer with it: [Response.Replay].
+//   - If it returns a [Response], answer with it: [Replay].
 //   - If it returns a [Run], the adapter must call [Run.Finish]. Run the handler with the run's context, and hold its
 //     answer back by a [Capture]. Call Finish with how the handler ended, however it ended, and only then send the
 //     answer. So a client that has read its answer finds it recorded. If the framework answers a handler's errors

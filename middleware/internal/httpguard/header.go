@@ -136,7 +136,7 @@ func replace(header, content http.Header) {
 // is set to "true", and Cache-Control forbids storing. If the body was omitted, Idempotency-Replay says
 // so. Then the recorded fields that describe the body's coding or digest are left out, because they would be wrong for
 // an empty body.
-func (r *Response) Replay(header http.Header) {
+func Replay(r *Response, header http.Header) {
 	recorded := r.Header.Clone()
 	if r.Omitted {
 		for _, name := range []string{"Content-Encoding", "Content-Digest", "Content-Md5", "Digest"} {

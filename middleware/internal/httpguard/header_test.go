@@ -58,7 +58,7 @@ func TestReplayReplaces(t *testing.T) {
 		"Content-Encoding": {"br"}, "Content-Digest": {"sha-256=:x:"}, httpguard.MarkerField: {"true"},
 	}
 	got := outer()
-	r.Replay(got)
+	httpguard.Replay(r, got)
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -68,7 +68,7 @@ func TestReplayReplaces(t *testing.T) {
 	delete(want, "Content-Digest")
 	want["Idempotency-Replay"] = []string{"omitted"}
 	got = outer()
-	r.Replay(got)
+	httpguard.Replay(r, got)
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("omitted: got %v, want %v", got, want)
 	}

@@ -259,7 +259,7 @@ func (o *Once) replay(record core.Record, hash string) *Response {
 	}
 	response, err := o.decode(record.Value, hash)
 	switch {
-	case err != nil, !response.Replayable():
+	case err != nil, !Replayable(response):
 		return nil
 	case response.Omitted && response.Status/100 != 4:
 		return nil

@@ -157,7 +157,7 @@ func (r *Record) Resolve(ctx context.Context, answer *Response) error {
 // seal makes the value of a record of an operator's answer.
 func (o *Once) seal(answer *Response, hash string) ([]byte, error) {
 	switch {
-	case !answer.Replayable() || !validStatus(answer.Status):
+	case !Replayable(answer) || !validStatus(answer.Status):
 		return nil, fmt.Errorf("holdfast: status %d of an answer: 200 to 999 are allowed", answer.Status)
 	case len(answer.Body) > o.config.RecordLimit:
 		return nil, fmt.Errorf("holdfast: answer of %d bytes: the guard records %d at most", len(answer.Body), o.config.RecordLimit)

@@ -34,11 +34,11 @@ type Response struct {
 }
 
 // Replayable returns true if the response can be sent again: that of a connection that was taken over cannot.
-func (r *Response) Replayable() bool { return r.Status >= http.StatusOK }
+func Replayable(r *Response) bool { return r.Status >= http.StatusOK }
 
 // Unbegun returns true if the handler had not begun to send its answer when it returned, so that something around the guard
 // may have added a body to its status.
-func (r *Response) Unbegun() bool { return r.unbegun }
+func Unbegun(r *Response) bool { return r.unbegun }
 
 // line is what stands before the body, in one line of JSON: so that the body is kept as it is, without base64.
 type line struct {
