@@ -21,7 +21,7 @@ import (
 // apply. Only [httplock.HoldFailures] of either guard counts for both. A handler that is reached through gin's HandleContext
 // runs too.
 func Once(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option) gin.HandlerFunc {
-	return must(NewOnce(client, key, opts...)).Handle
+	return must(NewOnce(client, key, opts...)).Wrap
 }
 
 // NewOnce is [Once] as a value, with methods for an operator. It returns an error instead of panicking.
@@ -43,7 +43,7 @@ func NewOnce(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option)
 // is running, others get 409 request-in-progress. Records are kept for 24 hours unless [httplock.WithRetention] says otherwise.
 // Idempotent panics if client or scope is nil or an option is invalid: [NewIdempotent] returns an error instead.
 func Idempotent(client *core.Client, scope httplock.KeyFunc, opts ...httplock.Option) gin.HandlerFunc {
-	return must(NewIdempotent(client, scope, opts...)).Handle
+	return must(NewIdempotent(client, scope, opts...)).Wrap
 }
 
 // NewIdempotent is [Idempotent] as a value, with methods for an operator. It returns an error instead of panicking.

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 )
 
-// Guard is a guard of [NewOnce] or [NewIdempotent] as a value. Handle is what [Once] and [Idempotent] return. The
+// Guard is a guard of [NewOnce] or [NewIdempotent] as a value. Wrap is what [Once] and [Idempotent] return. The
 // other methods are for operators: Peek reads the record of a key, Resolve records that a request
 // was done, Forget allows another run, and Records lists the records of a scope of Idempotent. They use the secret,
 // the codec and the parts of the guard's keys. The zero Guard guards nothing: its methods return errors, or panic.
@@ -15,9 +15,9 @@ type Guard struct {
 	handle gin.HandlerFunc
 }
 
-// Handle guards the handlers behind it in a chain: router.POST("/orders", guard.Handle, handler). It panics if g is the
+// Wrap guards the handlers behind it in a chain: router.POST("/orders", guard.Wrap, handler). It panics if g is the
 // zero Guard.
-func (g *Guard) Handle(c *gin.Context) {
+func (g *Guard) Wrap(c *gin.Context) {
 	if g == nil || g.handle == nil {
 		panic("holdfast: the guard is the zero Guard: make it with NewOnce or NewIdempotent")
 	}

@@ -116,5 +116,5 @@ func TestZeroGuard(t *testing.T) {
 			t.Errorf("panic %q, want one that names the zero Guard", p)
 		}
 	}()
-	g.Handle(nil)
+	g.Wrap(nil)
 }

@@ -51,7 +51,7 @@ func TestConformance(t *testing.T) {
 // handlerOf returns a guard of either form as a part of a chain.
 func handlerOf(guard httpconformance.Guard) gin.HandlerFunc {
 	if g, ok := guard.(*ginlock.Guard); ok {
-		return g.Handle
+		return g.Wrap
 	}
 	return guard.(gin.HandlerFunc)
 }

@@ -22,7 +22,7 @@ func TestPeekAndForget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := serve(t, router(login, guard.Handle, func(c *gin.Context) { c.String(http.StatusCreated, "created") }))
+	srv := serve(t, router(login, guard.Wrap, func(c *gin.Context) { c.String(http.StatusCreated, "created") }))
 	order(t, srv, "k").wantRun(t, http.StatusCreated)
 
 	user, err := httplock.PrincipalKey(t.Name())
