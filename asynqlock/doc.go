@@ -12,7 +12,7 @@
 //
 // # What is guaranteed
 //
-// At most one completion is recorded for a key within the retention of its record ([WithRetention], 24 hours by
+// At most one completion is recorded for a key within the retention of its record ([core.WithRetention], 24 hours by
 // default).
 //
 // At most one handler of a key runs at a time. This needs three conditions: Redis keeps its data; its clock moves
@@ -22,21 +22,21 @@
 // Effects are at least once: a crash between an effect and its record repeats the effect. [core.Complete], called right
 // after the effect, makes that gap small. To close it, make the effect itself refuse a repetition: give the service
 // that you call the [core.KeyHash] as Idempotency-Key, let the resource refuse smaller fencing tokens ([core.TokenFrom]),
-// or write effect and record in one transaction. [AtMostOnce] reverses this: it does not repeat what may have
+// or write effect and record in one transaction. [core.HoldFailures] reverses this: it does not repeat what may have
 // happened, and an operator decides.
 //
 // # What happens to a task
 //
 //   - None of its key has run: it runs.
 //   - One has completed: it is acknowledged without running, with the recorded result ([SetResult]).
-//   - One is running: it is redelivered about 10 s later ([WithRetryIn]) and burns no retry, or waits ([WithWait]), or
+//   - One is running: it is redelivered about 10 s later ([WithRetryIn]) and burns no retry, or waits ([core.WithWait]), or
 //     is skipped
 //     ([SkipDuplicates]). On its last attempt it waits, since asynq would archive it. Tasks behind [Exclusive] can queue in a line
 //     instead ([WithLine]), and run one right after the other.
 //   - One has failed, or its worker has crashed and its lease has expired: it runs, with a greater token and attempt
 //     number. With
-//     [AtMostOnce] it is archived, with [core.ErrOutcomeUnknown].
-//   - Its handler returns [asynq.RevokeTask]: asynq deletes it, and nothing is recorded, even with AtMostOnce.
+//     [core.HoldFailures] it is archived, with [core.ErrOutcomeUnknown].
+//   - Its handler returns [asynq.RevokeTask]: asynq deletes it, and nothing is recorded, even with [core.HoldFailures].
 //   - It has another payload than an earlier one, where the key does not say which fields count: it is archived, with
 //     [core.ErrFingerprintMismatch]. See [ComparePayload].
 //   - Redis cannot be asked: it is redelivered ([FailOpen]).

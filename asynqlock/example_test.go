@@ -79,7 +79,7 @@ func ExampleExclusive() {
 
 	mux := asynq.NewServeMux()
 	// Edits of one document wait for each other for a second, then they come again later.
-	mux.Use(asynqlock.Exclusive(locks.Mutex, asynqlock.ByPayload("document"), asynqlock.WithWait(time.Second)))
+	mux.Use(asynqlock.Exclusive(locks.Mutex, asynqlock.ByPayload("document"), core.WithWait(time.Second)))
 	pages := 0 // of the only document: nothing else guards it
 	mux.HandleFunc("document:edit", func(ctx context.Context, t *asynq.Task) error {
 		defer all.Done()
@@ -126,7 +126,7 @@ func ExampleWithResult() {
 	queue, locks := asynq.RedisClientOpt{Addr: store.Addr()}, store.NewClient()
 
 	mux := asynq.NewServeMux()
-	mux.Use(asynqlock.Once(locks, asynqlock.ByPayload("order"), asynqlock.WithWait(time.Second)))
+	mux.Use(asynqlock.Once(locks, asynqlock.ByPayload("order"), core.WithWait(time.Second)))
 	payments := 0
 	mux.Handle("payment:charge", asynqlock.WithResult(func(ctx context.Context, t *asynq.Task) ([]byte, error) {
 		payments++

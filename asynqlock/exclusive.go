@@ -14,7 +14,7 @@ import (
 )
 
 // Exclusive returns a middleware that prevents two tasks of one key from running at the same time, on any server. A
-// task that arrives while another runs is deferred, or waits as [WithWait] says. The strategy makes the locks:
+// task that arrives while another runs is deferred, or waits as [core.WithWait] says. The strategy makes the locks:
 // locks.Mutex, or locks.Fair for tasks that wait. With locks.Limit(n), at most n tasks of a key run at a time.
 //
 // Exclusive keeps no record: a task that is redelivered runs again, after the first run. Put [Once] in front to
@@ -34,7 +34,7 @@ func Exclusive(strategy core.Strategy, key KeyFunc, opts ...Option) asynq.Middle
 
 // NewExclusive is [Exclusive] for settings that are known only at run time: it returns an error instead of panicking.
 func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (asynq.MiddlewareFunc, error) {
-	e := &exclusive{guard: guard{config: newConfig(opts), key: key}, strategy: strategy}
+	e := &exclusive{guard: guard{config: newConfig(exclusivePlace, opts), key: key}, strategy: strategy}
 	switch {
 	case strategy == nil:
 		return nil, errors.New("holdfast: asynqlock: the strategy is nil: pass the method of a client, like locks.Mutex")
@@ -60,7 +60,7 @@ type exclusive struct {
 func (e *exclusive) process(ctx context.Context, t *asynq.Task, next asynq.Handler) error {
 	e.runs.come()
 	defer e.runs.leave()
-	v, err := e.visit(ctx, t, func(key string) string { return hash(e.keySecret, key) })
+	v, err := e.visit(ctx, t, func(key string) string { return hash(e.KeySecret, key) })
 	if err != nil {
 		return v.keyless(t, next, err)
 	}
@@ -92,7 +92,7 @@ func (e *exclusive) process(ctx context.Context, t *asynq.Task, next asynq.Handl
 	switch {
 	case started:
 		return e.ended(r, failure, err)
-	case e.failOpen && v.outage(err):
+	case e.FailOpen && v.outage(err):
 		v.failed("begin", err)
 		if r.gone, err = v.open(err); err == nil {
 			started = true

@@ -70,14 +70,14 @@ func (r *run) verdict(returned bool, err error) core.State {
 		return core.StateCompleted
 	case said == seal.Undecided && nothing:
 		return core.StateNone
-	case said == seal.Held, said == seal.Undecided && r.guard.records.policy == core.HoldFailures:
+	case said == seal.Held, said == seal.Undecided && r.guard.FailurePolicy == core.HoldFailures:
 		return core.StateUnknown
 	}
 	return core.StateNone
 }
 
 func (r *run) record(state core.State, returned bool, err error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), r.guard.records.finishTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), r.guard.FinishTimeout)
 	defer cancel()
 	lost := context.Cause(r.attempt.Context()) // before the end gives it one
 	switch state {

@@ -55,7 +55,7 @@ func (g *guard) visit(ctx context.Context, t *asynq.Task, hashOf func(key string
 
 // keyless runs a task without key, or does not.
 func (v *visit) keyless(t *asynq.Task, next asynq.Handler, err error) error {
-	if v.guard.optionalKey {
+	if v.guard.OptionalKey {
 		return next.ProcessTask(v.ctx, t)
 	}
 	return idle(v.refused(err))
@@ -220,7 +220,7 @@ func (v *visit) until() (time.Time, bool) {
 // A task that asynq would archive if it came back deferred waits for as long as that: asynq asks only then whether that
 // is a failure.
 func (v *visit) patience() time.Duration {
-	limit := v.guard.wait
+	limit := v.guard.Wait
 	if v.waits > 0 {
 		limit = v.waits
 	}
@@ -289,11 +289,11 @@ func (v *visit) once(begin func(ctx context.Context, wait time.Duration) error) 
 // mayWait reports whether the task may wait for what is in its way: another task, or on its last attempt Redis.
 func (v *visit) mayWait(err error) bool {
 	if isBusy(err) {
-		return v.guard.wait > 0 || v.waits > 0 || v.task.last()
+		return v.guard.Wait > 0 || v.waits > 0 || v.task.last()
 	}
 	_, bounded := v.until()
 	opens := false
-	if v.guard.failOpen && v.busy == nil {
+	if v.guard.FailOpen && v.busy == nil {
 		known := v.known(err)
 		opens = known == nil || errors.Is(known, core.ErrCompleted) // that needs no Redis either
 	}

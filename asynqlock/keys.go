@@ -30,7 +30,7 @@ var ErrNoKey = errors.New("holdfast: asynqlock: no key in the task")
 //
 // Do not use it with [Once] for periodic tasks with a fixed [asynq.TaskID], which keeps several schedulers from
 // enqueuing a task twice. All runs have one ID: the first one runs, and the others are acknowledged without running
-// while its record exists ([WithRetention]). The log warns of that. Use [Enqueue] with [ByTick], or [PerPeriod].
+// while its record exists ([core.WithRetention]). The log warns of that. Use [Enqueue] with [ByTick], or [PerPeriod].
 func ByTaskID() KeyFunc {
 	return func(ctx context.Context, t *asynq.Task) (string, error) {
 		task := taskOf(ctx, t)

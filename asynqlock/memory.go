@@ -15,7 +15,7 @@ func (v *visit) question() outage.Question {
 
 // remember notes for other tasks of the key what Redis has said, if the guard fails open.
 func (v *visit) remember(busy error) {
-	if v.guard.failOpen {
+	if v.guard.FailOpen {
 		v.guard.memory.Refused(v.hash, busy)
 	}
 }
@@ -36,7 +36,7 @@ func (v *visit) known(unavailable error) error {
 // unrecorded returns the reason why a task must not run although Redis may grant its key: another task of the key runs here, or
 // has run, without Redis.
 func (v *visit) unrecorded() error {
-	if !v.guard.failOpen || v.within() {
+	if !v.guard.FailOpen || v.within() {
 		return nil
 	}
 	return v.guard.memory.Unrecorded(v.question())
@@ -54,7 +54,7 @@ func (v *visit) open(unavailable error) (end func(), err error) {
 // granted notes a task for which Redis has granted the key, if the guard fails open. end must be called when it has ended. The
 // error is that of unrecorded.
 func (v *visit) granted() (end func(), err error) {
-	if !v.guard.failOpen || v.within() {
+	if !v.guard.FailOpen || v.within() {
 		return func() {}, nil
 	}
 	return v.guard.memory.Granted(v.question())
@@ -64,11 +64,11 @@ func (v *visit) granted() (end func(), err error) {
 // is back.
 func (r *run) remember(state core.State, returned bool) {
 	v := r.visit
-	if !v.guard.failOpen {
+	if !v.guard.FailOpen {
 		return
 	}
 	e := outage.End{
-		State: state, Fingerprint: v.fingerprint, Note: note(v.task), Until: time.Now().Add(v.guard.records.retention),
+		State: state, Fingerprint: v.fingerprint, Note: note(v.task), Until: time.Now().Add(v.guard.Retention),
 	}
 	if state == core.StateUnknown {
 		e.Reason = r.reason(returned)
@@ -86,8 +86,8 @@ func (r *run) remember(state core.State, returned bool) {
 
 // recorded notes the end of a run of Once of which Redis has a record.
 func (r *run) recorded(state core.State) {
-	if g := r.visit.guard; g.failOpen {
-		g.memory.Recorded(r.visit.hash, state, g.records.retention)
+	if g := r.visit.guard; g.FailOpen {
+		g.memory.Recorded(r.visit.hash, state, g.Retention)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 // Once returns a middleware that lets a task of each key take effect once. A task that arrives after an earlier run
 // has completed is acknowledged without running. A task that arrives while another runs is deferred. Keys of tasks of
-// different types are different. Records last for 24 hours: see [WithRetention].
+// different types are different. Records last for 24 hours: see [core.WithRetention].
 //
 // Use it for the mux or for one handler, not twice with one key, and give the server's config to [Configure].
 //
@@ -31,7 +31,7 @@ func Once(locks *core.Client, key KeyFunc, opts ...Option) asynq.MiddlewareFunc 
 
 // NewOnce is [Once] for settings that are known only at run time: it returns an error instead of panicking.
 func NewOnce(locks *core.Client, key KeyFunc, opts ...Option) (asynq.MiddlewareFunc, error) {
-	o := &once{guard: guard{config: newConfig(opts), key: key}, locks: locks}
+	o := &once{guard: guard{config: newConfig(oncePlace("asynqlock.Once"), opts), key: key}, locks: locks}
 	switch {
 	case locks == nil:
 		return nil, errNoClient
@@ -55,9 +55,9 @@ var (
 
 // arrive makes the key of a task.
 func (o *once) arrive(ctx context.Context, t *asynq.Task) (*visit, error) {
-	v, err := o.visit(ctx, t, func(key string) string { return recordHash(o.keySecret, t, key) })
+	v, err := o.visit(ctx, t, func(key string) string { return recordHash(o.KeySecret, t, key) })
 	if err == nil && o.comparesPayload(v) {
-		v.fingerprint = fingerprint(o.keySecret, t)
+		v.fingerprint = fingerprint(o.KeySecret, t)
 	}
 	return v, err
 }
@@ -86,7 +86,7 @@ func (o *once) process(ctx context.Context, t *asynq.Task, next asynq.Handler) e
 			_ = attempt.Release(ctx)
 		}
 	}
-	if o.failOpen && v.outage(err) {
+	if o.FailOpen && v.outage(err) {
 		v.failed("begin", err)
 		if end, err = v.open(err); err == nil {
 			return o.run(v, t, next, nil, end)

@@ -1,6 +1,7 @@
 package asynqlock
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,15 +12,40 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/outage"
+	guards "github.com/holdfast-go/holdfast/internal/guard"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
-// Option configures a guard. An invalid value makes the constructor panic, or return an error with New in its name.
-type Option interface{ apply(*config) }
+// Option configures a guard: the options of this package, and those of core that fit, such as [core.WithWait] and
+// [core.WithRetention]. An invalid value makes the constructor panic, or return an error with New in its name, and so does an option
+// that makes no sense there. A slice of another type, such as []core.LockOption, does not spread into options: append its
+// elements one by one.
+//
+// Options of core mean what they mean there, with these limits and defaults:
+//   - [core.WithTTL] is less than a minute, after which asynq redelivers a task whose process has crashed. Defaults to 30 s,
+//     whatever the client has.
+//   - [core.WithWait] lets a task wait for another one with its key, in its worker, before it is deferred. If you gave the
+//     server's config to [Configure], half of the workers may wait at most. A task waits for half of its own time at most, so
+//     that its handler has the other half. It does not wait for the end of an outage of Redis. To run many tasks of one key
+//     without delay, use [WithLine], which decides which tasks wait, and refuses it. Defaults to 0: a task is deferred at once.
+//   - [core.WithMaxHold] makes a handler lose its lease, and its task is redelivered.
+//   - [core.WithRetention] has to be longer than the time in which a task can come again: the retries of asynq's
+//     defaults take 20 days, and a task in the archive can be run again for 90. Defaults to 24 h.
+//   - [core.WithFailurePolicy] with [core.HoldFailures] archives the task of a run that failed or crashed with
+//     [core.ErrOutcomeUnknown] until an operator has found out, see [Resolve] and [Forget]. If a guard right behind this one
+//     refuses the task, the run has done nothing. A handler that knows that it has done nothing calls [Release], and runs
+//     again. One that returns [asynq.RevokeTask] leaves no record.
+//   - [core.WithMaxValue] is for results, see [SetResult]. A larger one is neither recorded nor replayed. Defaults to 64 KiB.
+type Option = guards.Option
 
-type optionFunc func(*config)
+type option struct {
+	seal.Mark
+	apply func(*config)
+}
 
-func (o optionFunc) apply(c *config) { o(c) }
+func newOption(name string, apply func(*config)) Option {
+	return option{seal.Mark{Name: "asynqlock." + name}, apply}
+}
 
 // redrive is the least time after which asynq lets a task whose worker is gone run again: 30 s until its own lease is
 // over, and 30 s more.
@@ -34,69 +60,58 @@ const (
 	conflictReject
 )
 
-// config is what options make. Pointers and records tell what was set, for guards that do not take it.
 type config struct {
-	ttl          time.Duration
-	lock         []core.LockOption
+	guards.Config
 	conflict     conflict
-	wait         time.Duration
 	retryIn      time.Duration
 	maxBusy      time.Duration
-	zombieGrace  time.Duration
 	commitMargin time.Duration
-	failOpen     bool
-	optionalKey  bool
-	keySecret    []byte
+	payload      payloadPolicy
 	hooks        Hooks
 	logger       *slog.Logger
 	runs         *Runs
-	records      records
 	line         *line // nil without
 	err          error
 }
 
-// records is what only Once has use for.
-type records struct {
-	set           []string // options that were given
-	retention     time.Duration
-	policy        core.FailurePolicy
-	payload       payloadPolicy
-	maxResult     int
-	finishTimeout time.Duration
-}
+const (
+	defaultTTL       = 30 * time.Second
+	defaultMaxResult = 64 << 10
+)
 
-func newConfig(opts []Option) config {
+func newConfig(place guards.Place, opts []Option) config {
 	c := config{
-		ttl: 30 * time.Second, retryIn: 10 * time.Second, maxBusy: time.Hour, zombieGrace: 2 * time.Minute,
-		commitMargin: 2 * time.Second, logger: slog.Default(), runs: new(Runs),
-		records: records{retention: 24 * time.Hour, maxResult: 64 << 10, finishTimeout: 5 * time.Second},
+		retryIn: 10 * time.Second, maxBusy: time.Hour, commitMargin: 2 * time.Second, logger: slog.Default(), runs: new(Runs),
 	}
-	for _, opt := range opts {
-		if opt != nil {
-			opt.apply(&c)
+	sorted, err := place.Sort(opts, func(o Option) {
+		if own, ok := o.(option); ok {
+			own.apply(&c)
 		}
-	}
-	if c.err == nil {
-		c.err = core.CheckOptions(c.lockOptions()...)
+	})
+	c.Config, c.err = sorted, cmp.Or(c.err, err)
+	if c.TTL >= redrive {
+		c.refuse("core.WithTTL(%v): less than %v is allowed, when asynq lets a lost task run again", c.TTL, redrive)
 	}
 	return c
 }
 
-// lockOptions are those of a lock or of the lease of a run. The last one of a kind counts: no other TTL gets past the
-// check of [WithTTL].
+// lockOptions are those of a lock. The client's TTL may be too long.
 func (c *config) lockOptions() []core.LockOption {
-	return append(slices.Clone(c.lock), core.WithTTL(c.ttl))
+	return slices.Concat([]core.LockOption{core.WithTTL(defaultTTL)}, c.Lock)
 }
 
-// checkExclusive refuses what makes no sense without records, and two rules for the same wait.
+// onceOptions are those of a record and of the lease of a run.
+func (c *config) onceOptions() []core.OnceOption {
+	return slices.Concat([]core.OnceOption{core.WithTTL(defaultTTL), core.WithMaxValue(defaultMaxResult)}, c.Once)
+}
+
+// checkExclusive refuses two rules for the same wait.
 func (c *config) checkExclusive() error {
 	switch {
 	case c.err != nil:
 		return c.err
-	case len(c.records.set) > 0:
-		return fmt.Errorf("holdfast: asynqlock: %s is for Once: Exclusive keeps no records", c.records.set[0])
-	case c.line != nil && c.wait > 0:
-		return errors.New("holdfast: asynqlock: WithWait with WithLine: the line decides which tasks wait in workers")
+	case c.line != nil && c.Wait > 0:
+		return errors.New("holdfast: asynqlock: core.WithWait with WithLine: the line decides which tasks wait in workers")
 	}
 	return nil
 }
@@ -105,24 +120,11 @@ func (c *config) checkOnce() error {
 	switch {
 	case c.err != nil:
 		return c.err
-	case c.line != nil:
-		return errors.New("holdfast: asynqlock: WithLine is for Exclusive: tasks with one key of Once are duplicates")
-	case c.failOpen && c.records.policy == core.HoldFailures:
-		return errors.New(
-			"holdfast: asynqlock: FailOpen with AtMostOnce: a task that must not run twice cannot run without a record")
+	case c.FailOpen && c.FailurePolicy == core.HoldFailures:
+		return errors.New("holdfast: asynqlock: FailOpen with core.HoldFailures: a task that must not run twice cannot run " +
+			"without a record")
 	}
 	return core.CheckOnceOptions(c.onceOptions()...)
-}
-
-func (c *config) onceOptions() []core.OnceOption {
-	r := &c.records
-	opts := []core.OnceOption{
-		core.WithRetention(r.retention), core.WithFailurePolicy(r.policy), core.WithMaxValue(r.maxResult),
-	}
-	for _, opt := range c.lockOptions() {
-		opts = append(opts, opt)
-	}
-	return opts
 }
 
 func (c *config) refuse(format string, args ...any) {
@@ -131,59 +133,12 @@ func (c *config) refuse(format string, args ...any) {
 	}
 }
 
-// positive refuses a duration that makes no sense. A number without a unit is one of nanoseconds.
-func (c *config) positive(option string, d time.Duration) {
-	const most = 365 * 24 * time.Hour
-	switch {
-	case d <= 0 || d > most:
-		c.refuse("%s(%v): more than 0 and at most %v is allowed", option, d, most)
-	case d < outage.ShortestWait:
-		c.refuse("%s(%v): at least %v is needed%s", option, d, outage.ShortestWait, outage.UnitHint(d))
-	}
-}
-
 // duration makes an option of a duration.
-func duration(option string, d time.Duration, set func(*config)) Option {
-	return optionFunc(func(c *config) {
-		c.positive(option, d)
+func duration(name string, d time.Duration, set func(*config)) Option {
+	return newOption(name, func(c *config) {
+		c.err = cmp.Or(c.err, guards.CheckDuration(name, d))
 		set(c)
 	})
-}
-
-// record makes an option that only Once takes.
-func record(option string, set func(*config)) Option {
-	return optionFunc(func(c *config) {
-		c.records.set = append(c.records.set, option)
-		set(c)
-	})
-}
-
-// WithTTL sets how long Redis keeps the lease of a task whose process has crashed. The guard renews a lease every
-// third of the TTL. Less than a minute, after which asynq redelivers such a task. Defaults to 30 s.
-func WithTTL(ttl time.Duration) Option {
-	return optionFunc(func(c *config) {
-		if ttl >= redrive {
-			c.refuse("WithTTL(%v): less than %v is allowed, when asynq lets a lost task run again", ttl, redrive)
-		}
-		c.ttl = ttl
-	})
-}
-
-// WithLock adds options of the lock, or of the lease of a run: for instance [core.WithReplicaAck]. After
-// [core.WithMaxHold] a handler has lost its lease, and its task is redelivered. With [core.WithOwner] all tasks would
-// be one holder, and nothing would be excluded. If an option is given several times, the last one counts. The TTL is
-// that of [WithTTL], the wait that of [WithWait]. Defaults to none.
-func WithLock(opts ...core.LockOption) Option {
-	return optionFunc(func(c *config) { c.lock = slices.Concat(c.lock, opts) })
-}
-
-// WithWait lets a task wait for another one with its key, in its worker, before it is deferred. If you gave the
-// server's config to [Configure], half of the workers may wait at most. A task waits for half of its own time at most,
-// so that its handler has the other half. It does not wait for the end of an outage of Redis. At least 1 ms. Defaults to
-// no wait: a task is deferred at once. To run many tasks of one key without delay, use [WithLine], which decides which tasks wait, and
-// refuses WithWait.
-func WithWait(limit time.Duration) Option {
-	return duration("WithWait", limit, func(c *config) { c.wait = limit })
 }
 
 // WithLine makes [Exclusive] run the tasks of a key one right after the other, in order of arrival at the guard: with a
@@ -203,7 +158,7 @@ func WithWait(limit time.Duration) Option {
 // worker, may therefore overtake others, and is archived if no worker is free for it. If the process crashes that
 // would have made the next task due, that task arrives after its own delay. Defaults to no line.
 func WithLine(rdb redis.UniversalClient) Option {
-	return optionFunc(func(c *config) {
+	return newOption("WithLine", func(c *config) {
 		if v := reflect.ValueOf(rdb); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 			c.refuse("WithLine: the Redis client is nil: pass one of the Redis that asynq's queues are in")
 			return
@@ -228,9 +183,7 @@ func WithMaxBusy(limit time.Duration) Option {
 // WithZombieGrace sets how long a lease is renewed after asynq has given up its task (timeout, cancellation, shutdown)
 // while the handler continues. asynq does not wait for the handler, and gives the task to another worker. After the
 // grace the lease expires. Defaults to 2 min.
-func WithZombieGrace(grace time.Duration) Option {
-	return duration("WithZombieGrace", grace, func(c *config) { c.zombieGrace = grace })
-}
+func WithZombieGrace(grace time.Duration) Option { return guards.WithZombieGrace(grace) }
 
 // WithCommitMargin sets how long before the task's own deadline the context of the handler ends. So the end of a run
 // is recorded before asynq treats it as failed. It is at most a tenth of the task's time. Defaults to 2 s.
@@ -245,31 +198,18 @@ func WithCommitMargin(margin time.Duration) Option {
 // within ten minutes, or was found completed here. When Redis is back, what ran unguarded is recorded, as [core.Complete],
 // [core.Release] and [core.Hold] say, and does not run again. A guard that remembers 10,000 keys defers further ones. If locks and
 // queues are in one Redis, asynq has no tasks in an outage either. Defaults to deferring tasks.
-func FailOpen() Option {
-	return optionFunc(func(c *config) { c.failOpen = true })
-}
+func FailOpen() Option { return guards.FailOpen() }
 
 // OptionalKey lets tasks without a key run unguarded. Defaults to archiving them.
-func OptionalKey() Option {
-	return optionFunc(func(c *config) { c.optionalKey = true })
-}
+func OptionalKey() Option { return guards.OptionalKey() }
 
 // WithKeySecret makes the hashes of keys with a secret (HMAC), so that a reader of Redis cannot guess whose they are.
 // All servers need the same secret, of 16 bytes at least. Defaults to none.
-func WithKeySecret(secret []byte) Option {
-	const shortest = 16
-	secret = slices.Clone(secret)
-	return optionFunc(func(c *config) {
-		if len(secret) < shortest {
-			c.refuse("WithKeySecret: %d bytes, at least %d are needed", len(secret), shortest)
-		}
-		c.keySecret = secret
-	})
-}
+func WithKeySecret(secret []byte) Option { return guards.WithKeySecret(secret) }
 
 // WithHooks sets functions that are called with what the guard does. Defaults to none.
 func WithHooks(hooks Hooks) Option {
-	return optionFunc(func(c *config) { c.hooks = hooks })
+	return newOption("WithHooks", func(c *config) { c.hooks = hooks })
 }
 
 // WithLogger sets the logger for what Redis did not do, for handlers that do not stop, and for first deliveries that
@@ -279,13 +219,13 @@ func WithLogger(logger *slog.Logger) Option {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	return optionFunc(func(c *config) { c.logger = logger })
+	return newOption("WithLogger", func(c *config) { c.logger = logger })
 }
 
 // WithRuns sets the list of this guard's runs, for [Runs.Drain] at shutdown. Several guards may share one. Defaults to
 // one of its own.
 func WithRuns(runs *Runs) Option {
-	return optionFunc(func(c *config) {
+	return newOption("WithRuns", func(c *config) {
 		if runs == nil {
 			c.refuse("WithRuns: it is nil")
 		}

@@ -3,27 +3,10 @@ package asynqlock
 import (
 	"time"
 
-	"github.com/holdfast-go/holdfast/core"
+	guards "github.com/holdfast-go/holdfast/internal/guard"
 )
 
 // The options in this file are for [Once]; [Exclusive] keeps no records and refuses them.
-
-// WithRetention sets how long a record is kept after its run. During that time no second run of its key begins. It has
-// to be longer than the time in which a task can come again: the retries of asynq's defaults take 20 days, and a task
-// in the archive can be run again for 90. Defaults to 24 h.
-func WithRetention(retention time.Duration) Option {
-	return record("WithRetention", func(c *config) { c.records.retention = retention })
-}
-
-// AtMostOnce allows no second run after a run that failed or crashed, because it is unknown whether that run took
-// effect. The task is archived with [core.ErrOutcomeUnknown] until an operator has found out, see [Resolve] and
-// [Forget]. If a guard right behind this one refuses the task, the run has done nothing. A handler that knows that it
-// has done nothing calls [core.Release], and runs again. One that returns [asynq.RevokeTask] leaves no record.
-//
-// Defaults to running it again.
-func AtMostOnce() Option {
-	return record("AtMostOnce", func(c *config) { c.records.policy = core.HoldFailures })
-}
 
 // IgnorePayload lets tasks of one key have different payloads: the first one that runs counts. See [ComparePayload].
 //
@@ -39,25 +22,9 @@ func IgnorePayload() Option { return payloadOption("IgnorePayload", payloadIgnor
 // [IgnorePayload].
 func ComparePayload() Option { return payloadOption("ComparePayload", payloadCompared) }
 
-// WithMaxResult sets how many bytes a recorded result may have, see [SetResult]. A larger one is not recorded, and not
-// replayed. Defaults to 64 KiB.
-func WithMaxResult(bytes int) Option {
-	return record("WithMaxResult", func(c *config) {
-		if bytes < 1 {
-			c.refuse("WithMaxResult(%d): at least 1 byte is needed", bytes)
-		}
-		c.records.maxResult = bytes
-	})
-}
-
 // WithFinishTimeout sets how long the end of a run waits for Redis to confirm the record. After that the task is
 // acknowledged all the same, and the record is retried in the background. At least 1 ms. Defaults to 5 s.
-func WithFinishTimeout(limit time.Duration) Option {
-	return record("WithFinishTimeout", func(c *config) {
-		c.positive("WithFinishTimeout", limit)
-		c.records.finishTimeout = limit
-	})
-}
+func WithFinishTimeout(limit time.Duration) Option { return guards.WithFinishTimeout(limit) }
 
 // SkipDuplicates acknowledges a task without running it while another one with its key runs. Use it if both ask for
 // the same: the task does not run later, even if the other one fails. A second delivery of the same task is deferred
@@ -73,7 +40,7 @@ func RejectDuplicates() Option {
 }
 
 func onConflict(option string, what conflict) Option {
-	return record(option, func(c *config) {
+	return newOption(option, func(c *config) {
 		if c.conflict != conflictRetry && c.conflict != what {
 			c.refuse("%s: SkipDuplicates and RejectDuplicates contradict each other", option)
 		}

@@ -39,7 +39,7 @@ func reportSelective(ctx context.Context) {
 
 // comparesPayload reports whether the record of a task is compared with its payload.
 func (o *once) comparesPayload(v *visit) bool {
-	switch o.records.payload {
+	switch o.payload {
 	case payloadIgnored:
 		return false
 	case payloadCompared:
@@ -52,7 +52,7 @@ func (o *once) comparesPayload(v *visit) bool {
 // Payload and key are left out: asynq stores the error, and keys are secret.
 func (o *once) mismatch(t Task, err error) error {
 	remedy := "if the payloads may differ, make the key with ByPayload(fields...) or pass IgnorePayload()"
-	if o.records.payload == payloadCompared {
+	if o.payload == payloadCompared {
 		remedy = "ComparePayload() refuses that"
 	}
 	return fmt.Errorf("holdfast: asynqlock: task %s of type %s in queue %s: another payload than that of the first task "+
@@ -61,11 +61,11 @@ func (o *once) mismatch(t Task, err error) error {
 
 // payloadOption makes an option of a policy.
 func payloadOption(option string, policy payloadPolicy) Option {
-	return record(option, func(c *config) {
-		if c.records.payload != payloadByKey && c.records.payload != policy {
+	return newOption(option, func(c *config) {
+		if c.payload != payloadByKey && c.payload != policy {
 			c.refuse("%s: IgnorePayload and ComparePayload contradict each other", option)
 		}
-		c.records.payload = policy
+		c.payload = policy
 	})
 }
 

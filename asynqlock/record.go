@@ -24,7 +24,7 @@ func recordHash(secret []byte, t *asynq.Task, key string) string {
 func Peek(
 	ctx context.Context, locks *core.Client, key KeyFunc, info *asynq.TaskInfo, opts ...Option,
 ) (core.Record, error) {
-	once, err := recordOf(ctx, locks, key, info, opts)
+	once, err := recordOf(ctx, "asynqlock.Peek", locks, key, info, opts)
 	if err != nil {
 		return core.Record{}, err
 	}
@@ -38,7 +38,7 @@ func Peek(
 func Forget(
 	ctx context.Context, locks *core.Client, key KeyFunc, info *asynq.TaskInfo, seen core.Record, opts ...Option,
 ) error {
-	once, err := recordOf(ctx, locks, key, info, opts)
+	once, err := recordOf(ctx, "asynqlock.Forget", locks, key, info, opts)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func Resolve(
 	ctx context.Context, locks *core.Client, key KeyFunc, info *asynq.TaskInfo, seen core.Record, result []byte,
 	opts ...Option,
 ) error {
-	once, err := recordOf(ctx, locks, key, info, opts)
+	once, err := recordOf(ctx, "asynqlock.Resolve", locks, key, info, opts)
 	if err != nil {
 		return err
 	}
@@ -61,9 +61,9 @@ func Resolve(
 
 // recordOf returns the Once of a task.
 func recordOf(
-	ctx context.Context, locks *core.Client, key KeyFunc, info *asynq.TaskInfo, opts []Option,
+	ctx context.Context, place string, locks *core.Client, key KeyFunc, info *asynq.TaskInfo, opts []Option,
 ) (*core.Once, error) {
-	o := &once{guard: guard{config: newConfig(opts), key: key}, locks: locks}
+	o := &once{guard: guard{config: newConfig(oncePlace(place), opts), key: key}, locks: locks}
 	switch {
 	case locks == nil:
 		return nil, errNoClient

@@ -86,7 +86,7 @@ func (r *run) outlived() {
 		return
 	}
 	since := time.Now()
-	r.grace = time.AfterFunc(r.guard.zombieGrace, func() {
+	r.grace = time.AfterFunc(r.guard.ZombieGrace, func() {
 		r.lease.Abandon()
 		r.zombie(Zombie{Task: r.task, KeyHash: r.hash, Since: since})
 	})

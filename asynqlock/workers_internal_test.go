@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/core"
 )
 
 // TestHalfOfTheWorkersWait: over all keys, and each key its share as soon as others want to wait.
@@ -88,7 +90,7 @@ func TestWaitingLeavesHalfOfTheTime(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), all)
 			defer cancel()
 			v := &visit{
-				guard: &guard{config: newConfig([]Option{WithWait(time.Hour)})},
+				guard: &guard{config: newConfig(exclusivePlace, []Option{core.WithWait(time.Hour)})},
 				ctx:   ctx, task: task, came: time.Now(), seated: true,
 			}
 			since := time.Now()

@@ -81,8 +81,8 @@ func start(rdb *redis.Client, name string, out io.Writer, enqueued map[string]st
 	// This, and Configure below, is all that is added.
 	mux.Use(asynqlock.Once(
 		locks, asynqlock.ByPayload("order"), asynqlock.WithRetryIn(time.Second), asynqlock.WithRuns(&s.runs),
-		asynqlock.WithRetention(time.Minute), // longer in a service: as long as a task may come again
-		asynqlock.WithLogger(nil),            // the hooks print what the log would tell
+		core.WithRetention(time.Minute), // longer in a service: as long as a task may come again
+		asynqlock.WithLogger(nil),       // the hooks print what the log would tell
 		asynqlock.WithHooks(asynqlock.Hooks{
 			Deferred: func(_ context.Context, d asynqlock.Deferred) {
 				fmt.Fprintf(out, "%s  order %s, other task: deferred, the receipt is being sent\n", name, enqueued[d.Task.ID])

@@ -93,7 +93,7 @@ func locked(locks *core.Client, cfg config) guards {
 		// A receipt is for an order, however often it is enqueued. Sending takes milliseconds, so the second task waits in its
 		// worker for the first, and then is acknowledged; where it takes longer, tasks better come again later.
 		receipt: func(opts ...asynqlock.Option) asynq.MiddlewareFunc {
-			opts = append(opts, asynqlock.WithRetention(remembered), asynqlock.WithWait(cfg.patience))
+			opts = append(opts, core.WithRetention(remembered), core.WithWait(cfg.patience))
 			return asynqlock.Once(locks, asynqlock.ByPayload("order"), opts...)
 		},
 	}

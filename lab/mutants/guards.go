@@ -18,7 +18,7 @@ var guards = []Mutant{
 	},
 	{
 		"failure that is not held, in a round", "a run with an unknown outcome is repeated in spite of HoldFailures", "middleware/internal/httpguard/run.go",
-		[][2]string{{"return r.attempt.Hold(ctx, reason(outcome))", "return r.attempt.Release(ctx)"}},
+		[][2]string{{"return r.attempt.Hold(ctx, r.reason(outcome))", "return r.attempt.Release(ctx)"}},
 		inRound("aof"),
 	},
 }

@@ -31,7 +31,7 @@ func TestRecordWithoutReplica(t *testing.T) {
 	failures := make(chan asynqlock.Failure, 1)
 	guard := asynqlock.Once(clientOf(t, master.Client()), asynqlock.ByTaskID(), asynqlock.WithLogger(nil),
 		asynqlock.WithHooks(asynqlock.Hooks{Failed: func(_ context.Context, f asynqlock.Failure) { failures <- f }}),
-		asynqlock.WithLock(core.WithReplicaAck(1, 300*time.Millisecond)))
+		core.WithReplicaAck(1, 300*time.Millisecond))
 	t.Cleanup(link.Heal)
 	testkit.Eventually(t, within, "the task to run, which the replica has to acknowledge in time", func() bool {
 		return deliver(t.Context(), delivery("1"), receipt("7"), func(context.Context, *asynq.Task) error {
@@ -55,8 +55,8 @@ func TestRecordWithoutReplica(t *testing.T) {
 func TestMistakesAreFailures(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	late := asynqlock.WithLock(core.WithReplicaAck(1, 20*time.Second))
-	_, err := asynqlock.NewExclusive(d.locks.Mutex, asynqlock.ByTaskID(), late, asynqlock.WithTTL(10*time.Second))
+	late := core.WithReplicaAck(1, 20*time.Second)
+	_, err := asynqlock.NewExclusive(d.locks.Mutex, asynqlock.ByTaskID(), late, core.WithTTL(10*time.Second))
 	wantErrors(t, err, core.ErrInvalidOption)
 	checked := false
 	guard, err := asynqlock.NewExclusive(func(name string, opts ...core.LockOption) *core.Lock {

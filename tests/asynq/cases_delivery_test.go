@@ -282,7 +282,7 @@ func (h *heart) skips(s *stage, id string) {
 // has a greater token. asynq itself would tell it after half a minute at the earliest.
 func TestPartition(t *testing.T) {
 	play(t, story{
-		options: []asynqlock.Option{asynqlock.WithTTL(3 * time.Second)},
+		options: []asynqlock.Option{core.WithTTL(3 * time.Second)},
 		tell:    partition,
 		once:    outcome{1, 1}, exclusive: outcome{1, 1}, control: outcome{2, 2},
 	})
@@ -407,7 +407,7 @@ func TestPartitionOfTheQueue(t *testing.T) {
 // process in which it ran.
 func TestCrash(t *testing.T) {
 	t.Parallel()
-	atMostOnce := []asynqlock.Option{asynqlock.AtMostOnce()}
+	atMostOnce := []asynqlock.Option{core.WithFailurePolicy(core.HoldFailures)}
 	for name, told := range map[string]story{
 		"before the effect": {
 			tell: func(s *stage) { crash(s, noEffect, takeover) },
@@ -522,9 +522,9 @@ func resolve(s *stage, id string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	seen, err := asynqlock.Peek(context.Background(), s.locks, asynqlock.ByTaskID(), info, asynqlock.AtMostOnce())
+	seen, err := asynqlock.Peek(context.Background(), s.locks, asynqlock.ByTaskID(), info, core.WithFailurePolicy(core.HoldFailures))
 	if err == nil {
-		err = asynqlock.Resolve(context.Background(), s.locks, asynqlock.ByTaskID(), info, seen, nil, asynqlock.AtMostOnce())
+		err = asynqlock.Resolve(context.Background(), s.locks, asynqlock.ByTaskID(), info, seen, nil, core.WithFailurePolicy(core.HoldFailures))
 	}
 	if err != nil {
 		s.t.Error(err)

@@ -19,7 +19,7 @@ import (
 // goes on because it does not heed its context. Its lease goes on with it.
 func TestTimeout(t *testing.T) {
 	play(t, story{
-		options: []asynqlock.Option{asynqlock.WithTTL(15 * time.Second)},
+		options: []asynqlock.Option{core.WithTTL(15 * time.Second)},
 		tell: func(s *stage) {
 			s.handle = wonted
 			s.start()

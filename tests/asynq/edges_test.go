@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// TestPanicOfAHookReleases: the handler was not called, so the task may run at once, also with AtMostOnce.
+// TestPanicOfAHookReleases: the handler was not called, so the task may run at once, also with core.HoldFailures.
 func TestPanicOfAHookReleases(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -27,7 +27,7 @@ func TestPanicOfAHookReleases(t *testing.T) {
 		}
 	}})
 	guards := d.guardsOf(hooks, asynqlock.WithRuns(&runs))
-	guards["at most once"] = asynqlock.Once(d.locks, asynqlock.ByTaskID(), hooks, asynqlock.AtMostOnce())
+	guards["at most once"] = asynqlock.Once(d.locks, asynqlock.ByTaskID(), hooks, core.WithFailurePolicy(core.HoldFailures))
 	for name, guard := range guards {
 		boom = true
 		if got := panicOf(func() { _ = d.deliver(delivery(name), receipt("7"), nothing, guard) }); got != "hook" {
@@ -123,7 +123,7 @@ func TestLeasesOfTheHandlersOwn(t *testing.T) {
 func TestNoHandler(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	guard := asynqlock.Once(d.locks, asynqlock.ByTaskID(), asynqlock.AtMostOnce())
+	guard := asynqlock.Once(d.locks, asynqlock.ByTaskID(), core.WithFailurePolicy(core.HoldFailures))
 	old := asynq.NewServeMux()
 	old.Use(guard)
 	ctx := asynqlock.ContextWithTask(t.Context(), delivery("1"))

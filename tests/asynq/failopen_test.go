@@ -25,7 +25,7 @@ func TestShortWaitIsNoOutage(t *testing.T) {
 	relay.Delay(testkit.Both, 20*time.Millisecond)
 	far := &desk{t: t, redis: d.redis, locks: clientOf(t, relay.Client())}
 	free := d.guardsOf()
-	for name, guard := range far.guardsOf(asynqlock.FailOpen(), asynqlock.WithWait(25*time.Millisecond)) {
+	for name, guard := range far.guardsOf(asynqlock.FailOpen(), core.WithWait(25*time.Millisecond)) {
 		busy := d.occupy(delivery(name), receipt("7"), free[name])
 		err := far.deliver(delivery(name), receipt("7"), mustNotRun(t, name), guard)
 		wantDeferred(t, err, busyReason[name])
@@ -52,7 +52,7 @@ func TestHeldAndThenSilent(t *testing.T) {
 			AcquireEnd: func(_ context.Context, end core.AcquireEnd) { silent(end.Err) },
 			BeginEnd:   func(_ context.Context, end core.BeginEnd) { silent(end.Err) },
 		}))}
-		guard := far.guardsOf(asynqlock.FailOpen(), asynqlock.WithWait(300*time.Millisecond))[name]
+		guard := far.guardsOf(asynqlock.FailOpen(), core.WithWait(300*time.Millisecond))[name]
 		busy := d.occupy(delivery(name), receipt("7"), free)
 		wantDeferred(t, far.deliver(delivery(name), receipt("7"), mustNotRun(t, name), guard), busyReason[name])
 		relay.Heal()
@@ -285,7 +285,7 @@ func TestEachHeldTaskIsLogged(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	var log bytes.Buffer
-	guard := asynqlock.Once(d.locks, asynqlock.ByTaskID(), asynqlock.AtMostOnce(),
+	guard := asynqlock.Once(d.locks, asynqlock.ByTaskID(), core.WithFailurePolicy(core.HoldFailures),
 		asynqlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	fails := func(context.Context, *asynq.Task) error { return errOwn }
 	for _, id := range []string{"a", "b", "c"} {

@@ -95,7 +95,7 @@ func TestFinishFindsAnotherAttempt(t *testing.T) {
 func processOne(
 	t *testing.T, locks *core.Client, id string, handler asynq.HandlerFunc, opts ...asynqlock.Option,
 ) error {
-	guard := asynqlock.Once(locks, asynqlock.ByPayload("order"), append(opts, asynqlock.WithTTL(time.Second),
+	guard := asynqlock.Once(locks, asynqlock.ByPayload("order"), append(opts, core.WithTTL(time.Second),
 		asynqlock.WithFinishTimeout(within), asynqlock.WithLogger(nil))...)
 	ctx := asynqlock.ContextWithTask(t.Context(), &asynq.TaskInfo{ID: id, Queue: "default", MaxRetry: 1})
 	return guard(handler).ProcessTask(ctx, receipt("7"))

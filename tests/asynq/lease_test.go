@@ -13,7 +13,7 @@ import (
 )
 
 // brief makes leases that end, and are missed, while a test waits.
-var brief = asynqlock.WithTTL(3 * time.Second)
+var brief = core.WithTTL(3 * time.Second)
 
 // TestLeaseLost: only the handler's context ends, with the cause, and the task comes again.
 func TestLeaseLost(t *testing.T) {
@@ -192,7 +192,7 @@ func TestTimeIsUp(t *testing.T) {
 func TestWait(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	order, wait := asynqlock.ByPayload("order"), asynqlock.WithWait(within)
+	order, wait := asynqlock.ByPayload("order"), core.WithWait(within)
 	asked := make(chan struct{}, 10)
 	waiting := clientOf(t, d.redis.Client(), core.WithHooks(core.Hooks{
 		Wait: func(context.Context, core.Wait) { asked <- struct{}{} },
@@ -228,7 +228,7 @@ func TestWaitEnds(t *testing.T) {
 	d := newDesk(t)
 	const wait = 3 * time.Second
 	impatient := d.guardsOf()
-	for name, guard := range d.guardsOf(asynqlock.WithWait(wait)) {
+	for name, guard := range d.guardsOf(core.WithWait(wait)) {
 		busy := d.occupy(delivery(name), receipt("7"), impatient[name])
 		since := time.Now()
 		wantDeferred(t, d.deliver(delivery(name), receipt("7"), nothing, guard), busyReason[name])
@@ -243,7 +243,7 @@ func TestWaitEnds(t *testing.T) {
 func TestWaitIsCancelled(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	for name, guard := range d.guardsOf(asynqlock.WithWait(within)) {
+	for name, guard := range d.guardsOf(core.WithWait(within)) {
 		busy := d.occupy(delivery(name), receipt("7"), guard)
 		ctx, cancel := context.WithCancel(t.Context())
 		waited := make(chan error, 1)
@@ -287,7 +287,7 @@ func TestTurnedAwayInside(t *testing.T) {
 	d := newDesk(t)
 	ctx := context.Background()
 	user := asynqlock.ByPayload("user")
-	outer := asynqlock.Once(d.locks, asynqlock.ByTaskID(), asynqlock.AtMostOnce())
+	outer := asynqlock.Once(d.locks, asynqlock.ByTaskID(), core.WithFailurePolicy(core.HoldFailures))
 	task := asynq.NewTask(kind, []byte(`{"user":"ada"}`))
 	count := 0
 	handler := func(context.Context, *asynq.Task) error { count++; return nil }
@@ -351,7 +351,7 @@ func TestZombieKeepsItsLease(t *testing.T) {
 	t.Parallel()
 	renewed := make(chan error, 100)
 	d := newDesk(t, core.WithHooks(core.Hooks{Renewed: func(_ context.Context, r core.Renewed) { renewed <- r.Err }}))
-	for name, guard := range d.guardsOf(asynqlock.WithTTL(6 * time.Second)) {
+	for name, guard := range d.guardsOf(core.WithTTL(6 * time.Second)) {
 		ctx, cancel := context.WithCancel(t.Context())
 		zombie := occupy(t, ctx, delivery(name), receipt("7"), guard)
 		cancel()
@@ -382,7 +382,7 @@ func TestZombieGrace(t *testing.T) {
 	zombies := make(chan asynqlock.Zombie, 1)
 	hook := asynqlock.Hooks{Zombie: func(_ context.Context, z asynqlock.Zombie) { zombies <- z }}
 	for name, guard := range d.guardsOf(brief, asynqlock.WithZombieGrace(time.Millisecond), asynqlock.WithHooks(hook),
-		asynqlock.WithWait(within)) {
+		core.WithWait(within)) {
 		ctx, cancel := context.WithCancel(t.Context())
 		before := time.Now()
 		zombie := occupy(t, ctx, delivery(name), receipt("7"), guard)

@@ -142,7 +142,7 @@ func TestLineWithPermits(t *testing.T) {
 	r := newRounds(newShop(t))
 	const at, tasks = 2, 6
 	r.serve(r.process, asynqlock.Exclusive(r.locks.Limit(5), asynqlock.ByPayload("order"),
-		asynqlock.WithLine(r.redis.Client()), asynqlock.WithRetryIn(time.Hour), asynqlock.WithLock(core.WithPermits(2))))
+		asynqlock.WithLine(r.redis.Client()), asynqlock.WithRetryIn(time.Hour), core.WithPermits(2)))
 	for range tasks {
 		r.enqueue(receipt("7"))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/asynqlock"
+	"github.com/holdfast-go/holdfast/core"
 )
 
 var (
@@ -38,7 +39,7 @@ func TestLinesMeasured(t *testing.T) {
 			return asynqlock.Exclusive(s.locks.Mutex, user, hook)
 		}},
 		{"Exclusive, WithWait(time.Minute)", func(s *shop, hook asynqlock.Option) asynq.MiddlewareFunc {
-			return asynqlock.Exclusive(s.locks.Fair, user, hook, asynqlock.WithWait(time.Minute))
+			return asynqlock.Exclusive(s.locks.Fair, user, hook, core.WithWait(time.Minute))
 		}},
 		{"Exclusive, WithLine", func(s *shop, hook asynqlock.Option) asynq.MiddlewareFunc {
 			return asynqlock.Exclusive(s.locks.Fair, user, hook, asynqlock.WithLine(s.redis.Client()))

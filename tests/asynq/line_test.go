@@ -288,11 +288,11 @@ func TestLineIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	_, err := asynqlock.NewOnce(s.locks, asynqlock.ByTaskID(), asynqlock.WithLine(s.redis.Client()))
-	if err == nil || !strings.Contains(err.Error(), "WithLine is for Exclusive") {
+	if err == nil || !strings.Contains(err.Error(), "asynqlock.Once does not take asynqlock.WithLine") {
 		t.Errorf("Once: %v", err)
 	}
 	_, err = asynqlock.NewExclusive(s.locks.Mutex, asynqlock.ByTaskID(), asynqlock.WithLine(s.redis.Client()),
-		asynqlock.WithWait(time.Second))
+		core.WithWait(time.Second))
 	if err == nil || !strings.Contains(err.Error(), "WithWait with WithLine") {
 		t.Errorf("WithWait: %v", err)
 	}

@@ -22,14 +22,14 @@ func TestMiniredis(t *testing.T) {
 	order, info := asynqlock.ByPayload("order"), delivery("1", ofKind)
 	var runs asynqlock.Runs
 	opts := []asynqlock.Option{asynqlock.WithRuns(&runs), asynqlock.WithLogger(nil)}
-	once := asynqlock.Once(d.locks, order, append(opts, asynqlock.WithWait(within))...)
+	once := asynqlock.Once(d.locks, order, append(opts, core.WithWait(within))...)
 	for name, strategy := range map[string]core.Strategy{
 		"Mutex": d.locks.Mutex, "Fair": d.locks.Fair, "Read": d.locks.Read, "Write": d.locks.Write,
 		"FairRead": d.locks.FairRead, "FairWrite": d.locks.FairWrite,
 	} {
 		guard := asynqlock.Exclusive(strategy, order, opts...)
 		busy := d.occupy(info, receipt(name), guard)
-		other := asynqlock.Exclusive(d.locks.Write, order, append(opts, asynqlock.WithWait(within))...)
+		other := asynqlock.Exclusive(d.locks.Write, order, append(opts, core.WithWait(within))...)
 		waited := make(chan error, 1)
 		go func() { waited <- d.deliver(delivery("2"), receipt(name), nothing, other) }()
 		wantDeferred(t, d.deliver(delivery("3"), receipt(name), nothing, asynqlock.Exclusive(d.locks.Write, order, opts...)), core.ErrNotAcquired)
@@ -53,7 +53,7 @@ func TestMiniredis(t *testing.T) {
 	wantErrors(t, asynqlock.Resolve(t.Context(), d.locks, order, info, seen, nil), core.ErrCompleted)
 	wantNil(t, asynqlock.Forget(t.Context(), d.locks, order, info, seen))
 
-	held := asynqlock.Once(d.locks, order, append(opts, asynqlock.AtMostOnce())...)
+	held := asynqlock.Once(d.locks, order, append(opts, core.WithFailurePolicy(core.HoldFailures))...)
 	wantErrors(t, d.deliver(info, receipt("7"), func(context.Context, *asynq.Task) error { return errOwn }, held), core.ErrOutcomeUnknown)
 	wantErrors(t, d.deliver(info, receipt("7"), nothing, held), core.ErrOutcomeUnknown)
 	seen, _ = asynqlock.Peek(t.Context(), d.locks, order, info)

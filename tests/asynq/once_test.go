@@ -123,7 +123,7 @@ func TestExclusive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const tasks = 8
-			guard := asynqlock.Exclusive(strategy(t), asynqlock.ByPayload("order"), asynqlock.WithWait(within))
+			guard := asynqlock.Exclusive(strategy(t), asynqlock.ByPayload("order"), core.WithWait(within))
 			var e effects
 			var all sync.WaitGroup
 			for i := range tasks {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/cronlock"
+	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
 // TestOptionsThatMakeNoSense: each is refused by both guards, and the message names it.
@@ -17,27 +19,24 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for want, opt := range map[string]asynqlock.Option{
-		"WithTTL(1m0s)":    asynqlock.WithTTL(time.Minute),
-		"WithTTL(24h0m0s)": asynqlock.WithTTL(24 * time.Hour),
-		"WithTTL(0s)":      asynqlock.WithTTL(0),
-		"WithTTL(-1s)":     asynqlock.WithTTL(-time.Second),
-		"WithMaxHold(-1s)": asynqlock.WithLock(core.WithMaxHold(-time.Second)),
-		"WithWait(0s)":     asynqlock.WithWait(0),
-		"WithWait(5ns): at least 1ms is needed; is the unit missing": asynqlock.WithWait(5),
-		"WithFinishTimeout(2ns): at least 1ms":                       asynqlock.WithFinishTimeout(2),
-		"WithWait(-1s)":                                              asynqlock.WithWait(-time.Second),
-		"WithRetryIn(0s)":                                            asynqlock.WithRetryIn(0),
-		"WithRetryIn(9000h0m0s)":                                     asynqlock.WithRetryIn(9000 * time.Hour),
-		"WithMaxBusy(0s)":                                            asynqlock.WithMaxBusy(0),
-		"WithZombieGrace(0s)":                                        asynqlock.WithZombieGrace(0),
-		"WithCommitMargin(-2s)":                                      asynqlock.WithCommitMargin(-2 * time.Second),
-		"WithKeySecret: 15 bytes":                                    asynqlock.WithKeySecret(make([]byte, 15)),
-		"WithRetryIn(30ns): at least 1ms":                            asynqlock.WithRetryIn(30),
-		"WithMaxBusy(30ns): at least 1ms":                            asynqlock.WithMaxBusy(30),
-		"WithZombieGrace(30ns): at least 1ms":                        asynqlock.WithZombieGrace(30),
-		"WithCommitMargin(30ns): at least 1ms":                       asynqlock.WithCommitMargin(30),
-		"WithRuns: it is nil":                                        asynqlock.WithRuns(nil),
-		"WithFinishTimeout(0s)":                                      asynqlock.WithFinishTimeout(0),
+		"WithTTL(1m0s)":    core.WithTTL(time.Minute),
+		"WithTTL(24h0m0s)": core.WithTTL(24 * time.Hour),
+		"WithTTL(0s)":      core.WithTTL(0),
+		"WithTTL(-1s)":     core.WithTTL(-time.Second),
+		"WithMaxHold(-1s)": core.WithMaxHold(-time.Second),
+		"WithWait(5ns): 0 or at least 1ms is needed; is the unit missing": core.WithWait(5),
+		"WithWait(-1s)":                            core.WithWait(-time.Second),
+		"WithRetryIn(0s)":                          asynqlock.WithRetryIn(0),
+		"WithRetryIn(9000h0m0s)":                   asynqlock.WithRetryIn(9000 * time.Hour),
+		"WithMaxBusy(0s)":                          asynqlock.WithMaxBusy(0),
+		"WithZombieGrace(0s)":                      asynqlock.WithZombieGrace(0),
+		"WithCommitMargin(-2s)":                    asynqlock.WithCommitMargin(-2 * time.Second),
+		"WithKeySecret: 15 bytes":                  asynqlock.WithKeySecret(make([]byte, 15)),
+		"WithRetryIn(30ns): 1ms to 8760h0m0s":      asynqlock.WithRetryIn(30),
+		"WithMaxBusy(30ns): 1ms to 8760h0m0s":      asynqlock.WithMaxBusy(30),
+		"WithZombieGrace(30ns): 1ms to 8760h0m0s":  asynqlock.WithZombieGrace(30),
+		"WithCommitMargin(30ns): 1ms to 8760h0m0s": asynqlock.WithCommitMargin(30),
+		"WithRuns: it is nil":                      asynqlock.WithRuns(nil),
 	} {
 		_, once := asynqlock.NewOnce(d.locks, asynqlock.ByTaskID(), opt)
 		_, exclusive := asynqlock.NewExclusive(d.locks.Mutex, asynqlock.ByTaskID(), opt)
@@ -54,9 +53,11 @@ func TestRecordsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for want, opts := range map[string][]asynqlock.Option{
-		"WithRetention(0s)":                           {asynqlock.WithRetention(0)},
-		"WithMaxResult(-1)":                           {asynqlock.WithMaxResult(-1)},
-		"FailOpen with AtMostOnce":                    {asynqlock.FailOpen(), asynqlock.AtMostOnce()},
+		"WithFinishTimeout(0s)":                       {asynqlock.WithFinishTimeout(0)},
+		"WithFinishTimeout(2ns): 1ms to":              {asynqlock.WithFinishTimeout(2)},
+		"WithRetention(0s)":                           {core.WithRetention(0)},
+		"WithMaxValue(-1)":                            {core.WithMaxValue(-1)},
+		"FailOpen with core.HoldFailures":             {asynqlock.FailOpen(), core.WithFailurePolicy(core.HoldFailures)},
 		"IgnorePayload and ComparePayload contradict": {asynqlock.ComparePayload(), asynqlock.IgnorePayload()},
 		"ComparePayload: IgnorePayload and Compare":   {asynqlock.IgnorePayload(), asynqlock.ComparePayload()},
 	} {
@@ -71,33 +72,100 @@ func TestRecordsThatMakeNoSense(t *testing.T) {
 func TestFirstMistake(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	_, err := asynqlock.NewOnce(d.locks, asynqlock.ByTaskID(), asynqlock.WithWait(-1), asynqlock.WithTTL(time.Hour),
-		asynqlock.WithWait(time.Second))
+	_, err := asynqlock.NewOnce(d.locks, asynqlock.ByTaskID(), core.WithWait(-1), core.WithTTL(time.Hour),
+		core.WithWait(time.Second))
 	if err == nil || !strings.Contains(err.Error(), "WithWait(-1ns)") {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestExclusiveKeepsNoRecords: what is about records is refused, by name.
-func TestExclusiveKeepsNoRecords(t *testing.T) {
+// TestOptionsOfEachPlace: each place takes the options that make sense there, and refuses the others with an error that names
+// the option and the place.
+func TestOptionsOfEachPlace(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	for name, opt := range map[string]asynqlock.Option{
-		"WithRetention":     asynqlock.WithRetention(time.Hour),
-		"AtMostOnce":        asynqlock.AtMostOnce(),
-		"IgnorePayload":     asynqlock.IgnorePayload(),
-		"ComparePayload":    asynqlock.ComparePayload(),
-		"WithMaxResult":     asynqlock.WithMaxResult(1),
-		"WithFinishTimeout": asynqlock.WithFinishTimeout(time.Second),
-		"SkipDuplicates":    asynqlock.SkipDuplicates(),
-		"RejectDuplicates":  asynqlock.RejectDuplicates(),
-	} {
-		_, err := asynqlock.NewExclusive(d.locks.Mutex, asynqlock.ByTaskID(), opt)
-		if err == nil || !strings.Contains(err.Error(), name+" is for Once") {
-			t.Errorf("%s: %v", name, err)
+	both := "asynqlock.Once asynqlock.Exclusive"
+	options := map[string]struct {
+		option asynqlock.Option
+		places string
+	}{
+		"core.WithTTL":        {core.WithTTL(time.Second), both},
+		"core.WithWait":       {core.WithWait(time.Second), both},
+		"core.WithMaxHold":    {core.WithMaxHold(time.Second), both},
+		"core.WithReplicaAck": {core.WithReplicaAck(1, time.Millisecond), both},
+		"core.WithNewOwner":   {core.WithNewOwner(), both},
+		"core.WithMinHold":    {core.WithMinHold(time.Second), "asynqlock.Exclusive"},
+		"core.WithPermits":    {core.WithPermits(1), "asynqlock.Exclusive"},
+		"core.WithFixedTTL":   {core.WithFixedTTL(time.Second), ""},
+		"core.WithOwner":      {core.WithOwner("me"), ""},
+
+		"core.WithRetention":     {core.WithRetention(time.Hour), "asynqlock.Once"},
+		"core.WithFailurePolicy": {core.WithFailurePolicy(core.HoldFailures), "asynqlock.Once"},
+		"core.WithMaxValue":      {core.WithMaxValue(1), "asynqlock.Once"},
+		"core.WithFingerprint":   {core.WithFingerprint([]byte("x")), ""},
+		"core.WithGroup":         {core.WithGroup(), ""},
+		"core.WithQuota":         {core.WithQuota(1), ""},
+		"core.WithQuotaBytes":    {core.WithQuotaBytes(1 << 30), ""},
+		"core.WithWindow":        {core.WithWindow(time.Time{}, time.Time{}), ""},
+		"core.WithNote":          {core.WithNote("note"), ""},
+		"core.WithLabel":         {core.WithLabel("label"), ""},
+
+		"FailOpen":          {asynqlock.FailOpen(), both},
+		"OptionalKey":       {asynqlock.OptionalKey(), both},
+		"WithKeySecret":     {asynqlock.WithKeySecret(make([]byte, 16)), both},
+		"WithZombieGrace":   {asynqlock.WithZombieGrace(time.Second), both},
+		"WithFinishTimeout": {asynqlock.WithFinishTimeout(time.Second), "asynqlock.Once"},
+
+		"asynqlock.WithRetryIn":      {asynqlock.WithRetryIn(time.Second), both},
+		"asynqlock.WithMaxBusy":      {asynqlock.WithMaxBusy(time.Second), both},
+		"asynqlock.WithCommitMargin": {asynqlock.WithCommitMargin(time.Second), both},
+		"asynqlock.WithHooks":        {asynqlock.WithHooks(asynqlock.Hooks{}), both},
+		"asynqlock.WithLogger":       {asynqlock.WithLogger(nil), both},
+		"asynqlock.WithRuns":         {asynqlock.WithRuns(new(asynqlock.Runs)), both},
+		"asynqlock.WithLine":         {asynqlock.WithLine(d.rdb), "asynqlock.Exclusive"},
+		"asynqlock.IgnorePayload":    {asynqlock.IgnorePayload(), "asynqlock.Once"},
+		"asynqlock.ComparePayload":   {asynqlock.ComparePayload(), "asynqlock.Once"},
+		"asynqlock.SkipDuplicates":   {asynqlock.SkipDuplicates(), "asynqlock.Once"},
+		"asynqlock.RejectDuplicates": {asynqlock.RejectDuplicates(), "asynqlock.Once"},
+		"cronlock.WithHistory":       {cronlock.WithHistory(3), ""},
+	}
+	for _, name := range coretest.OptionNames(t) {
+		if _, there := options[name]; !there {
+			t.Errorf("%s is not tested", name)
 		}
-		if _, err := asynqlock.NewOnce(d.locks, asynqlock.ByTaskID(), opt); err != nil {
-			t.Errorf("%s: Once: %v", name, err)
+	}
+	id := asynqlock.ByTaskID()
+	for place, make := range map[string]func(asynqlock.Option) error{
+		"asynqlock.Once": func(o asynqlock.Option) error {
+			_, err := asynqlock.NewOnce(d.locks, id, o)
+			return err
+		},
+		"asynqlock.Exclusive": func(o asynqlock.Option) error {
+			_, err := asynqlock.NewExclusive(d.locks.Limit(1), id, o)
+			return err
+		},
+	} {
+		for name, o := range options {
+			err := make(o.option)
+			switch takes := strings.Contains(o.places+" ", place+" "); {
+			case takes && err != nil:
+				t.Errorf("%s with %s: %v", place, name, err)
+			case !takes && !errors.Is(err, core.ErrInvalidOption),
+				!takes && !strings.Contains(err.Error(), place+" does not take "+name):
+				t.Errorf("%s with %s: error %v", place, name, err)
+			}
+		}
+	}
+	for place, err := range map[string]error{
+		"asynqlock.Peek": func() error {
+			_, err := asynqlock.Peek(t.Context(), d.locks, id, new(asynq.TaskInfo), core.WithOwner("me"))
+			return err
+		}(),
+		"asynqlock.Forget":  asynqlock.Forget(t.Context(), d.locks, id, new(asynq.TaskInfo), core.Record{}, core.WithOwner("me")),
+		"asynqlock.Resolve": asynqlock.Resolve(t.Context(), d.locks, id, new(asynq.TaskInfo), core.Record{}, nil, core.WithOwner("me")),
+	} {
+		if err == nil || !strings.Contains(err.Error(), place+" does not take core.WithOwner") {
+			t.Errorf("%s: error %v", place, err)
 		}
 	}
 }
@@ -159,8 +227,7 @@ func TestTTLOfLock(t *testing.T) {
 	d := newDesk(t, core.WithTTL(time.Hour))
 	for name, opts := range map[string][]asynqlock.Option{
 		"of the client": nil,
-		"of WithLock":   {asynqlock.WithLock(core.WithTTL(time.Hour))},
-		"fixed":         {asynqlock.WithLock(core.WithFixedTTL(time.Hour)), asynqlock.WithTTL(20 * time.Second)},
+		"given":         {core.WithTTL(20 * time.Second)},
 	} {
 		exclusive := asynqlock.Exclusive(d.locks.Mutex, asynqlock.ByTaskID(), opts...)
 		once := asynqlock.Once(d.locks, asynqlock.ByTaskID(), opts...)
@@ -186,9 +253,12 @@ func TestDurationsWithoutUnit(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for option, of := range map[string]func(time.Duration) asynqlock.Option{
-		"WithTTL": asynqlock.WithTTL, "WithWait": asynqlock.WithWait, "WithRetryIn": asynqlock.WithRetryIn, "WithMaxBusy": asynqlock.WithMaxBusy,
+		"WithTTL":       func(d time.Duration) asynqlock.Option { return core.WithTTL(d) },
+		"WithWait":      func(d time.Duration) asynqlock.Option { return core.WithWait(d) },
+		"WithRetention": func(d time.Duration) asynqlock.Option { return core.WithRetention(d) },
+		"WithRetryIn":   asynqlock.WithRetryIn, "WithMaxBusy": asynqlock.WithMaxBusy,
 		"WithZombieGrace": asynqlock.WithZombieGrace, "WithCommitMargin": asynqlock.WithCommitMargin,
-		"WithRetention": asynqlock.WithRetention, "WithFinishTimeout": asynqlock.WithFinishTimeout,
+		"WithFinishTimeout": asynqlock.WithFinishTimeout,
 	} {
 		_, err := asynqlock.NewOnce(d.locks, asynqlock.ByTaskID(), of(30))
 		if err == nil || !strings.Contains(err.Error(), option+"(30ns)") || !strings.Contains(err.Error(), "did you mean 30*time.Second?") {

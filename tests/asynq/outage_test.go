@@ -49,7 +49,7 @@ func TestOutageIsNotBusy(t *testing.T) {
 	d := newDesk(t)
 	var told []asynqlock.Deferred
 	hook := asynqlock.Hooks{Deferred: func(_ context.Context, d asynqlock.Deferred) { told = append(told, d) }}
-	opts := []asynqlock.Option{asynqlock.WithMaxBusy(time.Millisecond), asynqlock.WithHooks(hook), asynqlock.WithWait(time.Millisecond)}
+	opts := []asynqlock.Option{asynqlock.WithMaxBusy(time.Millisecond), asynqlock.WithHooks(hook), core.WithWait(time.Millisecond)}
 	d.redis.Kill()
 	for name, guard := range d.guardsOf(opts...) {
 		for range 2 {
@@ -74,7 +74,7 @@ func TestFrozenRedis(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.redis.Pause()
-	for name, guard := range d.guardsOf(asynqlock.WithWait(time.Hour)) {
+	for name, guard := range d.guardsOf(core.WithWait(time.Hour)) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		err := deliver(ctx, delivery(name), receipt("7"), func(context.Context, *asynq.Task) error {
 			t.Errorf("%s: it runs", name)

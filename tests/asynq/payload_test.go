@@ -49,8 +49,8 @@ func TestPayloadIsComparedByKey(t *testing.T) {
 		"own":                    {fixed("7"), nil, true},
 		"header, but ignored":    {header, []asynqlock.Option{asynqlock.IgnorePayload()}, false},
 		"fields, but compared":   {order, []asynqlock.Option{asynqlock.ComparePayload()}, true},
-		"fields, at most once":   {order, []asynqlock.Option{asynqlock.AtMostOnce()}, false},
-		"compared, at most once": {order, []asynqlock.Option{asynqlock.AtMostOnce(), asynqlock.ComparePayload()}, true},
+		"fields, at most once":   {order, []asynqlock.Option{core.WithFailurePolicy(core.HoldFailures)}, false},
+		"compared, at most once": {order, []asynqlock.Option{core.WithFailurePolicy(core.HoldFailures), asynqlock.ComparePayload()}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			guard := asynqlock.Once(d.locks, test.key, append(test.opts, asynqlock.WithKeySecret([]byte("of "+name+strings.Repeat(" ", 16))))...)
@@ -168,7 +168,7 @@ func TestWords(t *testing.T) {
 	for _, atMostOnce := range []bool{false, true} {
 		var opts []asynqlock.Option
 		if atMostOnce {
-			opts = append(opts, asynqlock.AtMostOnce())
+			opts = append(opts, core.WithFailurePolicy(core.HoldFailures))
 		}
 		guard := asynqlock.Once(d.locks, asynqlock.ByTaskID(), opts...)
 		for word, say := range words {
@@ -228,8 +228,8 @@ func TestWordsAreWrittenAtOnce(t *testing.T) {
 		"":         {nil, nil, true},
 		"Complete": {nil, nil, false},
 		"Hold":     {nil, core.ErrOutcomeUnknown, false},
-		"nothing":  {[]asynqlock.Option{asynqlock.AtMostOnce()}, core.ErrOutcomeUnknown, false},
-		"Release":  {[]asynqlock.Option{asynqlock.AtMostOnce()}, core.ErrOutcomeUnknown, false}, // its word is not enough
+		"nothing":  {[]asynqlock.Option{core.WithFailurePolicy(core.HoldFailures)}, core.ErrOutcomeUnknown, false},
+		"Release":  {[]asynqlock.Option{core.WithFailurePolicy(core.HoldFailures)}, core.ErrOutcomeUnknown, false}, // its word is not enough
 	} {
 		var runs asynqlock.Runs
 		guard := asynqlock.Once(d.locks, asynqlock.ByTaskID(), append(test.opts, asynqlock.WithRuns(&runs))...)

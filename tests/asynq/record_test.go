@@ -25,7 +25,7 @@ func (s *shop) archive(key asynqlock.KeyFunc) *asynq.TaskInfo {
 			return errOwn
 		}
 		return nil
-	}, asynqlock.Once(s.locks, key, asynqlock.AtMostOnce()))
+	}, asynqlock.Once(s.locks, key, core.WithFailurePolicy(core.HoldFailures)))
 	id := s.enqueue(receipt("7"), keep).ID
 	info := s.awaitState(id, asynq.TaskStateArchived)
 	if !strings.Contains(info.LastErr, errOwn.Error()) || !strings.Contains(info.LastErr, core.ErrOutcomeUnknown.Error()) {
@@ -119,7 +119,7 @@ func TestOperatorsArguments(t *testing.T) {
 		"the key function is nil": {d.locks, nil, info, nil},
 		"the task is nil":         {d.locks, key, nil, nil},
 		"no key in the task":      {d.locks, asynqlock.ByPayload("user"), info, nil},
-		"WithWait(-1ns)":          {d.locks, key, info, []asynqlock.Option{asynqlock.WithWait(-1)}},
+		"WithWait(-1ns)":          {d.locks, key, info, []asynqlock.Option{core.WithWait(-1)}},
 	} {
 		_, peek := asynqlock.Peek(t.Context(), args.locks, args.key, args.info, args.opts...)
 		forget := asynqlock.Forget(t.Context(), args.locks, args.key, args.info, core.Record{}, args.opts...)
@@ -155,7 +155,7 @@ func TestRetention(t *testing.T) {
 		want time.Duration
 	}{
 		"7": {nil, 24 * time.Hour},
-		"8": {[]asynqlock.Option{asynqlock.WithRetention(2 * time.Hour)}, 2 * time.Hour},
+		"8": {[]asynqlock.Option{core.WithRetention(2 * time.Hour)}, 2 * time.Hour},
 	} {
 		task := receipt(order)
 		info := delivery(order, ofKind, func(i *asynq.TaskInfo) { i.Payload = task.Payload() })

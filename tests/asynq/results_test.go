@@ -44,7 +44,7 @@ func TestResultTooLarge(t *testing.T) {
 		s.effects.begin("7")
 		defer s.effects.end("7", true)
 		return asynqlock.SetResult(ctx, []byte("12345"))
-	}, asynqlock.Once(s.locks, asynqlock.ByPayload("order"), asynqlock.WithMaxResult(4)))
+	}, asynqlock.Once(s.locks, asynqlock.ByPayload("order"), core.WithMaxValue(4)))
 	for _, want := range []string{"12345", ""} {
 		info := s.awaitState(s.enqueue(receipt("7"), keep).ID, asynq.TaskStateCompleted)
 		if string(info.Result) != want {
@@ -129,7 +129,7 @@ func ofKind(info *asynq.TaskInfo) {
 func TestReasonIsNoData(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	guard := asynqlock.Once(d.locks, asynqlock.ByTaskID(), asynqlock.AtMostOnce())
+	guard := asynqlock.Once(d.locks, asynqlock.ByTaskID(), core.WithFailurePolicy(core.HoldFailures))
 	err := d.deliver(delivery("1"), receipt("7"), func(context.Context, *asynq.Task) error {
 		return errors.New("ada@example.com")
 	}, guard)

@@ -34,7 +34,7 @@ func TestRevokedTaskLeavesNoRecord(t *testing.T) {
 	for name, err := range map[string]error{
 		"bare": asynq.RevokeTask, "wrapped": wrapped, "joined": errors.Join(asynq.SkipRetry, errOwn, wrapped),
 	} {
-		for mode, opts := range map[string][]asynqlock.Option{"once": nil, "at most once": {asynqlock.AtMostOnce()}} {
+		for mode, opts := range map[string][]asynqlock.Option{"once": nil, "at most once": {core.WithFailurePolicy(core.HoldFailures)}} {
 			guard := asynqlock.Once(d.locks, asynqlock.ByPayload("order"), opts...)
 			order := receipt(name + mode)
 			got := d.deliver(delivery("1"), order, fails(err), guard, asynqlock.Exclusive(d.locks.Mutex, asynqlock.ByTaskID()))
@@ -48,8 +48,8 @@ func TestRevokedTaskLeavesNoRecord(t *testing.T) {
 	}
 }
 
-// TestErrorsOfAsynqAtMostOnce: what each of asynq's own errors leaves behind, alone and after a word of the handler.
-func TestErrorsOfAsynqAtMostOnce(t *testing.T) {
+// TestErrorsOfAsynqHeld: what each of asynq's own errors leaves behind, alone and after a word of the handler.
+func TestErrorsOfAsynqHeld(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for name, test := range map[string]struct {
@@ -66,7 +66,7 @@ func TestErrorsOfAsynqAtMostOnce(t *testing.T) {
 		"Complete, RevokeTask":    {fails(asynq.RevokeTask, core.Complete), nil, nil},
 		"both, RevokeTask counts": {fails(errors.Join(asynq.SkipRetry, asynq.RevokeTask)), []error{asynq.RevokeTask}, nil},
 	} {
-		guard := asynqlock.Once(d.locks, asynqlock.ByPayload("order"), asynqlock.AtMostOnce())
+		guard := asynqlock.Once(d.locks, asynqlock.ByPayload("order"), core.WithFailurePolicy(core.HoldFailures))
 		err := d.deliver(delivery("1"), receipt(name), test.handler, guard)
 		wantErrors(t, err, test.want...)
 		if test.want == nil && err != nil || test.then != nil && errors.Is(err, asynq.RevokeTask) {
@@ -84,7 +84,7 @@ func TestRevokedTaskWhoseLeaseWasLost(t *testing.T) {
 	d := newDesk(t)
 	var hooks told
 	guard := asynqlock.Once(d.locks, asynqlock.ByTaskID(), asynqlock.WithHooks(hooks.hooks()), asynqlock.WithLogger(nil),
-		asynqlock.WithTTL(time.Second))
+		core.WithTTL(time.Second))
 	err := d.deliver(delivery("1"), receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
 		var deferred *asynqlock.DeferredError
 		for again := true; again; { // a renewal may come in between, and the attempt goes on then
@@ -112,7 +112,7 @@ func TestRevokedTaskOnAsynq(t *testing.T) {
 			return asynq.RevokeTask
 		}
 		return nil
-	}, asynqlock.Once(s.locks, asynqlock.ByPayload("order"), asynqlock.AtMostOnce()))
+	}, asynqlock.Once(s.locks, asynqlock.ByPayload("order"), core.WithFailurePolicy(core.HoldFailures)))
 	for range 3 { // revoked, run, and acknowledged
 		s.enqueue(receipt("7"))
 		s.awaitEmpty()

@@ -136,7 +136,7 @@ func TestKeysAreSecret(t *testing.T) {
 	header := asynqlock.ByHeader(secret)
 	whole := asynqlock.Keys(asynqlock.ByPayload("mail"), asynqlock.ByPayload(), asynqlock.ByHeader("M"))
 	once := asynqlock.Once(d.locks, asynqlock.ByPayload("mail"),
-		append(opts, asynqlock.AtMostOnce(), asynqlock.ComparePayload())...)
+		append(opts, core.WithFailurePolicy(core.HoldFailures), asynqlock.ComparePayload())...)
 	guards := []asynq.MiddlewareFunc{
 		asynqlock.Once(d.locks, whole, opts...),
 		asynqlock.Exclusive(d.locks.Fair, asynqlock.ByPayload("mail"), opts...), once,

@@ -45,7 +45,7 @@ var Queues = map[string]int{"default": 1, "second": 1}
 
 // Guard returns the key of tasks, and the options that count for their records too.
 func Guard() (asynqlock.KeyFunc, asynqlock.Option) {
-	return asynqlock.ByPayload("order"), asynqlock.WithRetention(time.Hour)
+	return asynqlock.ByPayload("order"), core.WithRetention(time.Hour)
 }
 
 // ended bounds how long handlers may take once the server was told to end.

@@ -44,7 +44,7 @@ func (w *worker) handler(locks *core.Client) asynq.Handler {
 	if !w.order.Unguarded {
 		key, retention := Guard()
 		opts := []asynqlock.Option{
-			retention, asynqlock.WithTTL(w.order.TTL), asynqlock.WithRuns(&w.runs), asynqlock.WithHooks(w.hooks()),
+			retention, core.WithTTL(w.order.TTL), asynqlock.WithRuns(&w.runs), asynqlock.WithHooks(w.hooks()),
 			asynqlock.WithLogger(nil),
 		}
 		if !w.order.Defaults {

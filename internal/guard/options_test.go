@@ -1,0 +1,82 @@
+package guard_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/guard"
+	"github.com/holdfast-go/holdfast/internal/seal"
+)
+
+type own struct{ seal.Mark }
+
+// place takes what a guard with a record may take.
+var place = guard.Place{
+	Name: "pkg.Once",
+	Takes: []string{
+		"core.WithTTL", "core.WithWait", "core.WithMinHold", "core.WithRetention", "core.WithFailurePolicy",
+		"FailOpen", "OptionalKey", "WithKeySecret", "WithFinishTimeout", "WithZombieGrace", "pkg.Own",
+	},
+	Refuses:   map[string]string{"core.WithOwner": "a reason of its own"},
+	Otherwise: "the usual reason",
+}
+
+// TestSort: an adapter gets each option in turn, nil ones excepted, and what those of core and the shared ones amount to.
+func TestSort(t *testing.T) {
+	t.Parallel()
+	var names []string
+	c, err := place.Sort([]guard.Option{
+		core.WithTTL(time.Second), nil,
+		own{seal.Mark{Name: "pkg.Own"}},
+		core.WithWait(time.Minute), core.WithMinHold(time.Hour),
+		core.WithRetention(2 * time.Hour), core.WithFailurePolicy(core.HoldFailures), core.WithTTL(2 * time.Second),
+		guard.FailOpen(), guard.OptionalKey(), guard.WithKeySecret(make([]byte, 16)), guard.WithFinishTimeout(time.Second),
+	}, func(o guard.Option) { names = append(names, seal.MarkOf(o).Name) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"core.WithTTL", "pkg.Own", "core.WithWait", "core.WithMinHold"}; !slices.Equal(names[:4], want) || len(names) != 11 {
+		t.Errorf("called for %q", names)
+	}
+	if c.TTL != 2*time.Second || c.Wait != time.Minute || c.MinHold != time.Hour || c.Retention != 2*time.Hour ||
+		c.FailurePolicy != core.HoldFailures || !c.FailOpen || !c.OptionalKey || len(c.KeySecret) != 16 ||
+		c.FinishTimeout != time.Second || c.ZombieGrace != 2*time.Minute {
+		t.Errorf("%+v", c)
+	}
+	if len(c.Lock) != 3 || len(c.Once) != 4 { // not the wait, and no minimum hold of a record
+		t.Errorf("%d lock options, %d of records", len(c.Lock), len(c.Once))
+	}
+	if !c.Given("core.WithWait") || c.Given("WithZombieGrace") {
+		t.Errorf("given %v, %v", c.Given("core.WithWait"), c.Given("WithZombieGrace"))
+	}
+	if left := guard.Without(c.Lock, "core.WithTTL"); len(left) != 1 || len(c.Lock) != 3 {
+		t.Errorf("%d left of %d", len(left), len(c.Lock))
+	}
+	if err := errors.Join(core.CheckOptions(c.Lock...), core.CheckOnceOptions(c.Once...)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSortRefuses: the error names the first option that is wrong, and the place of one that makes no sense there.
+func TestSortRefuses(t *testing.T) {
+	t.Parallel()
+	for want, opts := range map[string][]guard.Option{
+		"pkg.Once does not take core.WithOwner: a reason of its own": {core.WithTTL(time.Second), core.WithOwner("me")},
+		"pkg.Once does not take core.WithNote: the usual reason":     {core.WithNote("note"), core.WithTTL(0)},
+		"pkg.Once does not take other.Own: the usual reason":         {own{seal.Mark{Name: "other.Own"}}},
+		"WithTTL(0s)":             {core.WithTTL(0), core.WithTTL(time.Second)},
+		"WithRetention(0s)":       {core.WithRetention(0)},
+		"WithKeySecret: 15 bytes": {guard.WithKeySecret(make([]byte, 15))},
+		"WithFinishTimeout(5ns): 1ms to 8760h0m0s is allowed; is the unit missing": {guard.WithFinishTimeout(5)},
+		"WithZombieGrace(0s)": {guard.WithZombieGrace(0)},
+	} {
+		_, err := place.Sort(opts, func(guard.Option) {})
+		if !errors.Is(err, core.ErrInvalidOption) || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
