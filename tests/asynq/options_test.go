@@ -135,7 +135,7 @@ func TestOptionsOfEachPlace(t *testing.T) {
 		}
 	}
 	id := asynqlock.ByTaskID()
-	for place, make := range map[string]func(asynqlock.Option) error{
+	for place, build := range map[string]func(asynqlock.Option) error{
 		"asynqlock.Once": func(o asynqlock.Option) error {
 			_, err := asynqlock.NewOnce(d.locks, id, o)
 			return err
@@ -146,7 +146,7 @@ func TestOptionsOfEachPlace(t *testing.T) {
 		},
 	} {
 		for name, o := range options {
-			err := make(o.option)
+			err := build(o.option)
 			switch takes := strings.Contains(o.places+" ", place+" "); {
 			case takes && err != nil:
 				t.Errorf("%s with %s: %v", place, name, err)

@@ -94,13 +94,13 @@ func TestOptionsOfEachPlace(t *testing.T) {
 			return err
 		},
 	}
-	for place, make := range places {
+	for place, build := range places {
 		for name, o := range options {
 			opts := []cronlock.Option{cronlock.WithLogger(quiet), o.option}
 			if name == "WithZombieGrace" && place != "cronlock.Leader" {
 				opts = append(opts, cronlock.WithTimeout(time.Second))
 			}
-			err := make(opts...)
+			err := build(opts...)
 			switch takes := strings.Contains(o.places+" ", place+" "); {
 			case takes && err != nil:
 				t.Errorf("%s with %s: %v", place, name, err)
