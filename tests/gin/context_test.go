@@ -2,6 +2,8 @@ package gin_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -179,4 +181,37 @@ func TestBodyIsLeftToTheChain(t *testing.T) {
 func readBefore(c *gin.Context) {
 	text, _ := c.GetRawData()
 	c.Set(gin.BodyBytesKey, text)
+}
+
+// TestRunOfGinContext: what core knows of a run is found by the *gin.Context and by contexts of it, and an inner run of a handler
+// comes before that of the guard.
+func TestRunOfGinContext(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	guard := ginlock.Once(locks, httplock.ByHeader("X-User"), unhurried)
+	ran := make(chan string, 1)
+	srv := serve(t, router(guard, func(c *gin.Context) {
+		outer, inRequest := core.AttemptFrom(c.Request.Context())
+		attempt, found := core.AttemptFrom(c)
+		token, _ := core.TokenFrom(c)
+		switch {
+		case !inRequest || !found || attempt != outer:
+			ran <- fmt.Sprintf("attempt %p of the gin.Context, %p of the request", attempt, outer)
+			return
+		case token != attempt.Token() || core.KeyHash(c) == "" || core.KeyHash(c) != core.KeyHash(c.Request.Context()):
+			ran <- fmt.Sprintf("token %d, want %d, key hash %q", token, attempt.Token(), core.KeyHash(c))
+			return
+		}
+		_, err := locks.Once("inner").Do(c, func(ctx context.Context) ([]byte, error) {
+			if inner, found := core.AttemptFrom(ctx); !found || inner == attempt {
+				return nil, errors.New("the attempt of the inner run is not found")
+			}
+			return nil, nil
+		})
+		ran <- fmt.Sprint(err)
+	}))
+	post(t.Context(), srv, "ada", "cart").want(t, http.StatusOK)
+	if got := <-ran; got != "<nil>" {
+		t.Error(got)
+	}
 }
