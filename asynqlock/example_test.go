@@ -142,15 +142,15 @@ func ExampleWithResult() {
 
 	charge := asynq.NewTask("payment:charge", []byte(`{"order":42}`), asynq.Retention(time.Hour))
 	first, second := enqueue(queue, charge), enqueue(queue, charge)
-	fmt.Println(await(queue, first))
-	fmt.Println(await(queue, second))
+	fmt.Println(string(await(queue, first, asynq.TaskStateCompleted).Result))
+	fmt.Println(string(await(queue, second, asynq.TaskStateCompleted).Result))
 	// Output:
 	// payment 1, Idempotency-Key of 43 characters
 	// payment 1, Idempotency-Key of 43 characters
 }
 
-// await returns the result of a task once it has completed.
-func await(queue asynq.RedisClientOpt, task *asynq.TaskInfo) string {
+// await waits until a task has a state.
+func await(queue asynq.RedisClientOpt, task *asynq.TaskInfo, want asynq.TaskState) *asynq.TaskInfo {
 	inspector := asynq.NewInspector(queue)
 	defer inspector.Close()
 	for {
@@ -158,11 +158,54 @@ func await(queue asynq.RedisClientOpt, task *asynq.TaskInfo) string {
 		if err != nil {
 			log.Fatal(err)
 		}
-		if info.State == asynq.TaskStateCompleted {
-			return string(info.Result)
+		if info.State == want {
+			return info
 		}
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// An operator has found out that a payment of unknown outcome was made.
+func ExampleGuard_Resolve() {
+	store := locktest.NewServer()
+	defer store.Close()
+	queue, locks := asynq.RedisClientOpt{Addr: store.Addr()}, store.NewClient()
+
+	// Workers and operators make the same guard. An operator's program does not call Wrap.
+	payments, err := asynqlock.NewOnce(locks, asynqlock.ByPayload("payment"), core.WithFailurePolicy(core.HoldFailures))
+	if err != nil {
+		log.Fatal(err)
+	}
+	cfg := exampleConfig()
+	asynqlock.Configure(&cfg)
+	server := asynq.NewServer(queue, cfg)
+	if err := server.Start(payments.Wrap(asynq.HandlerFunc(func(context.Context, *asynq.Task) error {
+		return errors.New("the bank did not reply")
+	}))); err != nil {
+		log.Fatal(err)
+	}
+	defer server.Shutdown()
+	task := enqueue(queue, asynq.NewTask("payment:charge", []byte(`{"payment":42}`), asynq.Retention(time.Hour)))
+	info := await(queue, task, asynq.TaskStateArchived) // which asynq's Inspector returns
+
+	ctx := context.Background()
+	seen, err := payments.Peek(ctx, info)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(seen.State)
+	if err := payments.Resolve(ctx, info, seen, []byte("paid")); err != nil {
+		log.Fatal(err)
+	}
+	queues := asynq.NewInspector(queue)
+	defer queues.Close()
+	if err := queues.RunTask(info.Queue, info.ID); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(string(await(queue, task, asynq.TaskStateCompleted).Result))
+	// Output:
+	// unknown
+	// paid
 }
 
 func ExampleRuns_Drain() {

@@ -152,7 +152,7 @@ func (r *run) unconfirmed(err error) {
 }
 
 // archived returns the error with which asynq archives a task of unknown outcome. [core.Hold] outweighs [asynq.RevokeTask],
-// for which asynq would delete the task, and with it what an operator needs for [Resolve] and [Forget].
+// for which asynq would delete the task, and with it what an operator needs for [Guard.Resolve] and [Guard.Forget].
 func archived(err error) error {
 	if errors.Is(err, asynq.RevokeTask) {
 		err = errors.New(err.Error())

@@ -20,18 +20,20 @@ import (
 //
 // Use it for the mux or for one handler, not twice with one key, and give the server's config to [Configure].
 //
-// Once panics if an argument is invalid: [NewOnce] returns an error instead.
+// Once panics if an argument is invalid: [NewOnce] returns an error instead, and a [Guard] that operators can use.
 func Once(locks *core.Client, key KeyFunc, opts ...Option) asynq.MiddlewareFunc {
-	middleware, err := NewOnce(locks, key, opts...)
+	g, err := NewOnce(locks, key, opts...)
 	if err != nil {
 		panic(err)
 	}
-	return middleware
+	return g.Wrap
 }
 
-// NewOnce is [Once] for settings that are known only at run time: it returns an error instead of panicking.
-func NewOnce(locks *core.Client, key KeyFunc, opts ...Option) (asynq.MiddlewareFunc, error) {
-	o := &once{guard: guard{config: newConfig(oncePlace("asynqlock.Once"), opts), key: key}, locks: locks}
+// NewOnce returns the guard of [Once] as a value, for operators and for settings that are known only at run time: an
+// invalid argument is an error. It does no I/O and starts no goroutine, so a program for operators can make the guard of
+// the workers, with the same arguments, only to call Peek, Resolve and Forget.
+func NewOnce(locks *core.Client, key KeyFunc, opts ...Option) (*Guard, error) {
+	o := &once{guard: guard{config: newConfig(oncePlace, opts), key: key}, locks: locks}
 	switch {
 	case locks == nil:
 		return nil, errNoClient
@@ -42,14 +44,31 @@ func NewOnce(locks *core.Client, key KeyFunc, opts ...Option) (asynq.MiddlewareF
 		return nil, err
 	}
 	o.options = o.onceOptions()
-	return func(next asynq.Handler) asynq.Handler {
-		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error { return o.process(ctx, t, next) })
-	}, nil
+	return &Guard{o}, nil
+}
+
+// Guard is a guard of [NewOnce] as a value. Wrap is the middleware. Peek, Resolve and Forget are for operators: they
+// read and change the record of a task with the guard's client, key function and options, its secret included.
+//
+// The task is their argument, not the key, because the guard makes the key of a task from its type, payload, headers,
+// ID and queue. Pass what an [asynq.Inspector] returns.
+//
+// The zero Guard guards nothing: Wrap panics, and the other methods return an error.
+type Guard struct{ once *once }
+
+// Wrap returns the guarded handler: it is an [asynq.MiddlewareFunc], so mux.Use(guard.Wrap) guards all tasks of a mux.
+// It panics if g is nil or the zero Guard.
+func (g *Guard) Wrap(next asynq.Handler) asynq.Handler {
+	if g == nil || g.once == nil {
+		panic(errZeroGuard.Error())
+	}
+	return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error { return g.once.process(ctx, t, next) })
 }
 
 var (
 	errNoClient  = errors.New("holdfast: asynqlock: the client is nil: pass that of core.New")
 	errNoTask    = errors.New("holdfast: asynqlock: the task is nil: pass what asynq's Inspector has found")
+	errZeroGuard = errors.New("holdfast: asynqlock: the guard is nil or the zero Guard: make it with NewOnce")
 	errNoKeyFunc = errors.New("holdfast: asynqlock: the key function is nil: pass ByPayload(\"order\") for instance")
 )
 

@@ -24,23 +24,21 @@ var exclusivePlace = guards.Place{
 	Otherwise: "it keeps no records; asynqlock.Once does",
 }
 
-// oncePlace is a function that takes the options of [Once].
-func oncePlace(name string) guards.Place {
-	return guards.Place{
-		Name: name,
-		Takes: slices.Concat(guardOptions, []string{
-			"core.WithRetention", "core.WithFailurePolicy", "core.WithMaxValue", "WithFinishTimeout",
-			"asynqlock.IgnorePayload", "asynqlock.ComparePayload", "asynqlock.SkipDuplicates", "asynqlock.RejectDuplicates",
-		}),
-		Refuses: map[string]string{
-			"core.WithFixedTTL":    "the lease of a task is renewed; core.WithMaxHold limits it",
-			"core.WithOwner":       "every run has an owner of its own",
-			"core.WithMinHold":     "a record has its core.WithRetention",
-			"core.WithPermits":     "only a semaphore has permits",
-			"core.WithFingerprint": "each task has its own; asynqlock.ComparePayload compares them",
-			"core.WithNote":        "it notes the task",
-			"core.WithLabel":       "it labels records with the type of the task",
-			"asynqlock.WithLine":   "tasks with one key of Once are duplicates",
-		},
-	}
+// oncePlace takes the options of [Once].
+var oncePlace = guards.Place{
+	Name: "asynqlock.Once",
+	Takes: slices.Concat(guardOptions, []string{
+		"core.WithRetention", "core.WithFailurePolicy", "core.WithMaxValue", "WithFinishTimeout",
+		"asynqlock.IgnorePayload", "asynqlock.ComparePayload", "asynqlock.SkipDuplicates", "asynqlock.RejectDuplicates",
+	}),
+	Refuses: map[string]string{
+		"core.WithFixedTTL":    "the lease of a task is renewed; core.WithMaxHold limits it",
+		"core.WithOwner":       "every run has an owner of its own",
+		"core.WithMinHold":     "a record has its core.WithRetention",
+		"core.WithPermits":     "only a semaphore has permits",
+		"core.WithFingerprint": "each task has its own; asynqlock.ComparePayload compares them",
+		"core.WithNote":        "it notes the task",
+		"core.WithLabel":       "it labels records with the type of the task",
+		"asynqlock.WithLine":   "tasks with one key of Once are duplicates",
+	},
 }

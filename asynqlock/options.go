@@ -32,7 +32,7 @@ import (
 //   - [core.WithRetention] has to be longer than the time in which a task can come again: the retries of asynq's
 //     defaults take 20 days, and a task in the archive can be run again for 90. Defaults to 24 h.
 //   - [core.WithFailurePolicy] with [core.HoldFailures] archives the task of a run that failed or crashed with
-//     [core.ErrOutcomeUnknown] until an operator has found out, see [Resolve] and [Forget]. If a guard right behind this one
+//     [core.ErrOutcomeUnknown] until an operator has found out, see [Guard.Resolve] and [Guard.Forget]. If a guard right behind this one
 //     refuses the task, the run has done nothing. A handler that knows that it has done nothing calls [Release], and runs
 //     again. One that returns [asynq.RevokeTask] leaves no record.
 //   - [core.WithMaxValue] is for results, see [SetResult]. A larger one is neither recorded nor replayed. Defaults to 64 KiB.

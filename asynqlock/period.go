@@ -27,8 +27,8 @@ import (
 // acknowledged without running, if the key is one of [Once]. Use [Enqueue] and [ByTick] where that matters: their key
 // is the tick, whenever the task arrives.
 //
-// [Peek], [Forget] and [Resolve] reach the record of the period in which you call them. PerPeriod panics if the period is
-// shorter than 1 ms, as a number without a unit is.
+// [Guard.Peek], [Guard.Forget] and [Guard.Resolve] reach the record of the period in which you call them. PerPeriod
+// panics if the period is shorter than 1 ms, as a number without a unit is.
 //
 // A task that is redelivered in the next period runs again. For tasks with IDs of their own, put Once(locks,
 // ByTaskID()) in front, so that a period counts for other tasks only.

@@ -19,67 +19,51 @@ func recordHash(secret []byte, t *asynq.Task, key string) string {
 	return hash(secret, join(t.Type(), key))
 }
 
-// Peek reads the record of a task behind [Once] with that key function. The task is one that an [asynq.Inspector] has
-// found. Give Peek the options of the guard. Errors are [ErrNoKey], those of options, and those of [core.Once.Peek].
-func Peek(
-	ctx context.Context, locks *core.Client, key KeyFunc, info *asynq.TaskInfo, opts ...Option,
-) (core.Record, error) {
-	once, err := recordOf(ctx, "asynqlock.Peek", locks, key, info, opts)
+// Peek reads the record of a task, which has [core.StateNone] if there is none. The task is what an [asynq.Inspector]
+// returns. Errors are [ErrNoKey] and those of [core.Once.Peek].
+func (g *Guard) Peek(ctx context.Context, info *asynq.TaskInfo) (core.Record, error) {
+	once, err := g.recordOf(ctx, info)
 	if err != nil {
 		return core.Record{}, err
 	}
 	return once.Peek(ctx)
 }
 
-// Forget deletes the record of a task, so that the task runs when it is delivered again: an operator has found out
-// that it took no effect. It applies to the record that [Peek] returned, see there for the other arguments. Errors are
-// those of [core.Once.Forget]: [core.ErrChanged] if the record has changed since, and [core.ErrInProgress] while the task
-// runs.
-func Forget(
-	ctx context.Context, locks *core.Client, key KeyFunc, info *asynq.TaskInfo, seen core.Record, opts ...Option,
-) error {
-	once, err := recordOf(ctx, "asynqlock.Forget", locks, key, info, opts)
-	if err != nil {
-		return err
-	}
-	return once.Forget(ctx, seen)
-}
-
 // Resolve records that a task has taken effect: an operator has found out how a run of unknown outcome ended. The next
-// delivery is acknowledged with that result, which may be nil. It applies to the record that [Peek] returned, see there for
-// the other arguments. Errors are those of [core.Once.Resolve].
-func Resolve(
-	ctx context.Context, locks *core.Client, key KeyFunc, info *asynq.TaskInfo, seen core.Record, result []byte,
-	opts ...Option,
-) error {
-	once, err := recordOf(ctx, "asynqlock.Resolve", locks, key, info, opts)
+// delivery is acknowledged with that result, which may be nil. It applies to the record that Peek returned for the task.
+// Errors are [ErrNoKey] and those of [core.Once.Resolve]: [core.ErrChanged] if the record has changed since, and
+// [core.ErrInProgress] while the task runs.
+func (g *Guard) Resolve(ctx context.Context, info *asynq.TaskInfo, seen core.Record, result []byte) error {
+	once, err := g.recordOf(ctx, info)
 	if err != nil {
 		return err
 	}
 	return once.Resolve(ctx, seen, result)
 }
 
+// Forget deletes the record of a task, so that the task runs when it is delivered again: an operator has found out
+// that it took no effect. It applies to the record that Peek returned for the task. Errors are [ErrNoKey] and those of
+// [core.Once.Forget]: [core.ErrChanged] if the record has changed since, and [core.ErrInProgress] while the task runs.
+func (g *Guard) Forget(ctx context.Context, info *asynq.TaskInfo, seen core.Record) error {
+	once, err := g.recordOf(ctx, info)
+	if err != nil {
+		return err
+	}
+	return once.Forget(ctx, seen)
+}
+
 // recordOf returns the Once of a task.
-func recordOf(
-	ctx context.Context, place string, locks *core.Client, key KeyFunc, info *asynq.TaskInfo, opts []Option,
-) (*core.Once, error) {
-	o := &once{guard: guard{config: newConfig(oncePlace(place), opts), key: key}, locks: locks}
+func (g *Guard) recordOf(ctx context.Context, info *asynq.TaskInfo) (*core.Once, error) {
 	switch {
-	case locks == nil:
-		return nil, errNoClient
-	case key == nil:
-		return nil, errNoKeyFunc
+	case g == nil || g.once == nil:
+		return nil, errZeroGuard
 	case info == nil:
 		return nil, errNoTask
 	}
-	if err := o.checkOnce(); err != nil {
-		return nil, err
-	}
-	o.options = o.onceOptions()
 	t := asynq.NewTaskWithHeaders(info.Type, info.Payload, info.Headers)
-	v, err := o.arrive(ContextWithTask(ctx, info), t)
+	v, err := g.once.arrive(ContextWithTask(ctx, info), t)
 	if err != nil {
 		return nil, err
 	}
-	return o.of(v), nil
+	return g.once.of(v), nil
 }

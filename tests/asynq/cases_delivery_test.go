@@ -522,9 +522,10 @@ func resolve(s *stage, id string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	seen, err := asynqlock.Peek(context.Background(), s.locks, asynqlock.ByTaskID(), info, core.WithFailurePolicy(core.HoldFailures))
+	guard := newOnce(s.t, s.locks, asynqlock.ByTaskID(), core.WithFailurePolicy(core.HoldFailures))
+	seen, err := guard.Peek(context.Background(), info)
 	if err == nil {
-		err = asynqlock.Resolve(context.Background(), s.locks, asynqlock.ByTaskID(), info, seen, nil, core.WithFailurePolicy(core.HoldFailures))
+		err = guard.Resolve(context.Background(), info, seen, nil)
 	}
 	if err != nil {
 		s.t.Error(err)
@@ -542,9 +543,10 @@ func forget(s *stage, id string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	seen, err := asynqlock.Peek(context.Background(), s.locks, asynqlock.ByTaskID(), info)
+	guard := newOnce(s.t, s.locks, asynqlock.ByTaskID(), core.WithFailurePolicy(core.HoldFailures))
+	seen, err := guard.Peek(context.Background(), info)
 	if err == nil {
-		err = asynqlock.Forget(context.Background(), s.locks, asynqlock.ByTaskID(), info, seen)
+		err = guard.Forget(context.Background(), info, seen)
 	}
 	if err != nil {
 		s.t.Error(err)

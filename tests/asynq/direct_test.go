@@ -154,6 +154,16 @@ func (d *diary) logger() *slog.Logger {
 }
 
 // panicOf returns what fn panics with, "" if it does not.
+// newOnce makes a guard whose records a test reads.
+func newOnce(t *testing.T, locks *core.Client, key asynqlock.KeyFunc, opts ...asynqlock.Option) *asynqlock.Guard {
+	t.Helper()
+	g, err := asynqlock.NewOnce(locks, key, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
 func panicOf(fn func()) (text string) {
 	defer func() {
 		if r := recover(); r != nil {

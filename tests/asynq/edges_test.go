@@ -86,17 +86,16 @@ func TestErrorHandlerOfTheLastAttempt(t *testing.T) {
 func TestFingerprintIsSecretToo(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	guard := asynqlock.Once(d.locks, asynqlock.ByPayload("user"), asynqlock.ComparePayload(),
+	guard := newOnce(t, d.locks, asynqlock.ByPayload("user"), asynqlock.ComparePayload(),
 		asynqlock.WithKeySecret([]byte("0123456789abcdef")))
 	task := asynq.NewTask(kind, []byte(`{"user":"ada"}`))
-	wantNil(t, d.deliver(delivery("1"), task, nothing, guard))
+	wantNil(t, d.deliver(delivery("1"), task, nothing, guard.Wrap))
 	var text strings.Builder
 	for _, part := range []string{kind, string(task.Payload())} {
 		fmt.Fprintf(&text, "%s:%s", strconv.Itoa(len(part)), part)
 	}
 	digest := sha256.Sum256([]byte(text.String()))
-	record, err := asynqlock.Peek(t.Context(), d.locks, asynqlock.ByPayload("user"), withPayload(delivery("1"), task),
-		asynqlock.WithKeySecret([]byte("0123456789abcdef")))
+	record, err := guard.Peek(t.Context(), withPayload(delivery("1"), task))
 	if err != nil || len(record.Fingerprint) == 0 || bytes.HasPrefix(digest[:], record.Fingerprint) {
 		t.Errorf("fingerprint %q, %v", record.Fingerprint, err)
 	}

@@ -214,8 +214,9 @@ func TestUnguardedRunDoesNotRunAgain(t *testing.T) {
 // awaitRecord waits until the record of a task has a state.
 func awaitRecord(t *testing.T, locks *core.Client, info *asynq.TaskInfo, want core.State) core.Record {
 	t.Helper()
+	guard := newOnce(t, locks, asynqlock.ByTaskID())
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		r, err := asynqlock.Peek(t.Context(), locks, asynqlock.ByTaskID(), info)
+		r, err := guard.Peek(t.Context(), info)
 		if err == nil && r.State == want {
 			return r
 		}

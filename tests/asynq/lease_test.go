@@ -89,13 +89,13 @@ func TestSuccessWithoutLease(t *testing.T) {
 	d := newDesk(t)
 	var hooks told
 	hook, key, info := asynqlock.WithHooks(hooks.hooks()), asynqlock.ByTaskID(), delivery("1", ofKind)
-	once, exclusive := asynqlock.Once(d.locks, key, brief, hook), asynqlock.Exclusive(d.locks.Mutex, key, brief, hook)
+	once, exclusive := newOnce(t, d.locks, key, brief, hook), asynqlock.Exclusive(d.locks.Mutex, key, brief, hook)
 	wantNil(t, d.deliver(info, receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
 		wantNil(t, forgetRunning(t.Context(), d.locks, key, info))
 		<-ctx.Done()
 		return nil
-	}, once))
-	if r, err := asynqlock.Peek(t.Context(), d.locks, key, info); err != nil || r.State != core.StateCompleted {
+	}, once.Wrap))
+	if r, err := once.Peek(t.Context(), info); err != nil || r.State != core.StateCompleted {
 		t.Errorf("%+v, %v", r, err)
 	}
 	wantNil(t, d.deliver(info, receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
@@ -112,14 +112,14 @@ func TestOvertaken(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	key, info := asynqlock.ByTaskID(), delivery("1", ofKind)
-	guard := asynqlock.Once(d.locks, key)
-	first := d.occupy(info, receipt("7"), guard)
+	guard := newOnce(t, d.locks, key)
+	first := d.occupy(info, receipt("7"), guard.Wrap)
 	wantNil(t, forgetRunning(t.Context(), d.locks, key, info))
-	second := d.occupy(info, receipt("7"), guard)
+	second := d.occupy(info, receipt("7"), guard.Wrap)
 	wantDeferred(t, first.release(), core.ErrStale)
-	wantDeferred(t, d.deliver(info, receipt("7"), nothing, guard), core.ErrInProgress)
+	wantDeferred(t, d.deliver(info, receipt("7"), nothing, guard.Wrap), core.ErrInProgress)
 	wantNil(t, second.release())
-	if r, err := asynqlock.Peek(t.Context(), d.locks, key, info); err != nil || r.State != core.StateCompleted {
+	if r, err := guard.Peek(t.Context(), info); err != nil || r.State != core.StateCompleted {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -287,7 +287,7 @@ func TestTurnedAwayInside(t *testing.T) {
 	d := newDesk(t)
 	ctx := context.Background()
 	user := asynqlock.ByPayload("user")
-	outer := asynqlock.Once(d.locks, asynqlock.ByTaskID(), core.WithFailurePolicy(core.HoldFailures))
+	outer := newOnce(t, d.locks, asynqlock.ByTaskID(), core.WithFailurePolicy(core.HoldFailures))
 	task := asynq.NewTask(kind, []byte(`{"user":"ada"}`))
 	count := 0
 	handler := func(context.Context, *asynq.Task) error { count++; return nil }
@@ -298,8 +298,8 @@ func TestTurnedAwayInside(t *testing.T) {
 		count = 0
 		err := d.deliver(delivery("other"), task, func(context.Context, *asynq.Task) error {
 			info := delivery("id-" + name)
-			wantErrors(t, d.deliver(info, task, handler, outer, inner), errBusy(name))
-			record, err := asynqlock.Peek(ctx, d.locks, asynqlock.ByTaskID(), withPayload(info, task))
+			wantErrors(t, d.deliver(info, task, handler, outer.Wrap, inner), errBusy(name))
+			record, err := outer.Peek(ctx, withPayload(info, task))
 			if err != nil || record.State != core.StateNone || record.Attempt != 1 {
 				t.Errorf("%s: record %+v, %v after it was turned away", name, record, err)
 			}
@@ -308,7 +308,7 @@ func TestTurnedAwayInside(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := d.deliver(delivery("id-"+name), task, handler, outer, inner); err != nil {
+		if err := d.deliver(delivery("id-"+name), task, handler, outer.Wrap, inner); err != nil {
 			t.Errorf("%s: when it comes again: %v", name, err)
 		}
 		if want := map[string]int{"exclusive": 1, "once": 0}[name]; count != want {
@@ -317,7 +317,7 @@ func TestTurnedAwayInside(t *testing.T) {
 	}
 	keyless := asynqlock.Exclusive(d.locks.Mutex, asynqlock.ByHeader("absent"))
 	for range 2 {
-		wantErrors(t, d.deliver(delivery("keyless"), task, handler, outer, keyless), asynqlock.ErrNoKey)
+		wantErrors(t, d.deliver(delivery("keyless"), task, handler, outer.Wrap, keyless), asynqlock.ErrNoKey)
 	}
 }
 

@@ -22,7 +22,7 @@ func TestMiniredis(t *testing.T) {
 	order, info := asynqlock.ByPayload("order"), delivery("1", ofKind)
 	var runs asynqlock.Runs
 	opts := []asynqlock.Option{asynqlock.WithRuns(&runs), asynqlock.WithLogger(nil)}
-	once := asynqlock.Once(d.locks, order, append(opts, core.WithWait(within))...)
+	once := newOnce(t, d.locks, order, append(opts, core.WithWait(within))...)
 	for name, strategy := range map[string]core.Strategy{
 		"Mutex": d.locks.Mutex, "Fair": d.locks.Fair, "Read": d.locks.Read, "Write": d.locks.Write,
 		"FairRead": d.locks.FairRead, "FairWrite": d.locks.FairWrite,
@@ -36,28 +36,29 @@ func TestMiniredis(t *testing.T) {
 		wantNil(t, busy.release())
 		wantNil(t, <-waited)
 	}
-	busy := d.occupy(info, receipt("7"), once)
+	busy := d.occupy(info, receipt("7"), once.Wrap)
 	wantDeferred(t, d.deliver(delivery("2"), receipt("7"), nothing, asynqlock.Once(d.locks, order, opts...)), core.ErrInProgress)
 	wantNil(t, asynqlock.SetResult(busy.ctx, []byte("x")))
 	waited := make(chan error, 1)
-	go func() { waited <- d.deliver(delivery("3"), receipt("7"), nothing, once) }()
-	for _, word := range []func(context.Context) error{hold, core.Release, core.Complete} {
+	go func() { waited <- d.deliver(delivery("3"), receipt("7"), nothing, once.Wrap) }()
+	wantNil(t, core.Hold(busy.ctx, "the handler says so"))
+	for _, word := range []func(context.Context) error{core.Release, core.Complete} {
 		wantNil(t, word(busy.ctx))
 	}
 	wantNil(t, busy.release())
 	wantNil(t, <-waited)
-	if r, err := asynqlock.Peek(t.Context(), d.locks, order, info); err != nil || string(r.Value) != "x" {
+	if r, err := once.Peek(t.Context(), info); err != nil || string(r.Value) != "x" {
 		t.Errorf("%+v, %v", r, err)
 	}
-	seen, _ := asynqlock.Peek(t.Context(), d.locks, order, info)
-	wantErrors(t, asynqlock.Resolve(t.Context(), d.locks, order, info, seen, nil), core.ErrCompleted)
-	wantNil(t, asynqlock.Forget(t.Context(), d.locks, order, info, seen))
+	seen, _ := once.Peek(t.Context(), info)
+	wantErrors(t, once.Resolve(t.Context(), info, seen, nil), core.ErrCompleted)
+	wantNil(t, once.Forget(t.Context(), info, seen))
 
-	held := asynqlock.Once(d.locks, order, append(opts, core.WithFailurePolicy(core.HoldFailures))...)
-	wantErrors(t, d.deliver(info, receipt("7"), func(context.Context, *asynq.Task) error { return errOwn }, held), core.ErrOutcomeUnknown)
-	wantErrors(t, d.deliver(info, receipt("7"), nothing, held), core.ErrOutcomeUnknown)
-	seen, _ = asynqlock.Peek(t.Context(), d.locks, order, info)
-	wantNil(t, asynqlock.Resolve(t.Context(), d.locks, order, info, seen, nil))
-	wantNil(t, d.deliver(info, receipt("7"), func(context.Context, *asynq.Task) error { return errOwn }, held))
+	held := newOnce(t, d.locks, order, append(opts, core.WithFailurePolicy(core.HoldFailures))...)
+	wantErrors(t, d.deliver(info, receipt("7"), func(context.Context, *asynq.Task) error { return errOwn }, held.Wrap), core.ErrOutcomeUnknown)
+	wantErrors(t, d.deliver(info, receipt("7"), nothing, held.Wrap), core.ErrOutcomeUnknown)
+	seen, _ = held.Peek(t.Context(), info)
+	wantNil(t, held.Resolve(t.Context(), info, seen, nil))
+	wantNil(t, d.deliver(info, receipt("7"), func(context.Context, *asynq.Task) error { return errOwn }, held.Wrap))
 	wantNil(t, runs.Drain(t.Context()))
 }

@@ -77,13 +77,13 @@ func TestNestedRecords(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	id, order, info := asynqlock.ByTaskID(), asynqlock.ByPayload("order"), delivery("1", ofKind)
-	guards := []asynq.MiddlewareFunc{asynqlock.Once(d.locks, id), asynqlock.Once(d.locks, order)}
+	guards := map[string]*asynqlock.Guard{"outer": newOnce(t, d.locks, id), "inner": newOnce(t, d.locks, order)}
 	wantNil(t, d.deliver(info, receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
 		wantNil(t, core.Complete(ctx))
 		return errOwn
-	}, guards...))
-	for name, key := range map[string]asynqlock.KeyFunc{"outer": id, "inner": order} {
-		if r, err := asynqlock.Peek(t.Context(), d.locks, key, info); err != nil || r.State != core.StateCompleted {
+	}, guards["outer"].Wrap, guards["inner"].Wrap))
+	for name, guard := range guards {
+		if r, err := guard.Peek(t.Context(), info); err != nil || r.State != core.StateCompleted {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}

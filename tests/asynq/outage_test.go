@@ -127,8 +127,8 @@ func TestCompletedDuringOutage(t *testing.T) {
 	failures := make(chan asynqlock.Failure, 1)
 	hook := asynqlock.Hooks{Failed: func(_ context.Context, f asynqlock.Failure) { failures <- f }}
 	key, info := asynqlock.ByTaskID(), delivery("1", ofKind)
-	guard := asynqlock.Once(locks, key, asynqlock.WithHooks(hook), asynqlock.WithFinishTimeout(100*time.Millisecond))
-	busy := occupy(t, t.Context(), info, receipt("7"), guard)
+	guard := newOnce(t, locks, key, asynqlock.WithHooks(hook), asynqlock.WithFinishTimeout(100*time.Millisecond))
+	busy := occupy(t, t.Context(), info, receipt("7"), guard.Wrap)
 	server.Kill()
 	wantNil(t, busy.release())
 	f := <-failures
@@ -138,10 +138,10 @@ func TestCompletedDuringOutage(t *testing.T) {
 	}
 	server.Restart()
 	testkit.Eventually(t, within, "the record", func() bool {
-		r, err := asynqlock.Peek(t.Context(), locks, key, info)
+		r, err := guard.Peek(t.Context(), info)
 		return err == nil && r.State == core.StateCompleted
 	})
-	wantNil(t, deliver(t.Context(), info, receipt("7"), func(context.Context, *asynq.Task) error { return errOwn }, guard))
+	wantNil(t, deliver(t.Context(), info, receipt("7"), func(context.Context, *asynq.Task) error { return errOwn }, guard.Wrap))
 }
 
 // TestWordDuringOutage: the handler hears of it, and the word counts all the same.
@@ -150,7 +150,7 @@ func TestWordDuringOutage(t *testing.T) {
 	server := testkit.Start(t, testkit.AOF())
 	locks := clientOf(t, server.Client())
 	key, info := asynqlock.ByTaskID(), delivery("1", ofKind)
-	guard := asynqlock.Once(locks, key)
+	guard := newOnce(t, locks, key)
 	wantNil(t, deliver(t.Context(), info, receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
 		server.Kill()
 		short, cancel := context.WithTimeout(ctx, time.Second)
@@ -158,8 +158,8 @@ func TestWordDuringOutage(t *testing.T) {
 		wantErrors(t, core.Complete(short), core.ErrUnavailable)
 		server.Restart()
 		return errOwn
-	}, guard))
-	if r, err := asynqlock.Peek(t.Context(), locks, key, info); err != nil || r.State != core.StateCompleted {
+	}, guard.Wrap))
+	if r, err := guard.Peek(t.Context(), info); err != nil || r.State != core.StateCompleted {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -111,17 +111,17 @@ func TestMismatchLeavesTheRecord(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	key := asynqlock.ByHeader("K")
-	guard := asynqlock.Once(d.locks, key)
+	guard := newOnce(t, d.locks, key)
 	first := stamped("9:00")
 	wantNil(t, d.deliver(delivery("1"), first, func(ctx context.Context, _ *asynq.Task) error {
 		return asynqlock.SetResult(ctx, []byte("1"))
-	}, guard))
+	}, guard.Wrap))
 	for range 2 {
-		wantErrors(t, d.deliver(delivery("2"), stamped("9:01"), again, guard), core.ErrFingerprintMismatch)
+		wantErrors(t, d.deliver(delivery("2"), stamped("9:01"), again, guard.Wrap), core.ErrFingerprintMismatch)
 	}
 	info := delivery("1", ofKind)
 	info.Payload, info.Headers = first.Payload(), first.Headers()
-	if r, err := asynqlock.Peek(t.Context(), d.locks, key, info); err != nil || string(r.Value) != "1" || r.Attempt != 1 {
+	if r, err := guard.Peek(t.Context(), info); err != nil || string(r.Value) != "1" || r.Attempt != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -170,7 +170,7 @@ func TestWords(t *testing.T) {
 		if atMostOnce {
 			opts = append(opts, core.WithFailurePolicy(core.HoldFailures))
 		}
-		guard := asynqlock.Once(d.locks, asynqlock.ByTaskID(), opts...)
+		guard := newOnce(t, d.locks, asynqlock.ByTaskID(), opts...)
 		for word, say := range words {
 			for end, returned := range map[string]error{"nil": nil, "error": errOwn, "panic": nil} {
 				info := delivery(fmt.Sprint(word, end, atMostOnce), ofKind)
@@ -189,10 +189,10 @@ func TestWords(t *testing.T) {
 	}
 }
 
-func (d *desk) wantMeaning(info *asynq.TaskInfo, want meaning, panics bool, guard asynq.MiddlewareFunc, h asynq.HandlerFunc) {
+func (d *desk) wantMeaning(info *asynq.TaskInfo, want meaning, panics bool, guard *asynqlock.Guard, h asynq.HandlerFunc) {
 	d.t.Helper()
 	var err error
-	paniced := panicOf(func() { err = d.deliver(info, receipt("7"), h, guard) })
+	paniced := panicOf(func() { err = d.deliver(info, receipt("7"), h, guard.Wrap) })
 	if (paniced == "end") != panics {
 		d.t.Errorf("%s: panic %q", info.ID, paniced)
 	}
@@ -200,7 +200,7 @@ func (d *desk) wantMeaning(info *asynq.TaskInfo, want meaning, panics bool, guar
 		errors.Is(err, core.ErrOutcomeUnknown) != want.archived || (err == nil) != (!want.own && !want.archived)) {
 		d.t.Errorf("%s: %v, want %+v", info.ID, err, want)
 	}
-	record, err := asynqlock.Peek(d.t.Context(), d.locks, asynqlock.ByTaskID(), info)
+	record, err := guard.Peek(d.t.Context(), info)
 	if err != nil || record.State != want.state {
 		d.t.Errorf("%s: %+v, %v, want %+v", info.ID, record, err, want)
 	}

@@ -2,12 +2,16 @@ package asynq_test
 
 import (
 	"context"
+	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
@@ -15,7 +19,7 @@ import (
 )
 
 // archive runs a task at most once, which fails, and returns what asynq has in its archive.
-func (s *shop) archive(key asynqlock.KeyFunc) *asynq.TaskInfo {
+func (s *shop) archive(guard *asynqlock.Guard) *asynq.TaskInfo {
 	s.t.Helper()
 	s.serve(func(context.Context, *asynq.Task) error {
 		s.effects.begin("7")
@@ -25,7 +29,7 @@ func (s *shop) archive(key asynqlock.KeyFunc) *asynq.TaskInfo {
 			return errOwn
 		}
 		return nil
-	}, asynqlock.Once(s.locks, key, core.WithFailurePolicy(core.HoldFailures)))
+	}, guard.Wrap)
 	id := s.enqueue(receipt("7"), keep).ID
 	info := s.awaitState(id, asynq.TaskStateArchived)
 	if !strings.Contains(info.LastErr, errOwn.Error()) || !strings.Contains(info.LastErr, core.ErrOutcomeUnknown.Error()) {
@@ -38,19 +42,19 @@ func (s *shop) archive(key asynqlock.KeyFunc) *asynq.TaskInfo {
 func TestResolve(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	key := asynqlock.ByPayload("order")
-	info := s.archive(key)
+	guard := newOnce(t, s.locks, asynqlock.ByPayload("order"), core.WithFailurePolicy(core.HoldFailures))
+	info := s.archive(guard)
 	s.run(info.ID, asynq.TaskStateArchived) // nobody has found out yet
-	record, err := asynqlock.Peek(t.Context(), s.locks, key, info)
+	record, err := guard.Peek(t.Context(), info)
 	if err != nil || record.State != core.StateUnknown || record.Attempt != 1 || !strings.HasPrefix(record.Note, "default/"+info.ID) ||
 		record.Label != info.Type {
 		t.Errorf("%+v, %v", record, err)
 	}
-	wantErrors(t, asynqlock.Resolve(t.Context(), s.locks, key, info, core.Record{}, nil), core.ErrChanged)
-	wantNil(t, asynqlock.Resolve(t.Context(), s.locks, key, info, record, []byte("by hand")))
-	wantErrors(t, asynqlock.Resolve(t.Context(), s.locks, key, info, record, nil), core.ErrChanged)
-	wantErrors(t, asynqlock.Resolve(t.Context(), s.locks, key, info, record, nil), core.ErrCompleted)
-	wantErrors(t, asynqlock.Forget(t.Context(), s.locks, key, info, record), core.ErrChanged)
+	wantErrors(t, guard.Resolve(t.Context(), info, core.Record{}, nil), core.ErrChanged)
+	wantNil(t, guard.Resolve(t.Context(), info, record, []byte("by hand")))
+	wantErrors(t, guard.Resolve(t.Context(), info, record, nil), core.ErrChanged)
+	wantErrors(t, guard.Resolve(t.Context(), info, record, nil), core.ErrCompleted)
+	wantErrors(t, guard.Forget(t.Context(), info, record), core.ErrChanged)
 	if done := s.run(info.ID, asynq.TaskStateCompleted); string(done.Result) != "by hand" {
 		t.Errorf("result %q", done.Result)
 	}
@@ -59,7 +63,11 @@ func TestResolve(t *testing.T) {
 
 // forgetRunning deletes the record of a task that runs.
 func forgetRunning(ctx context.Context, locks *core.Client, key asynqlock.KeyFunc, info *asynq.TaskInfo) error {
-	seen, err := asynqlock.Peek(ctx, locks, key, info)
+	guard, err := asynqlock.NewOnce(locks, key)
+	if err != nil {
+		return err
+	}
+	seen, err := guard.Peek(ctx, info)
 	if err != nil {
 		return err
 	}
@@ -70,12 +78,12 @@ func forgetRunning(ctx context.Context, locks *core.Client, key asynqlock.KeyFun
 func TestForget(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	key := asynqlock.ByPayload("order")
-	info := s.archive(key)
-	seen, err := asynqlock.Peek(t.Context(), s.locks, key, info)
+	guard := newOnce(t, s.locks, asynqlock.ByPayload("order"), core.WithFailurePolicy(core.HoldFailures))
+	info := s.archive(guard)
+	seen, err := guard.Peek(t.Context(), info)
 	wantNil(t, err)
-	wantNil(t, asynqlock.Forget(t.Context(), s.locks, key, info, seen))
-	if record, err := asynqlock.Peek(t.Context(), s.locks, key, info); err != nil || record.State != core.StateNone {
+	wantNil(t, guard.Forget(t.Context(), info, seen))
+	if record, err := guard.Peek(t.Context(), info); err != nil || record.State != core.StateNone {
 		t.Errorf("%+v, %v", record, err)
 	}
 	s.run(info.ID, asynq.TaskStateCompleted)
@@ -104,52 +112,120 @@ func (s *shop) run(id string, want asynq.TaskState) *asynq.TaskInfo {
 	return s.awaitState(id, want)
 }
 
-// TestOperatorsArguments: what is missing is refused.
+// TestOperatorsArguments: a guard that was not made by NewOnce, a missing task and a task without a key are errors.
 func TestOperatorsArguments(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	info, key := delivery("1", ofKind), asynqlock.ByTaskID()
-	for want, args := range map[string]struct {
-		locks *core.Client
-		key   asynqlock.KeyFunc
+	info := delivery("1", ofKind)
+	made := newOnce(t, d.locks, asynqlock.ByPayload("user"))
+	for name, test := range map[string]struct {
+		guard *asynqlock.Guard
 		info  *asynq.TaskInfo
-		opts  []asynqlock.Option
+		want  string
 	}{
-		"the client is nil":       {nil, key, info, nil},
-		"the key function is nil": {d.locks, nil, info, nil},
-		"the task is nil":         {d.locks, key, nil, nil},
-		"no key in the task":      {d.locks, asynqlock.ByPayload("user"), info, nil},
-		"WithWait(-1ns)":          {d.locks, key, info, []asynqlock.Option{core.WithWait(-1)}},
+		"nil guard":  {nil, info, "make it with NewOnce"},
+		"zero guard": {new(asynqlock.Guard), info, "make it with NewOnce"},
+		"nil task":   {made, nil, "the task is nil"},
+		"no key":     {made, info, "no key in the task"},
 	} {
-		_, peek := asynqlock.Peek(t.Context(), args.locks, args.key, args.info, args.opts...)
-		forget := asynqlock.Forget(t.Context(), args.locks, args.key, args.info, core.Record{}, args.opts...)
-		resolve := asynqlock.Resolve(t.Context(), args.locks, args.key, args.info, core.Record{}, nil, args.opts...)
+		_, peek := test.guard.Peek(t.Context(), test.info)
+		forget := test.guard.Forget(t.Context(), test.info, core.Record{})
+		resolve := test.guard.Resolve(t.Context(), test.info, core.Record{}, nil)
 		for _, err := range []error{peek, forget, resolve} {
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%v, want %s", err, want)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%s: %v, want %s", name, err, test.want)
 			}
 		}
 	}
 }
 
-// TestOperatorsNeedTheSecret: without it they see nothing.
-func TestOperatorsNeedTheSecret(t *testing.T) {
+// TestZeroGuardWrapPanics: a handler behind a guard that was not made by NewOnce would run unguarded.
+func TestZeroGuardWrapPanics(t *testing.T) {
+	t.Parallel()
+	for name, guard := range map[string]*asynqlock.Guard{"nil": nil, "zero": new(asynqlock.Guard)} {
+		if got := panicOf(func() { guard.Wrap(asynq.HandlerFunc(nothing)) }); !strings.Contains(got, "make it with NewOnce") {
+			t.Errorf("%s guard: panic %q", name, got)
+		}
+	}
+}
+
+// TestGuardCarriesItsSecret: the guard that another process makes with the secret of the workers finds their record and
+// changes it, and a guard without the secret finds none.
+func TestGuardCarriesItsSecret(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	info, key, secret := delivery("1", ofKind), asynqlock.ByTaskID(), asynqlock.WithKeySecret(make([]byte, 16))
-	wantNil(t, d.deliver(info, receipt("7"), nothing, asynqlock.Once(d.locks, key, secret)))
-	for want, opts := range map[core.State][]asynqlock.Option{core.StateCompleted: {secret}, core.StateNone: nil} {
-		if r, err := asynqlock.Peek(t.Context(), d.locks, key, info, opts...); err != nil || r.State != want {
-			t.Errorf("%+v, %v, want %q", r, err, want)
+	worker := asynqlock.Once(d.locks, key, secret, core.WithFailurePolicy(core.HoldFailures))
+	wantErrors(t, d.deliver(info, receipt("7"), func(context.Context, *asynq.Task) error { return errOwn }, worker), core.ErrOutcomeUnknown)
+
+	elsewhere := clientOf(t, d.redis.Client())
+	operator := newOnce(t, elsewhere, key, secret, core.WithFailurePolicy(core.HoldFailures))
+	seen, err := operator.Peek(t.Context(), info)
+	if err != nil || seen.State != core.StateUnknown {
+		t.Fatalf("%+v, %v, want the record of the run", seen, err)
+	}
+	if r, err := newOnce(t, elsewhere, key).Peek(t.Context(), info); err != nil || r.State != core.StateNone {
+		t.Errorf("%+v, %v without the secret, want no record", r, err)
+	}
+	wantNil(t, operator.Resolve(t.Context(), info, seen, nil))
+	wantNil(t, d.deliver(info, receipt("7"), mustNotRun(t, "a resolved task"), worker))
+	if seen, err = operator.Peek(t.Context(), info); err != nil || seen.State != core.StateCompleted {
+		t.Errorf("%+v, %v after Resolve", seen, err)
+	}
+	wantNil(t, operator.Forget(t.Context(), info, seen))
+	ran := false
+	wantNil(t, d.deliver(info, receipt("7"), func(context.Context, *asynq.Task) error { ran = true; return nil }, worker))
+	if !ran {
+		t.Error("the task did not run after Forget")
+	}
+}
+
+// TestOperatorsTask: a key of type, payload, header, ID or queue is found from what asynq's Inspector returns.
+func TestOperatorsTask(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	guard := newOnce(t, s.locks, asynqlock.Keys(asynqlock.ByType(), asynqlock.ByPayload("order"), asynqlock.ByHeader("K"), asynqlock.ByTaskID()))
+	s.serve(func(context.Context, *asynq.Task) error { return nil }, guard.Wrap)
+	task := asynq.NewTaskWithHeaders(kind, receipt("7").Payload(), map[string]string{"K": "1"})
+	info := s.awaitState(s.enqueue(task, keep).ID, asynq.TaskStateCompleted)
+	if r, err := guard.Peek(t.Context(), info); err != nil || r.State != core.StateCompleted {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestConstructorsAreIdle: making a guard starts no goroutine and sends nothing to Redis, so a process can make one for
+// Peek, Resolve and Forget alone. The bubble would not end before a goroutine of the constructor.
+func TestConstructorsAreIdle(t *testing.T) {
+	t.Parallel()
+	var dials atomic.Int32
+	rdb := redis.NewClient(&redis.Options{Dialer: func(context.Context, string, string) (net.Conn, error) {
+		dials.Add(1)
+		return nil, errOwn
+	}})
+	t.Cleanup(func() { _ = rdb.Close() })
+	locks := clientOf(t, rdb, core.WithLogger(nil))
+	before := dials.Load()
+	var runs asynqlock.Runs
+	construct := func(t *testing.T) {
+		opts := []asynqlock.Option{asynqlock.WithRuns(&runs), asynqlock.WithKeySecret(make([]byte, 16)), asynqlock.FailOpen()}
+		guard := newOnce(t, locks, asynqlock.ByTaskID(), opts...)
+		guard.Wrap(asynq.HandlerFunc(nothing))
+		if _, err := asynqlock.NewExclusive(locks.Mutex, asynqlock.ByTaskID(), append(opts, asynqlock.WithLine(rdb))...); err != nil {
+			t.Error(err)
 		}
 	}
+	construct(t)
+	wantNil(t, runs.Drain(t.Context()))
+	if n := dials.Load() - before; n != 0 {
+		t.Fatalf("%d connections", n)
+	}
+	synctest.Test(t, construct)
 }
 
 // TestRetention: the record of a task that has run is kept as long as the option says, and for a day without it.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	key := asynqlock.ByPayload("order")
 	for order, test := range map[string]struct {
 		opts []asynqlock.Option
 		want time.Duration
@@ -159,8 +235,9 @@ func TestRetention(t *testing.T) {
 	} {
 		task := receipt(order)
 		info := delivery(order, ofKind, func(i *asynq.TaskInfo) { i.Payload = task.Payload() })
-		wantNil(t, d.deliver(info, task, nothing, asynqlock.Once(d.locks, key, test.opts...)))
-		record, err := asynqlock.Peek(t.Context(), d.locks, key, info)
+		guard := newOnce(t, d.locks, asynqlock.ByPayload("order"), test.opts...)
+		wantNil(t, d.deliver(info, task, nothing, guard.Wrap))
+		record, err := guard.Peek(t.Context(), info)
 		if err != nil || record.Retention > test.want || record.Retention < test.want-within {
 			t.Errorf("order %s: kept for %v, error %v, want %v", order, record.Retention, err, test.want)
 		}

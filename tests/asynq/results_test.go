@@ -58,8 +58,7 @@ func TestResultTooLarge(t *testing.T) {
 func TestSetResult(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	key := asynqlock.ByTaskID()
-	guard := asynqlock.Once(d.locks, key)
+	guard := newOnce(t, d.locks, asynqlock.ByTaskID())
 	buffer := []byte("first")
 	handler := func(end error) asynq.HandlerFunc {
 		return func(ctx context.Context, _ *asynq.Task) error {
@@ -71,12 +70,12 @@ func TestSetResult(t *testing.T) {
 		}
 	}
 	info := delivery("1", ofKind)
-	wantErrors(t, d.deliver(info, receipt("7"), handler(errOwn), guard), errOwn)
-	if r, err := asynqlock.Peek(t.Context(), d.locks, key, info); err != nil || len(r.Value) > 0 {
+	wantErrors(t, d.deliver(info, receipt("7"), handler(errOwn), guard.Wrap), errOwn)
+	if r, err := guard.Peek(t.Context(), info); err != nil || len(r.Value) > 0 {
 		t.Errorf("after an error: %+v, %v", r, err)
 	}
-	wantNil(t, d.deliver(info, receipt("7"), handler(nil), guard))
-	if r, err := asynqlock.Peek(t.Context(), d.locks, key, info); err != nil || string(r.Value) != "third" {
+	wantNil(t, d.deliver(info, receipt("7"), handler(nil), guard.Wrap))
+	if r, err := guard.Peek(t.Context(), info); err != nil || string(r.Value) != "third" {
 		t.Errorf("after success: %+v, %v", r, err)
 	}
 }

@@ -57,7 +57,7 @@ func TestDrain(t *testing.T) {
 	}
 	relay.Heal()
 	wantNil(t, <-drained)
-	if r, err := asynqlock.Peek(t.Context(), other, key, info); err != nil || r.State != core.StateCompleted {
+	if r, err := newOnce(t, other, key).Peek(t.Context(), info); err != nil || r.State != core.StateCompleted {
 		t.Errorf("%+v, %v", r, err)
 	}
 	wantNil(t, busy.release())
@@ -100,12 +100,13 @@ func TestAbandonedSuccess(t *testing.T) {
 	d := newDesk(t)
 	var runs asynqlock.Runs
 	key, info := asynqlock.ByTaskID(), delivery("1", ofKind)
-	busy := d.occupy(info, receipt("7"), asynqlock.Once(d.locks, key, asynqlock.WithRuns(&runs)))
+	guard := newOnce(t, d.locks, key, asynqlock.WithRuns(&runs))
+	busy := d.occupy(info, receipt("7"), guard.Wrap)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	wantErrors(t, runs.Drain(over), asynqlock.ErrStillRunning)
 	wantNil(t, busy.release())
-	if r, err := asynqlock.Peek(t.Context(), d.locks, key, info); err != nil || r.State != core.StateCompleted {
+	if r, err := guard.Peek(t.Context(), info); err != nil || r.State != core.StateCompleted {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

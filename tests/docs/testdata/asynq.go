@@ -24,7 +24,7 @@ var (
 	server    *asynq.Server
 
 	id      string
-	key     asynqlock.KeyFunc
+	pay     *asynqlock.Guard
 	runs    asynqlock.Runs
 	sigterm chan os.Signal
 

@@ -271,11 +271,15 @@ func (s *storm) mustBeRecorded() {
 	}
 	defer locks.Close()
 	key, retention := asynqworker.Guard()
+	guard, err := asynqlock.NewOnce(locks, key, retention)
+	if err != nil {
+		s.t.Fatal(err)
+	}
 	states := make(map[core.State]int)
 	for order := range orders {
 		t := task(order)
 		info := &asynq.TaskInfo{Type: t.Type(), Payload: t.Payload()}
-		record, err := asynqlock.Peek(s.t.Context(), locks, key, info, retention)
+		record, err := guard.Peek(s.t.Context(), info)
 		if err != nil {
 			s.t.Fatal(err)
 		}
