@@ -1,6 +1,7 @@
 package asynq_test
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -109,6 +110,7 @@ func TestOptionsOfEachPlace(t *testing.T) {
 		"core.WithWindow":        {core.WithWindow(time.Time{}, time.Time{}), ""},
 		"core.WithNote":          {core.WithNote("note"), ""},
 		"core.WithLabel":         {core.WithLabel("label"), ""},
+		"core.WithEncoding":      {core.WithEncoding(json.Marshal, json.Unmarshal), ""},
 
 		"FailOpen":          {asynqlock.FailOpen(), both},
 		"OptionalKey":       {asynqlock.OptionalKey(), both},
