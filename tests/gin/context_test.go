@@ -67,8 +67,7 @@ func nextOnly(c *gin.Context) { c.Next() }
 // other is a writer that is not the one it was made of.
 type other struct{ gin.ResponseWriter }
 
-// Handlers get at the facts through gin's context and through that of the request; at the token through the former only with
-// ContextWithFallback.
+// Handlers get at the facts through gin's context, with ContextWithFallback or without, and through that of the request.
 func TestFactsInBothContexts(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
@@ -84,7 +83,7 @@ func TestFactsInBothContexts(t *testing.T) {
 					"gin": c, "derived": derived, "copy": c.Copy(), "request": c.Request.Context(),
 				} {
 					token, ok := core.TokenFrom(ctx)
-					if wanted := fallback || which == "request"; ok != wanted || wanted && (token != want || token <= 0) || httplock.Degraded(ctx) {
+					if !ok || token != want || token <= 0 || httplock.Degraded(ctx) {
 						t.Errorf("%s: token %d, %v, want %d; degraded %v", which, token, ok, want, httplock.Degraded(ctx))
 					}
 				}
