@@ -39,9 +39,8 @@
 // # Contexts
 //
 // The context of the request, c.Request.Context(), ends if the lease is lost, with the cause [core.ErrLeaseLost]. Hand that
-// context on, not c itself, which never ends unless gin's ContextWithFallback is set. It also has the fencing token, for
-// [core.TokenFrom]. [httplock.Attempt], [core.KeyHash], [httplock.Degraded], [core.Complete], [core.Release] and
-// [core.Hold] take either.
+// context on, not c itself, which never ends unless gin's ContextWithFallback is set. [core.TokenFrom], [core.AttemptFrom],
+// [core.KeyHash], [core.Complete], [core.Release], [core.Hold], [httplock.Attempt] and [httplock.Degraded] take either.
 //
 // # The writer
 //
