@@ -20,11 +20,12 @@ help: ## show this list
 # What is tested without the race detector: pages, Lua scripts against their models, suites and topologies, other frameworks,
 # and examples. Their goroutines are those of packages whose own tests have it.
 PLAIN := ./tests/architecture ./tests/docs ./core/internal/lockscript ./core/internal/oncescript ./tests/rights \
-	./tests/strategies ./tests/inspect ./tests/nethttp ./tests/cluster ./tests/sentinel ./tests/testkit/fastpath ./tests/testkit/markdown ./internal/jsonfield \
-	./internal/svg ./tests/integration/... ./examples/...
+	./tests/strategies ./tests/inspect ./tests/nethttp ./tests/cluster ./tests/sentinel ./tests/testkit/fastpath \
+	./tests/testkit/markdown ./internal/jsonfield ./internal/svg ./tests/integration/... ./examples/...
 # Those that take longest come first, so that none of them runs alone at the end.
 LONGEST := ./tests/gin ./tests/asynq ./cronlock
-WIDEST  := ./tests/strategies ./tests/nethttp ./tests/integration/frameworks ./tests/rights ./tests/cluster
+LONGEST_PLAIN := ./tests/strategies ./tests/nethttp ./tests/integration/frameworks ./tests/rights \
+	./tests/integration/browser ./tests/cluster ./examples/flashsale ./core/internal/lockscript
 # go test, which lists at its end once more what failed; the argument is GOWORK.
 gotest = $(TOOL) gotestsum --format pkgname --format-hide-empty-pkg --hide-summary skipped --raw-command -- \
 	env GOWORK=$(1) $(GO) test -json -shuffle=on -vet=off
@@ -38,7 +39,7 @@ test: needed downloads ## run all tests of the library on real Redis servers, mo
 	raced=$$($(GO) list ./... | grep -vxF "$$plain") || exit; \
 	$(TOOL) gotestsum --jsonfile "$$events" --format pkgname --format-hide-empty-pkg --hide-summary skipped --raw-command -- \
 		env GOWORK=$(GOWORK) bash -c '$(GO) test -json -race -shuffle=on -vet=off -ldflags=-w -p 4 -timeout 20m $(LONGEST) $$1; \
-			$(GO) test -json -shuffle=on -vet=off -p 4 $(WIDEST) $$2' tests "$$raced" "$$plain"; \
+			$(GO) test -json -shuffle=on -vet=off -p 4 $(LONGEST_PLAIN) $$2' tests "$$raced" "$$plain"; \
 	GOWORK=off $(GO) -C tools run ./verdict "$$events"
 
 modules: needed ## run the tests of the modules beside the library and of the command, with exactly their dependencies

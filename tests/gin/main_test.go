@@ -25,7 +25,7 @@ const patience = 20 * time.Second
 
 func TestMain(m *testing.M) {
 	gin.SetMode(gin.TestMode)
-	testkit.VerifyTestMain(m)
+	testkit.VerifyWaitingMain(m)
 }
 
 // newLocks returns a client of its own, as every instance of a service has one.

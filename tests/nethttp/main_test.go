@@ -13,7 +13,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testkit.VerifyTestMain(m)
+	testkit.VerifyWaitingMain(m)
 }
 
 // newLocks returns a client of its own, as every instance of a service has one.

@@ -6,4 +6,4 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.VerifyWaitingMain(m) }

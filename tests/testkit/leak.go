@@ -21,10 +21,16 @@ const lastDials = 15 * time.Second
 //
 // Unless told otherwise it lets four times as many tests run in parallel as there are processors. Tests wait for servers
 // and for TTLs much of the time. Eight times as many took as long, and beside other work their short leases expired.
-func VerifyTestMain(m *testing.M) {
+func VerifyTestMain(m *testing.M) { verify(m, 4) }
+
+// VerifyWaitingMain is [VerifyTestMain] for a package whose tests do little but wait: eight times as many run in parallel as
+// there are processors.
+func VerifyWaitingMain(m *testing.M) { verify(m, 8) }
+
+func verify(m *testing.M, perProcessor int) {
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
-		_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0)))
+		_ = flag.Set("test.parallel", strconv.Itoa(perProcessor*runtime.GOMAXPROCS(0)))
 	}
 	redis.SetLogger(silent{})
 	goleak.VerifyTestMain(calm{m})

@@ -17,7 +17,7 @@ import (
 // patience bounds what must happen, however slow the machine.
 const patience = 30 * time.Second
 
-func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.VerifyWaitingMain(m) }
 
 // asMiddleware returns a guard of either form as net/http has it.
 func asMiddleware(guard httpconformance.Guard) func(http.Handler) http.Handler {
