@@ -9,9 +9,17 @@ import (
 // accepts new ones, and requests queue up in the sockets; all are executed after
 // [Server.Resume], also those whose client has given up meanwhile, while keys
 // expire as if nothing had happened.
+//
+// Pause returns when the server has stopped. The kernel sends the signal to a server that runs on another processor, which can
+// answer one more request meanwhile.
 func (s *Server) Pause() {
 	s.t.Helper()
-	s.signal(pauseProcess)
+	s.signal(func(pid int) error {
+		if err := pauseProcess(pid); err != nil {
+			return err
+		}
+		return awaitStop(pid)
+	})
 }
 
 // Resume lets a paused server go on, with SIGCONT.

@@ -1,8 +1,11 @@
 package testkit
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"syscall"
+	"time"
 )
 
 // sysProcAttr makes the kernel kill a server when the test binary dies without
@@ -32,4 +35,21 @@ func reserve(port int) (int, func(), error) {
 		return 0, nil, os.NewSyscallError("bind", err)
 	}
 	return bound.(*syscall.SockaddrInet4).Port, release, nil
+}
+
+// awaitStop waits until a process to which SIGSTOP was sent has stopped.
+func awaitStop(pid int) error {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Microsecond) {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			return err
+		}
+		// The state comes after the name, which stands in parentheses: proc_pid_stat(5).
+		if _, state, found := bytes.Cut(stat[bytes.LastIndexByte(stat, ')'):], []byte(" ")); found && state[0] == 'T' {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("process %d does not stop: %s", pid, stat)
+		}
+	}
 }
