@@ -58,11 +58,11 @@ func TestOneUnknownErrorInAWait(t *testing.T) {
 	}
 	rdb := testkit.Start(t).Client()
 	locks := coretest.NewClient(t, rdb)
-	scripts := coretest.FailScripts(rdb, odd, 1)
-	_, err := locks.Mutex("name").TryLock(ctx)
+	coretest.FailScripts(rdb, odd, 1)
+	_, err := locks.Mutex("name").TryLock(ctx) // a second request would be granted
 	coretest.WantErr(t, err, odd)
-	if errors.Is(err, core.ErrUnavailable) || scripts.Sent.Load() != 1 {
-		t.Errorf("%v after %d requests", err, scripts.Sent.Load())
+	if errors.Is(err, core.ErrUnavailable) {
+		t.Error(err)
 	}
 }
 
