@@ -115,3 +115,61 @@ func TestStoppedAnywhere(t *testing.T) {
 		})
 	}
 }
+
+// endedBefore comes before a script, which it ends right before one of its commands, as a server does that dies there, or that
+// refuses the command to the user.
+const endedBefore = `local redis = (function(server)
+  local left = %d
+  return setmetatable({call = function(...)
+    left = left - 1
+    if left == 0 then
+      error({err = 'ERR ended here'})
+    end
+    return server.call(...)
+  end}, {__index = server})
+end)(redis)
+`
+
+// TestEndedAnywhere: what a request leaves that ends before any of its commands is a lock still, for each strategy that asks
+// once the other holds have ended. It is none of another program.
+func TestEndedAnywhere(t *testing.T) {
+	t.Parallel()
+	const commands = 60 // more than the longest of these scripts sends
+	modes := []string{"fair", "writing", "reading", "semaphore:2:1", "semaphore:9:5"}
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			rdb := testkit.Start(t).Client()
+			left := make(map[string]stoppedLock)
+			for how, story := range map[string]func(l, ended stoppedLock){
+				"free": func(_, ended stoppedLock) { ended.acquire(never, "a:1", "a:1", mode, soon) },
+				"entered again": func(l, ended stoppedLock) {
+					l.acquireCompact("a:1", mode)
+					ended.acquire(never, "a:1", "a:2", mode, soon)
+				},
+				"beside that of others": func(l, ended stoppedLock) {
+					l.acquireCompact("b:1", mode)
+					ended.acquire(never, "a:1", "a:1", mode, soon)
+				},
+			} {
+				for before := 1; before <= commands; before++ {
+					name := fmt.Sprintf("%s, ended before command %d", how, before)
+					l := stoppedLock{t: t, rdb: rdb, keys: NewKeys("lock:", name)}
+					ended := l
+					ended.ends = before
+					story(l, ended)
+					left[name] = l
+				}
+			}
+			stoppedLock{rdb: rdb}.await(stoppedLock{rdb: rdb}.now(), soon)
+			for name, l := range left {
+				for _, next := range modes {
+					l.acquire(never, "c:1", "c:1", next, soon)
+				}
+				if t.Failed() {
+					t.Fatal(name)
+				}
+			}
+		})
+	}
+}

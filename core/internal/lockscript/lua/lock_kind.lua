@@ -25,12 +25,12 @@ local function isNumber(text, limit)
 end
 
 -- isLock returns true if an existing hash with this mode and this longest TTL, as HMGET returns them, is a lock:
---   of holdfast, in the compact state, or with all fields, or with its mode alone if a script was stopped
+--   of holdfast, in the compact state, or with all fields
 --   Redisson's RLock: one field, <uuid>:<thread> -> number of entries
 --   Redisson's read-write lock: the mode read or write, and fields <uuid>:<thread> or <uuid>:<thread>:write
 local function isLock(lock, mode, ttl)
   if mode == 'mutex' or mode == 'fair' or mode == 'reading' or mode == 'writing' then
-    return isNumber(ttl, maxTTL) or not ttl and redis.call('HLEN', lock) == 1
+    return isNumber(ttl, maxTTL)
   elseif mode and mode ~= 'read' and mode ~= 'write' then
     local kind, left = string.match(mode, '^(.-) ?(%d+)$')
     return (kind == '' or kind == 'fair' or kind == 'reading' or kind == 'writing' or kind and permitsOf(kind) ~= nil)

@@ -434,7 +434,7 @@ local function grantShare(id, owner, ttl, wantedMode, minHold)
   if not mode then
     mode = 'reading'
     keep(lock)
-    call('HSET', lock, 'mode', mode)
+    call('HSET', lock, 'mode', mode, 'ttl', longestTTL) -- by which lock_kind.lua knows it if the script is stopped here
     keep(lock)
   end
   local limit, permits = permitsOf(wantedMode)
