@@ -57,7 +57,9 @@ func (l *Lease) run(ctx context.Context, fn func(context.Context) error) (err er
 type leaseFacts struct{ *Lease }
 
 // Facts implements [seal.Source].
-func (l leaseFacts) Facts() seal.Facts { return seal.Facts{Logger: l.engine.logger, Run: l.run} }
+func (l leaseFacts) Facts() seal.Facts {
+	return seal.Facts{Logger: l.engine.logger, Hooks: &l.engine.hooks, Run: l.run}
+}
 
 // finish unlocks and returns the cause if the lease had been lost.
 func (l *Lease) finish(ctx context.Context) error {

@@ -23,6 +23,8 @@ import (
 //     context too, except those with the same key. What ReleaseStart returns is used for the call, and given to
 //     ReleaseEnd.
 //   - The contexts of Renewed and Lost have neither an end nor a deadline.
+//   - RunStart and NotRun get the context of the request, the tick or the task. RunEnd and Incident get that of the run,
+//     or a context with its values.
 //
 // A hook that returns a nil context leaves the call its own.
 //
@@ -55,6 +57,14 @@ type Hooks struct {
 	// Lost is called once for every lease that ends without Unlock. The lease of an attempt of a [Once] counts too; its
 	// Name is the key. [Client.Close] loses the leases that it ends, with the reason [LossClosed].
 	Lost func(ctx context.Context, lost Lost)
+	// RunStart is called when a guard lets a request, a tick or a task run. What it returns is the context of the run.
+	RunStart func(ctx context.Context, start RunStart) context.Context
+	// RunEnd is called when such a run has ended and its guard has tried to record that.
+	RunEnd func(ctx context.Context, end RunEnd)
+	// NotRun is called when a guard does not let a request, a tick or a task run.
+	NotRun func(ctx context.Context, not NotRun)
+	// Incident is called when a run has less than its guard promises.
+	Incident func(ctx context.Context, incident Incident)
 }
 
 // AcquireStart describes a call of Lock or TryLock.

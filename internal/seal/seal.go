@@ -12,6 +12,8 @@ import (
 type Facts struct {
 	// Logger is that of [core.WithLogger]. It is never nil.
 	Logger *slog.Logger
+	// Hooks is the *core.Hooks of the client. It is nil for a value that has no client.
+	Hooks any
 	// Mode is the [core.Mode] in which a lock is acquired. For a Multi it is that of readers if all members are readers, and
 	// otherwise that of its first other member. It is "" for a Multi without members, and for what is no lock.
 	Mode string
