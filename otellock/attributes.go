@@ -26,18 +26,30 @@ const (
 	requestsKey  = attribute.Key("holdfast.requests")
 	attemptKey   = attribute.Key("holdfast.attempt")
 	retryKey     = attribute.Key("holdfast.retry_after")
+	placeKey     = attribute.Key("holdfast.place")
+	labelKey     = attribute.Key("holdfast.label")
+	stateKey     = attribute.Key("holdfast.state")
+	reasonKey    = attribute.Key("holdfast.reason")
+	kindKey      = attribute.Key("holdfast.kind")
 )
 
 // valid returns the text of an attribute. Why: exporters refuse a metric whose attributes are not valid UTF-8, and that of
 // Prometheus all other metrics with it. A name of a lock may be any bytes.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// labels are the values of the attributes of one measurement; those of one instrument use the same fields.
+// labels are the values of the attributes of one measurement of a lock; those of one instrument use the same fields.
 type labels struct {
 	mode      core.Mode
 	value     string // of the key of the instrument, such as the outcome
 	contended bool
 	family    string
+}
+
+// runLabels are labels of what guards report.
+type runLabels struct {
+	place, label string
+	value        string // of the key of the instrument, such as the outcome
+	state        core.State
 }
 
 // measurement has the options of one measurement. Why slices: a call with ready slices does not allocate.
@@ -51,18 +63,18 @@ func newMeasurement(attributes ...attribute.KeyValue) *measurement {
 	return &measurement{record: []metric.RecordOption{option}, add: []metric.AddOption{option}}
 }
 
-// maxMeasurements bounds the memory of an instrument, should families be as many as names.
+// maxMeasurements bounds the memory of an instrument if there are as many families or labels as names.
 const maxMeasurements = 2000
 
 // measurements makes the measurements of one instrument, each only once. Reading takes no lock.
-type measurements struct {
-	attributes func(l labels) []attribute.KeyValue
+type measurements[L comparable] struct {
+	attributes func(l L) []attribute.KeyValue
 
-	known atomic.Pointer[map[labels]*measurement]
+	known atomic.Pointer[map[L]*measurement]
 	mu    sync.Mutex // guards the replacement of known
 }
 
-func (m *measurements) of(l labels) *measurement {
+func (m *measurements[L]) of(l L) *measurement {
 	if known := m.known.Load(); known != nil {
 		if found := (*known)[l]; found != nil {
 			return found
@@ -72,15 +84,11 @@ func (m *measurements) of(l labels) *measurement {
 }
 
 // add makes a measurement, and keeps it in a copy of the map.
-func (m *measurements) add(l labels) *measurement {
-	attributes := m.attributes(l)
-	if l.family != "" {
-		attributes = append(attributes, familyKey.String(l.family))
-	}
-	made := newMeasurement(attributes...)
+func (m *measurements[L]) add(l L) *measurement {
+	made := newMeasurement(m.attributes(l)...)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	next := map[labels]*measurement{l: made}
+	next := map[L]*measurement{l: made}
 	if known := m.known.Load(); known != nil {
 		if len(*known) >= maxMeasurements {
 			return made
@@ -93,5 +101,7 @@ func (m *measurements) add(l labels) *measurement {
 	return made
 }
 
-// word returns a value of core as values of attributes are written: "max_hold" for "max-hold".
-func word[T ~string](value T) string { return strings.ReplaceAll(string(value), "-", "_") }
+// word returns a value of core or of a guard in the form of attribute values: "max_hold" for "max-hold".
+func word[T ~string](value T) string { return words.Replace(string(value)) }
+
+var words = strings.NewReplacer("-", "_", " ", "_")

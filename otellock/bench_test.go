@@ -10,14 +10,17 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/guard"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/otellock"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// contestant is a lock of a client with some hooks.
+// contestant is a lock of a client with some hooks, and these hooks as guards call them.
 type contestant struct {
-	name string
-	lock *core.Lock
+	name   string
+	lock   *core.Lock
+	guards guard.Hooks
 }
 
 // pair locks and unlocks.
@@ -53,7 +56,7 @@ func contestants(b *testing.B) (all []contestant) {
 			b.Fatal(err)
 		}
 		b.Cleanup(func() { _ = locks.Close() })
-		all = append(all, contestant{c.name, locks.Mutex("order:" + c.name)})
+		all = append(all, contestant{c.name, locks.Mutex("order:" + c.name), guard.HooksOf(seal.FactsOf(locks))})
 	}
 	return all
 }
@@ -65,6 +68,18 @@ func BenchmarkPair(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				c.pair(b)
+			}
+		})
+	}
+}
+
+// BenchmarkRun measures what a guard's report of one run takes: a table in docs/observability.md.
+func BenchmarkRun(b *testing.B) {
+	for _, c := range contestants(b) {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				report(b.Context(), c.guards)
 			}
 		})
 	}
@@ -118,5 +133,9 @@ func emptyHooks() core.Hooks {
 		ReleaseEnd:   func(context.Context, core.ReleaseEnd) {},
 		Renewed:      func(context.Context, core.Renewed) {},
 		Lost:         func(context.Context, core.Lost) {},
+		RunStart:     func(ctx context.Context, _ core.RunStart) context.Context { return ctx },
+		RunEnd:       func(context.Context, core.RunEnd) {},
+		NotRun:       func(context.Context, core.NotRun) {},
+		Incident:     func(context.Context, core.Incident) {},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
@@ -97,6 +98,7 @@ var metricName = regexp.MustCompile(`\bholdfast_[a-z_]+`)
 // labels are no metrics.
 var attributeNames = []string{
 	"holdfast_strategy", "holdfast_outcome", "holdfast_contended", "holdfast_end", "holdfast_cause", "holdfast_family", "holdfast_name",
+	"holdfast_place", "holdfast_label", "holdfast_state", "holdfast_reason", "holdfast_kind",
 }
 
 func metricsIn(expr string) (names []string) {
@@ -142,11 +144,49 @@ func allMetrics(t *testing.T) []metricdata.Metrics {
 	once := m.hooks.BeginStart(t.Context(), core.BeginStart{Key: "k"})
 	m.hooks.BeginEnd(once, core.BeginEnd{Key: "k", Outcome: core.OutcomeBegun, Attempt: 1, Token: 1})
 	m.hooks.AttemptEnd(once, core.AttemptEnd{Key: "k", Outcome: core.OutcomeCompleted, Attempt: 1, Token: 1})
+	work := core.Work{Place: "cron", Label: "j", Due: time.Now()}
+	run := m.hooks.RunStart(t.Context(), core.RunStart{Work: work})
+	m.hooks.Incident(run, core.Incident{Work: work, Kind: core.IncidentLost})
+	m.hooks.RunEnd(run, core.RunEnd{Work: work})
+	m.hooks.NotRun(t.Context(), core.NotRun{Work: work, Reason: core.ReasonReplayed})
 	var all metricdata.ResourceMetrics
 	if err := m.reader.Collect(t.Context(), &all); err != nil {
 		t.Fatal(err)
 	}
 	return all.ScopeMetrics[0].Metrics
+}
+
+// TestAlertMetrics: the alerts, too, ask only for metrics that exist, and each has a runbook and a unit test.
+func TestAlertMetrics(t *testing.T) {
+	t.Parallel()
+	rules, err := os.ReadFile("dashboards/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, err := os.ReadFile("dashboards/alerts_test.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := prometheusNames(t)
+	for _, alert := range strings.Split(string(rules), "- alert: ")[1:] {
+		name, rule, _ := strings.Cut(alert, "\n")
+		expr, _, _ := strings.Cut(rule, "labels:")
+		asked := metricsIn(expr)
+		if len(asked) == 0 {
+			t.Errorf("%s asks for nothing", name)
+		}
+		for _, metric := range asked {
+			if !known[metric] {
+				t.Errorf("%s: no metric %s", name, metric)
+			}
+		}
+		if !strings.Contains(rule, "docs/observability.md#"+strings.ToLower(name)+"\n") {
+			t.Errorf("%s has no runbook", name)
+		}
+		if !strings.Contains(string(tests), "alertname: "+name+"\n") {
+			t.Errorf("%s has no test in which it fires", name)
+		}
+	}
 }
 
 // TestMetricsPage: docs/observability.md has a row for each metric with its unit, and each attribute.

@@ -1,5 +1,5 @@
-// Package otellock gives the locks, elections and Once records of holdfast metrics and spans of OpenTelemetry. It is a module
-// of its own, so that only its users depend on OpenTelemetry.
+// Package otellock gives the locks, elections, Once records and guards of holdfast metrics and spans of OpenTelemetry. It is a
+// module of its own, so that only its users depend on OpenTelemetry.
 //
 //	hooks, err := otellock.New()
 //	locks, err := core.New(rdb, core.WithHooks(hooks))
@@ -11,7 +11,8 @@
 //
 // No metric has the name of a lock by default, because names are as many as your orders or users. [WithFamily] adds a part
 // of the name, of which there must be few. [WithElections] and [WithSemaphores] name locks that get metrics of their own.
-// Spans have names only with [WithNames]. Fencing tokens are in spans, never in metrics.
+// Spans have names only with [WithNames]. Fencing tokens are in spans, never in metrics. What guards report has their label:
+// the route, the name of the job or the type of the task. Hashes of keys are in neither.
 //
 // # Spans
 //
@@ -21,4 +22,7 @@
 //
 // While a call waits, its context has the span. So spans of the commands to Redis are below it. The context of the lease
 // has the span of the caller again, so that spans of the work are not below a span that has ended.
+//
+// A run of a guard has the span holdfast.run, below which the spans of its work are. Work that does not run is the event
+// holdfast.skip of the caller's span.
 package otellock

@@ -1,10 +1,13 @@
 package otellock
 
 import (
+	"cmp"
 	"errors"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/holdfast-go/holdfast/core"
 )
 
 // Bounds of buckets, as advice: a view of the user's MeterProvider replaces them. A lock that is free takes less than a
@@ -27,8 +30,14 @@ type instruments struct {
 	onceAttempts, onceEnds           metric.Int64Counter
 	leader, permitsUsage             metric.Int64UpDownCounter
 	permitsLimit                     metric.Int64Gauge
-	perStrategy, perAcquire, perEnd  measurements
-	perCause, perRenewal, perOutcome measurements
+	perStrategy, perAcquire, perEnd  measurements[labels]
+	perCause, perRenewal, perOutcome measurements[labels]
+
+	runDuration, runWait, runLateness metric.Float64Histogram
+	runsActive                        metric.Int64UpDownCounter
+	runsSkipped, incidents            metric.Int64Counter
+	perPlace, perRun                  measurements[runLabels]
+	perReason, perKind                measurements[runLabels]
 }
 
 // scope is the name of the meter and the tracer.
@@ -45,24 +54,50 @@ func (i *instruments) init(meter metric.Meter) error {
 	i.perEnd.attributes = withStrategyAnd(endKey)
 	i.perCause.attributes = withStrategyAnd(causeKey)
 	i.perRenewal.attributes = withStrategyAnd(outcomeKey)
-	i.perOutcome.attributes = func(l labels) []attribute.KeyValue { return []attribute.KeyValue{outcomeKey.String(l.value)} }
-	return errors.Join(i.initDurations(meter), i.initCounts(meter), i.initNamed(meter))
+	i.perOutcome.attributes = func(l labels) []attribute.KeyValue {
+		return append(withFamily(l), outcomeKey.String(l.value))
+	}
+	i.perPlace.attributes = withPlace
+	i.perRun.attributes = func(l runLabels) []attribute.KeyValue {
+		return append(withPlace(l), outcomeKey.String(l.value), stateAttribute(l.state))
+	}
+	i.perReason.attributes = withPlaceAnd(reasonKey)
+	i.perKind.attributes = withPlaceAnd(kindKey)
+	return errors.Join(i.initDurations(meter), i.initCounts(meter), i.initNamed(meter), i.initRuns(meter))
 }
 
 func withStrategy(l labels) []attribute.KeyValue {
-	return []attribute.KeyValue{strategyKey.String(string(l.mode))}
+	return append(withFamily(l), strategyKey.String(string(l.mode)))
+}
+
+func withFamily(l labels) []attribute.KeyValue {
+	if l.family == "" {
+		return nil
+	}
+	return []attribute.KeyValue{familyKey.String(l.family)}
 }
 
 func withStrategyAnd(key attribute.Key) func(labels) []attribute.KeyValue {
 	return func(l labels) []attribute.KeyValue { return append(withStrategy(l), key.String(l.value)) }
 }
 
-func (i *instruments) initDurations(meter metric.Meter) error {
-	histogram := func(into *metric.Float64Histogram, name, unit, description string, bounds []float64) (err error) {
-		*into, err = meter.Float64Histogram(name, metric.WithUnit(unit), metric.WithDescription(description),
-			metric.WithExplicitBucketBoundaries(bounds...))
-		return err
+func withPlace(l runLabels) []attribute.KeyValue {
+	place := []attribute.KeyValue{placeKey.String(valid(l.place))}
+	if l.label == "" {
+		return place
 	}
+	return append(place, labelKey.String(valid(l.label)))
+}
+
+// stateAttribute returns what was to be recorded of a run: "none" if nothing was.
+func stateAttribute(s core.State) attribute.KeyValue { return stateKey.String(cmp.Or(word(s), "none")) }
+
+func withPlaceAnd(key attribute.Key) func(runLabels) []attribute.KeyValue {
+	return func(l runLabels) []attribute.KeyValue { return append(withPlace(l), key.String(valid(l.value))) }
+}
+
+func (i *instruments) initDurations(meter metric.Meter) error {
+	histogram := histograms(meter)
 	return errors.Join(
 		histogram(&i.acquireDuration, "holdfast.acquire.duration", "s",
 			"Time from a call of Lock, TryLock or Begin to its return.", acquireBounds),
@@ -75,11 +110,23 @@ func (i *instruments) initDurations(meter metric.Meter) error {
 	)
 }
 
-func (i *instruments) initCounts(meter metric.Meter) error {
-	counter := func(into *metric.Int64Counter, name, unit, description string) (err error) {
+func histograms(meter metric.Meter) func(into *metric.Float64Histogram, name, unit, description string, bounds []float64) error {
+	return func(into *metric.Float64Histogram, name, unit, description string, bounds []float64) (err error) {
+		*into, err = meter.Float64Histogram(name, metric.WithUnit(unit), metric.WithDescription(description),
+			metric.WithExplicitBucketBoundaries(bounds...))
+		return err
+	}
+}
+
+func counters(meter metric.Meter) func(into *metric.Int64Counter, name, unit, description string) error {
+	return func(into *metric.Int64Counter, name, unit, description string) (err error) {
 		*into, err = meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(description))
 		return err
 	}
+}
+
+func (i *instruments) initCounts(meter metric.Meter) error {
+	counter := counters(meter)
 	return errors.Join(
 		upDown(meter, &i.leases, "holdfast.leases", "{lease}", "Leases that this process holds."),
 		upDown(meter, &i.waiters, "holdfast.waiters", "{call}", "Calls of this process that wait for a lock or for an attempt of a Once."),
@@ -87,6 +134,22 @@ func (i *instruments) initCounts(meter metric.Meter) error {
 		counter(&i.renewals, "holdfast.renewals", "{renewal}", "Renewals that were answered or have failed."),
 		counter(&i.onceAttempts, "holdfast.once.attempts", "{attempt}", "Calls of Begin and Do of a Once."),
 		counter(&i.onceEnds, "holdfast.once.ends", "{attempt}", "Ends of attempts of a Once."),
+	)
+}
+
+// initRuns makes the metrics of what guards report.
+func (i *instruments) initRuns(meter metric.Meter) error {
+	histogram, counter := histograms(meter), counters(meter)
+	return errors.Join(
+		histogram(&i.runDuration, "holdfast.run.duration", "s",
+			"Time that a guard's run of a request, a tick or a task took.", holdBounds),
+		histogram(&i.runWait, "holdfast.run.wait.duration", "s",
+			"Time from the arrival of a request, a tick or a task to its run.", acquireBounds),
+		histogram(&i.runLateness, "holdfast.run.lateness", "s",
+			"Time from the scheduled time of a run to its start.", holdBounds),
+		upDown(meter, &i.runsActive, "holdfast.runs.active", "{run}", "Runs of guards that are in progress in this process."),
+		counter(&i.runsSkipped, "holdfast.runs.skipped", "{run}", "Requests, ticks and tasks that guards of this process did not run."),
+		counter(&i.incidents, "holdfast.incidents", "{incident}", "What went wrong with work although it ran."),
 	)
 }
 

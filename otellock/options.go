@@ -104,7 +104,7 @@ func WithNames() Option {
 	return optionFunc(func(c *config) { c.names = true })
 }
 
-// WithFamily adds an attribute to metrics and spans: what family returns for the name of the lock, or the key of the Once.
+// WithFamily adds an attribute to metrics and spans of locks: what family returns for the name of the lock, or the key of the Once.
 // Return few different values, such as [Prefix] does: each is a time series of its own, in each metric. It is called for
 // every acquisition, by many goroutines. Nil is refused. Defaults to no such attribute.
 func WithFamily(family func(name string) string) Option {

@@ -40,5 +40,9 @@ func New(opts ...Option) (core.Hooks, error) {
 		AttemptEnd:   t.attemptEnd,
 		Renewed:      t.renewed,
 		Lost:         t.lost,
+		RunStart:     t.runStart,
+		RunEnd:       t.runEnd,
+		NotRun:       t.notRun,
+		Incident:     t.incident,
 	}, nil
 }

@@ -51,6 +51,38 @@ func isFailure(outcome string) bool {
 	return false
 }
 
+// The outcomes of a run, beside failed.
+const (
+	succeeded = "succeeded"
+	panicked  = "panicked"
+	lost      = "lost" // its lease was lost before it ended
+)
+
+// runOutcome returns the outcome of a run. leaseLost says that its guard has reported the loss of its lease.
+func runOutcome(end core.RunEnd, leaseLost bool) string {
+	switch {
+	case end.Panicked:
+		return panicked
+	case leaseLost, errors.Is(end.Err, core.ErrLeaseLost):
+		return lost
+	case end.Err != nil:
+		return failed
+	}
+	return succeeded
+}
+
+// outcomeUnknown is the reason of work that was refused because nobody knows whether an earlier run took effect.
+const outcomeUnknown = "outcome_unknown"
+
+// skipReason returns the reason of work that was not run. An unknown outcome of an earlier run has the same reason in all
+// places, so that one alert sees it.
+func skipReason(not core.NotRun) string {
+	if errors.Is(not.Err, core.ErrOutcomeUnknown) {
+		return outcomeUnknown
+	}
+	return word(not.Reason)
+}
+
 // The ends of a lease, beside the reasons of losses and the outcomes of attempts.
 const (
 	released    = "released"

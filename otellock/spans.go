@@ -1,6 +1,7 @@
 package otellock
 
 import (
+	"context"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -96,4 +97,60 @@ func (c *call) startHoldSpan(end string, token int64, granted time.Time) trace.S
 	}
 	_, span := c.tracer.Start(c, "holdfast.hold", options...)
 	return span
+}
+
+// startSpan starts the span of a run, below that of the caller. So the acquisition, which comes before, is its sibling.
+func (r *run) startSpan(start core.RunStart) {
+	r.Context, r.span = r.tracer.Start(r.caller, "holdfast.run")
+	if !r.span.IsRecording() {
+		return
+	}
+	r.span.SetAttributes(withPlace(runLabels{place: r.place, label: r.label})...)
+	if start.Token != 0 {
+		r.span.SetAttributes(tokenKey.Int64(start.Token))
+	}
+	if start.Attempt > 0 {
+		r.span.SetAttributes(attemptKey.Int(start.Attempt))
+	}
+}
+
+// endSpan ends the span of a run. No text of an error is put in, nor the hash of the key.
+func (r *run) endSpan(outcome string, end core.RunEnd) {
+	if r.span.IsRecording() {
+		r.span.SetAttributes(outcomeKey.String(outcome), stateAttribute(end.State))
+		if outcome != succeeded {
+			r.span.SetAttributes(errorTypeKey.String(outcome))
+			r.span.SetStatus(codes.Error, outcome)
+		}
+	}
+	r.span.End()
+}
+
+// skipEvent marks in the span of the caller that its work was not run.
+func skipEvent(ctx context.Context, not core.NotRun, per runLabels) {
+	span := trace.SpanFromContext(ctx)
+	if !span.IsRecording() {
+		return
+	}
+	attributes := append(withPlace(per), reasonKey.String(valid(per.value)))
+	if not.Attempt > 0 {
+		attributes = append(attributes, attemptKey.Int(not.Attempt))
+	}
+	if not.RetryAfter > 0 {
+		attributes = append(attributes, retryKey.Float64(not.RetryAfter.Seconds()))
+	}
+	span.AddEvent("holdfast.skip", trace.WithAttributes(attributes...))
+}
+
+// incidentEvent marks an incident in the span of its run. Before and after the run, that of the caller has it.
+func incidentEvent(ctx context.Context, r *run, per runLabels) {
+	span := trace.SpanFromContext(ctx)
+	if r != nil {
+		if span = r.span; r.ended.Load() {
+			span = trace.SpanFromContext(r.caller)
+		}
+	}
+	if span.IsRecording() {
+		span.AddEvent("holdfast.incident", trace.WithAttributes(append(withPlace(per), kindKey.String(valid(per.value)))...))
+	}
 }

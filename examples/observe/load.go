@@ -14,12 +14,15 @@ import (
 // A job is repeated until the load ends. n counts its repetitions.
 type job func(ctx context.Context, locks *core.Client, n int) error
 
-// jobs are what each replica does, with the number of its goroutines.
-var jobs = []struct {
+// A loop repeats a job in a number of goroutines.
+type loop struct {
 	workers int
 	pause   time.Duration
 	do      job
-}{
+}
+
+// loops are what each replica does.
+var loops = []loop{
 	{3, time.Millisecond, order},
 	{2, 5 * time.Millisecond, till},
 	{1, 20 * time.Millisecond, report},
@@ -34,7 +37,8 @@ var jobs = []struct {
 }
 
 // load lets all replicas do all jobs until ctx ends, and returns the first error that is none of the contest.
-func load(ctx context.Context, replicas []*core.Client) error {
+func load(ctx context.Context, replicas []*core.Client, hooks core.Hooks) error {
+	jobs := append([]loop{{2, 10 * time.Millisecond, mail(hooks)}}, loops...)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var all sync.WaitGroup

@@ -1,7 +1,8 @@
 // Observe puts load on locks of all kinds, and serves their metrics for Prometheus.
 //
 // It stands for a service with two replicas: they contend for mutexes, a fair lock, a semaphore, a read-write lock and the
-// lead, record payments in a Once, and lose a lease now and then. Run it from the root of the repository.
+// lead, record payments in a Once, handle messages behind a guard of their own, and lose a lease now and then. Run it from the
+// root of the repository.
 //
 //	go run ./examples/observe                                  # for 5 seconds; it prints the address, and some metrics
 //	go run ./examples/observe -listen localhost:9464 -for 1h   # let a Prometheus scrape it
@@ -54,7 +55,7 @@ func observe(ctx context.Context, out io.Writer, rdb *redis.Client, listen strin
 		defer locks.Close()
 		replicas = append(replicas, locks)
 	}
-	if err := load(ctx, replicas); err != nil {
+	if err := load(ctx, replicas, telemetry.hooks); err != nil {
 		return err
 	}
 	return telemetry.summary(out)

@@ -19,7 +19,10 @@ import (
 func TestRun(t *testing.T) {
 	t.Parallel()
 	observed := start(t, locktest.Start(t).Redis())
-	counters := []string{"holdfast_leases_lost_total{", "holdfast_renewals_total{", "holdfast_once_attempts_total{"}
+	counters := []string{
+		"holdfast_leases_lost_total{", "holdfast_renewals_total{", "holdfast_once_attempts_total{",
+		"holdfast_runs_skipped_total{", "holdfast_incidents_total{",
+	}
 	testkit.Eventually(t, within, "the metrics", func() bool {
 		served := observed.fetch()
 		for _, name := range append(counters, "holdfast_leader{", "holdfast_permits_limit{", "holdfast_acquire_duration_seconds_bucket{") {
