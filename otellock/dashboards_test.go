@@ -56,7 +56,7 @@ type panel struct {
 
 type datasource struct{ Type, UID string }
 
-// TestDashboard: it keeps its uid, takes any data source, and asks only for metrics that exist.
+// TestDashboard: it keeps its uid, takes any data source, and asks for all metrics that exist and no others.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("dashboards/grafana.json")
@@ -71,7 +71,7 @@ func TestDashboard(t *testing.T) {
 		t.Errorf("uid %q, variables %v", d.UID, d.Templating.List)
 	}
 	known := prometheusNames(t)
-	ids, want := map[int]bool{}, datasource{"prometheus", "${datasource}"}
+	ids, asked, want := map[int]bool{}, map[string]bool{}, datasource{"prometheus", "${datasource}"}
 	for _, p := range d.Panels {
 		if ids[p.ID] {
 			t.Errorf("two panels have the id %d", p.ID)
@@ -85,13 +85,22 @@ func TestDashboard(t *testing.T) {
 				if !known[name] {
 					t.Errorf("%s: no metric %s", p.Title, name)
 				}
+				asked[suffixes.ReplaceAllString(name, "")] = true
 			}
 		}
 		if p.Type != "row" && len(p.Targets) == 0 {
 			t.Errorf("%s: no query", p.Title)
 		}
 	}
+	for name := range known {
+		if !asked[suffixes.ReplaceAllString(name, "")] {
+			t.Errorf("no panel asks for %s", name)
+		}
+	}
 }
+
+// suffixes are what Prometheus adds to the name of a histogram.
+var suffixes = regexp.MustCompile(`_(bucket|count|sum)$`)
 
 var metricName = regexp.MustCompile(`\bholdfast_[a-z_]+`)
 

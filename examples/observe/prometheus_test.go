@@ -41,7 +41,7 @@ func TestPrometheus(t *testing.T) {
 			testkit.Eventually(t, within, title+": data of "+expr, func() bool { return p.hasData(expr) })
 		}
 	}
-	for _, label := range []string{"job", "instance", "holdfast_strategy", "holdfast_family"} {
+	for _, label := range []string{"job", "instance", "holdfast_strategy", "holdfast_family", "holdfast_place", "holdfast_label"} {
 		var values []string
 		if p.get("label/"+label+"/values", nil, &values); len(values) == 0 {
 			t.Errorf("the variable by %s has no values", label)
@@ -53,7 +53,7 @@ func TestPrometheus(t *testing.T) {
 		}
 		p.query(rule.Query)
 	}
-	for _, alert := range []string{"HoldfastLeaseLost", "HoldfastOutcomeUnknown"} {
+	for _, alert := range []string{"HoldfastLeaseLost", "HoldfastOutcomeUnknown", "HoldfastIncident"} {
 		testkit.Eventually(t, within, alert, func() bool {
 			return slices.ContainsFunc(p.rules(), func(r rule) bool { return r.Name == alert && r.State == "firing" })
 		})
@@ -198,7 +198,7 @@ func dashboardQueries(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	variables := strings.NewReplacer("$__rate_interval", "30s", "$__range", "60s",
-		"$job", ".*", "$instance", ".*", "$strategy", ".*", "$family", ".*")
+		"$job", ".*", "$instance", ".*", "$strategy", ".*", "$family", ".*", "$place", ".*", "$label", ".*")
 	queries := map[string][]string{}
 	for _, panel := range dashboard.Panels {
 		for _, target := range panel.Targets {
