@@ -21,6 +21,11 @@ type DeferredError struct {
 	KeyHash string
 	// RetryIn is the delay before the redelivery.
 	RetryIn time.Duration
+	// Busy is how long this server has been deferring the task because others with its key ran; Times is how often.
+	Busy  time.Duration
+	Times int
+	// Ahead is the number of tasks before it in the line, including the running one, see [WithLine].
+	Ahead int
 	// Err is the reason.
 	Err error
 }

@@ -40,16 +40,19 @@ func enqueue(queue asynq.RedisClientOpt, tasks ...*asynq.Task) (last *asynq.Task
 func ExampleOnce() {
 	store := locktest.NewServer()
 	defer store.Close()
-	queue, locks := asynq.RedisClientOpt{Addr: store.Addr()}, store.NewClient()
 	var both sync.WaitGroup
 	both.Add(2)
-	count := asynqlock.WithHooks(asynqlock.Hooks{
-		Finished: func(context.Context, asynqlock.Finished) { both.Done() },
-		Replayed: func(context.Context, asynqlock.Replayed) { both.Done() },
-	})
+	queue, locks := asynq.RedisClientOpt{Addr: store.Addr()}, store.NewClient(core.WithHooks(core.Hooks{
+		RunEnd: func(context.Context, core.RunEnd) { both.Done() },
+		NotRun: func(_ context.Context, n core.NotRun) {
+			if n.Reason == core.ReasonReplayed {
+				both.Done()
+			}
+		},
+	}))
 
 	mux := asynq.NewServeMux()
-	mux.Use(asynqlock.Once(locks, asynqlock.ByPayload("order"), asynqlock.WithRetryIn(time.Second), count))
+	mux.Use(asynqlock.Once(locks, asynqlock.ByPayload("order"), asynqlock.WithRetryIn(time.Second)))
 	mux.HandleFunc("receipt:send", func(ctx context.Context, t *asynq.Task) error {
 		fmt.Println("sent", string(t.Payload()))
 		return nil

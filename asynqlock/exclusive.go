@@ -44,9 +44,11 @@ func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (asynq.Mi
 	if err := e.checkExclusive(); err != nil {
 		return nil, err
 	}
-	if err := strategy(prefix+"check", e.lockOptions()...).Check(); err != nil {
+	lock := strategy(prefix+"check", e.lockOptions()...)
+	if err := lock.Check(); err != nil {
 		return nil, err
 	}
+	e.reportTo(seal.FactsOf(lock))
 	return func(next asynq.Handler) asynq.Handler {
 		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error { return e.process(ctx, t, next) })
 	}, nil
@@ -94,12 +96,13 @@ func (e *exclusive) process(ctx context.Context, t *asynq.Task, next asynq.Handl
 		return e.ended(r, failure, err)
 	case e.FailOpen && v.outage(err):
 		v.failed("begin", err)
+		v.unguarded = err
 		if r.gone, err = v.open(err); err == nil {
 			started = true
 			return e.ended(r, e.run(ctx, r, t, next), nil)
 		}
 	case ctx.Err() != nil:
-		return idle(ctx.Err())
+		return idle(v.over())
 	}
 	if v.lined {
 		e.line.back(member(v.task.Queue, v.task.ID))
@@ -113,11 +116,11 @@ func (e *exclusive) run(ctx context.Context, r *run, t *asynq.Task, next asynq.H
 	e.begun(r)
 	ctx, stop := r.context(ctx)
 	defer stop()
-	r.acquired(ctx, 0)
+	ctx = r.started(ctx)
 	returned := false
 	defer func() {
 		if !returned { // it panics, or has called runtime.Goexit
-			e.finished(r, ErrNotReturned)
+			r.ranFor(time.Since(r.began), core.StateNone, false, nil)
 		}
 	}()
 	err := next.ProcessTask(ctx, t)
@@ -130,21 +133,13 @@ func (e *exclusive) run(ctx context.Context, r *run, t *asynq.Task, next asynq.H
 func (e *exclusive) ended(r *run, failure, err error) error {
 	verdict := failure
 	if errors.Is(err, core.ErrLeaseLost) {
-		r.failed("run", err)
+		r.failedIn("run", core.IncidentLost, err)
 		if failure != nil {
-			verdict = r.deferred(joined(failure, err))
+			verdict = r.deferral(joined(failure, err))
 		}
 	}
-	e.finished(r, verdict)
+	r.ranFor(time.Since(r.began), core.StateNone, true, verdict)
 	return verdict
-}
-
-func (e *exclusive) finished(r *run, err error) {
-	if e.hooks.Finished != nil {
-		e.hooks.Finished(context.WithoutCancel(r.ctx), Finished{
-			Task: r.task, KeyHash: r.hash, Held: time.Since(r.began), Err: err,
-		})
-	}
 }
 
 // patient is a lock for which a task waits for as long as it may.

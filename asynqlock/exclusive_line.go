@@ -17,7 +17,7 @@ func (e *exclusive) enter(v *visit) {
 	defer cancel()
 	at, err := e.line.enter(ctx, v)
 	if err != nil {
-		v.failed("line", err)
+		v.lineFailed(v.ctx, err)
 		return
 	}
 	v.spot, v.lined = at, true
@@ -65,7 +65,7 @@ func (e *exclusive) leave(r *run) {
 	defer cancel()
 	next, err := e.line.leave(ctx, v.hash, 0, e.line.width(v.hash, v.limit, w), m)
 	if err != nil {
-		v.failed("line", err)
+		v.lineFailed(r.values(), err)
 	}
 	e.line.relays.end(v.hash, v.limit, len(next) > 0 || err != nil, e.callAgain(v))
 	if len(next) == 0 {

@@ -1,6 +1,7 @@
 package asynqlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,11 +15,8 @@ import (
 
 // ErrNotRecorded says that a task has taken effect, but Redis did not confirm its record in time. The guard
 // acknowledges the task all the same, because a redelivery could repeat the effect, and retries the record in the
-// background. Only [Hooks] get this error.
+// background. It is the Err of a [core.Incident].
 var ErrNotRecorded = errors.New("holdfast: asynqlock: the end of a run is not recorded")
-
-// ErrNotReturned says that a handler has panicked or called runtime.Goexit. Only [Hooks] get this error.
-var ErrNotReturned = errors.New("holdfast: asynqlock: the handler did not return")
 
 // finish records how a run has ended, whatever asynq has done with the task meanwhile, and returns what to tell asynq.
 func (r *run) finish(t *asynq.Task, returned bool, err error) error {
@@ -41,21 +39,7 @@ func (r *run) finish(t *asynq.Task, returned bool, err error) error {
 	if verdict == nil && returned {
 		r.write(t, r.value())
 	}
-	if hook := r.guard.hooks.Finished; hook != nil {
-		report := Finished{Task: r.task, KeyHash: r.hash, State: state, Held: held, Err: verdict}
-		if r.attempt != nil {
-			report.Attempt = r.attempt.Number()
-		} else {
-			report.State = core.StateNone
-		}
-		if report.Err == nil {
-			report.Err = err
-		}
-		if !returned {
-			report.Err = ErrNotReturned
-		}
-		hook(context.WithoutCancel(r.ctx), report)
-	}
+	r.ranFor(held, state, returned, cmp.Or(verdict, err)) // nothing else reports the error that core.Complete overrides
 	return verdict
 }
 
@@ -94,11 +78,11 @@ func (r *run) record(state core.State, returned bool, err error) error {
 		r.unconfirmed(r.attempt.Release(ctx))
 	}
 	if lost != nil && err != nil {
-		r.failed("run", lost)
+		r.failedIn("run", core.IncidentLost, lost)
 		if errors.Is(err, asynq.RevokeTask) {
 			return err // it does not come again
 		}
-		return r.deferred(joined(err, lost))
+		return r.deferral(joined(err, lost))
 	}
 	return err
 }
@@ -129,15 +113,15 @@ func (r *run) awaited(ctx context.Context, err error) error {
 func (r *run) completed(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, core.ErrStale):
-		r.failed("run", err)
+		r.failedIn("run", core.IncidentLost, err)
 		if record, failure := r.once().Peek(ctx); failure == nil && record.State == core.StateCompleted {
 			return nil
 		}
 		r.remember(core.StateCompleted, true)
-		return r.deferred(err) // how the other attempt fares decides
+		return r.deferral(err) // how the other attempt fares decides
 	case err != nil && !errors.Is(err, core.ErrValueTooLarge):
 		r.remember(core.StateCompleted, true)
-		r.failed("finish", fmt.Errorf("%w: %w", ErrNotRecorded, err))
+		r.failedIn("finish", core.IncidentUnrecorded, fmt.Errorf("%w: %w", ErrNotRecorded, err))
 	default:
 		r.recorded(core.StateCompleted)
 	}
@@ -147,7 +131,7 @@ func (r *run) completed(ctx context.Context, err error) error {
 // unconfirmed tells of the end of a run that has not taken effect. There is nothing to lose: the lease runs out.
 func (r *run) unconfirmed(err error) {
 	if err != nil && !errors.Is(err, core.ErrStale) {
-		r.failed("finish", err)
+		r.failedIn("finish", core.IncidentUnrecorded, err)
 	}
 }
 

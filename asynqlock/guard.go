@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/core"
+	guards "github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/internal/outage"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/throttle"
 )
 
@@ -17,10 +20,17 @@ import (
 type guard struct {
 	config
 	key      KeyFunc
+	hooks    guards.Hooks
+	logger   *slog.Logger
 	busy     busyTasks
 	memory   outage.Memory     // of a guard that fails open
 	warnings throttle.Throttle // of what is logged
 	unknown  throttle.Seen     // keys of unknown outcome that were logged
+}
+
+// reportTo makes the guard report to the hooks and the logger of a client.
+func (g *guard) reportTo(client seal.Facts) {
+	g.hooks, g.logger = guards.HooksOf(client), client.Logger
 }
 
 // visit is a task that has come to a guard.
@@ -41,6 +51,8 @@ type visit struct {
 	waits  time.Duration // in that, 0 without
 	seated bool          // it may occupy its worker while it waits
 	busy   error         // what Redis has said if another task was in the way; nil if none was
+
+	unguarded error // why it runs without Redis, nil if it does not
 }
 
 // visit makes the key of a task. The error is [ErrNoKey].
@@ -58,7 +70,7 @@ func (v *visit) keyless(t *asynq.Task, next asynq.Handler, err error) error {
 	if v.guard.OptionalKey {
 		return next.ProcessTask(v.ctx, t)
 	}
-	return idle(v.refused(err))
+	return idle(v.refused(ReasonNoKey, err))
 }
 
 // idleError is the error of a task whose handler was not called: for a guard around this one, it has done nothing.
@@ -75,28 +87,33 @@ func idle(err error) error {
 }
 
 // refused makes the error of a task that would fare no better another time: it is archived.
-func (v *visit) refused(err error) error {
+func (v *visit) refused(reason string, err error) error {
 	v.ran()
-	if hook := v.guard.hooks.Refused; hook != nil {
-		hook(v.ctx, Refused{Task: v.task, KeyHash: v.hash, Err: err})
-	}
+	v.notRun(core.NotRun{Reason: reason, Err: err})
 	return fmt.Errorf("%w: %w", err, asynq.SkipRetry)
 }
 
-// deferred makes the error of a task that has to come again.
+// deferred makes the error of a task that has not run and has to come again.
 func (v *visit) deferred(reason error) error {
-	g := v.guard
-	report := Deferred{Task: v.task, KeyHash: v.hash, RetryIn: v.retryIn(), Ahead: v.spot.ahead, Err: reason}
+	e := v.deferral(reason)
+	word := ReasonUnavailable
+	if isBusy(reason) {
+		word = ReasonBusy
+	}
+	v.notRun(core.NotRun{Reason: word, RetryAfter: e.RetryIn, Err: e})
+	return e
+}
+
+// deferral makes the error of a task that has to come again.
+func (v *visit) deferral(reason error) *DeferredError {
+	e := &DeferredError{KeyHash: v.hash, RetryIn: v.retryIn(), Ahead: v.spot.ahead, Err: reason}
 	switch {
 	case !isBusy(reason):
 		v.warn("holdfast: asynqlock: task deferred", "deferred", "error", reason)
 	case v.task.ID != "":
-		v.bounced(&report)
+		v.bounced(e)
 	}
-	if g.hooks.Deferred != nil {
-		g.hooks.Deferred(v.ctx, report)
-	}
-	return &DeferredError{KeyHash: v.hash, RetryIn: report.RetryIn, Err: report.Err}
+	return e
 }
 
 // retryIn returns when a deferred task comes again.
@@ -109,10 +126,10 @@ func (v *visit) retryIn() time.Duration {
 }
 
 // bounced counts a task that another one of its key was in the way of.
-func (v *visit) bounced(report *Deferred) {
+func (v *visit) bounced(e *DeferredError) {
 	g := v.guard
-	bounce := g.busy.bounce(v.task, time.Now(), g.maxBusy, report.RetryIn)
-	report.Busy, report.Times = bounce.busy, bounce.times
+	bounce := g.busy.bounce(v.task, time.Now(), g.maxBusy, e.RetryIn)
+	e.Busy, e.Times = bounce.busy, bounce.times
 	if bounce.burned {
 		v.burned()
 	}
@@ -121,9 +138,10 @@ func (v *visit) bounced(report *Deferred) {
 			"a retry", "archived", "task", shown(v.task.ID))
 	}
 	if bounce.tooLong {
-		report.Err = fmt.Errorf("%w: for %v: %w", ErrBusyTooLong, report.Busy.Round(time.Second), report.Err)
+		e.Err = fmt.Errorf("%w: for %v: %w", ErrBusyTooLong, e.Busy.Round(time.Second), e.Err)
 		g.logger.Warn("holdfast: asynqlock: a task is being deferred for long because others with its key run",
-			"key_hash", v.hash, "queue", shown(v.task.Queue), "type", shown(v.task.Type), "task", shown(v.task.ID), "since", report.Busy)
+			"key_hash", v.hash, "queue", shown(v.task.Queue), "type", shown(v.task.Type), "task", shown(v.task.ID), "since", e.Busy,
+			"times", e.Times, "ahead", e.Ahead)
 	}
 }
 
@@ -147,21 +165,11 @@ func (v *visit) hindered(reason error) error {
 		core.ErrInvalidOption, core.ErrInvalidName, core.ErrUpgrade, core.ErrWrongType,
 	} {
 		if errors.Is(reason, mistake) {
+			v.notRun(core.NotRun{Reason: ReasonGuardFailed, Err: reason})
 			return reason
 		}
 	}
 	return v.deferred(reason)
-}
-
-// acquired is told before the handler runs.
-func (v *visit) acquired(ctx context.Context, attempt int) {
-	v.ran()
-	if hook := v.guard.hooks.Acquired; hook != nil {
-		token, _ := core.TokenFrom(ctx)
-		hook(ctx, Acquired{
-			Task: v.task, KeyHash: v.hash, Token: token, Attempt: attempt, Waited: time.Since(v.came),
-		})
-	}
 }
 
 const (
@@ -175,16 +183,20 @@ func (v *visit) held() {
 	v.guard.logger.Warn(logUnknown, "key", v.hash, "queue", shown(v.task.Queue), "type", shown(v.task.Type), "task", shown(v.task.ID))
 }
 
-// failed is told when Redis did not do what was asked for.
+// failed logs that Redis did not do what was asked for.
 func (v *visit) failed(operation string, err error) {
 	v.warn(logGuardFailed, operation, "operation", operation, "error", err)
-	if hook := v.guard.hooks.Failed; hook != nil {
-		hook(v.ctx, Failure{Task: v.task, KeyHash: v.hash, Operation: operation, Err: err})
-	}
+}
+
+// over returns the error of a task whose own time has ended before it could run.
+func (v *visit) over() error {
+	err := v.ctx.Err()
+	v.notRun(core.NotRun{Reason: ReasonEnded, Err: err})
+	return err
 }
 
 // warn logs what happens to a task. In an outage it happens to all tasks: after the first time, one line a minute says
-// how often. What [Hooks] are told is complete.
+// how often. What hooks are told is complete.
 func (v *visit) warn(text, kind string, more ...any) {
 	seen, within := v.guard.warnings.Event(kind + " " + v.task.Type)
 	if seen == 0 {
@@ -194,20 +206,6 @@ func (v *visit) warn(text, kind string, more ...any) {
 		more = append(more, "seen", seen, "within", within)
 	}
 	v.guard.logger.Warn(text, append([]any{"key_hash", v.hash, "queue", shown(v.task.Queue), "type", shown(v.task.Type)}, more...)...)
-}
-
-// zombie is told on a goroutine of its own, where a panic of the hook would end the process.
-func (v *visit) zombie(z Zombie) {
-	defer func() {
-		if p := recover(); p != nil {
-			v.guard.logger.Error("holdfast: asynqlock: a hook panicked", "hook", "Zombie", "panic", p)
-		}
-	}()
-	v.guard.logger.Warn("holdfast: asynqlock: a handler continues although its task has ended; its lease expires",
-		"key_hash", v.hash, "queue", shown(v.task.Queue), "type", shown(v.task.Type), "since", z.Since)
-	if hook := v.guard.hooks.Zombie; hook != nil {
-		hook(v.ctx, z)
-	}
 }
 
 // until returns when the task should be done, so that it can be recorded before asynq takes it for failed.

@@ -2,112 +2,119 @@ package asynqlock
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// Hooks are called with what guards do. Each may be nil. They run on the task's goroutine, except Zombie, so they must
-// be fast. Later versions may add fields to the structs. The [core.Hooks] of the client report what locks and records
-// do.
-type Hooks struct {
-	// Acquired is called before a task runs.
-	Acquired func(ctx context.Context, a Acquired)
-	// Replayed is called when a task is acknowledged because an earlier run had completed.
-	Replayed func(ctx context.Context, r Replayed)
-	// Skipped is called when a task is acknowledged because another one with its key runs, see [SkipDuplicates].
-	Skipped func(ctx context.Context, s Skipped)
-	// Deferred is called when a task is deferred, to be redelivered later.
-	Deferred func(ctx context.Context, d Deferred)
-	// Refused is called when a task is archived: no key, another payload, an unknown outcome.
-	Refused func(ctx context.Context, r Refused)
-	// Finished is called after a task has run.
-	Finished func(ctx context.Context, f Finished)
-	// Failed is called when Redis did not do what a guard asked for, although the task runs or has run: the task began
-	// without Redis ([FailOpen]), lost its lease, its end is not recorded, or it was not added to or removed from its
-	// line.
-	Failed func(ctx context.Context, f Failure)
-	// Zombie is called when a handler continues for longer than [WithZombieGrace] after asynq has given up its task:
-	// its lease is no longer renewed.
-	Zombie func(ctx context.Context, z Zombie)
+// The reasons of a [core.NotRun] whose place is "task", beside [core.ReasonReplayed]. A task that comes again has a RetryAfter,
+// and its Err is a [*DeferredError].
+const (
+	ReasonBusy        = "busy"            // deferred: another task with its key runs
+	ReasonUnavailable = "unavailable"     // deferred: Redis cannot be asked, or refuses
+	ReasonSkipped     = "skipped"         // acknowledged: another task with its key runs, see [SkipDuplicates]
+	ReasonRejected    = "rejected"        // archived: another task with its key runs, see [RejectDuplicates]
+	ReasonNoKey       = "no-key"          // archived: [ErrNoKey]
+	ReasonKeyReused   = "key-reused"      // archived: its payload is not that of the first task, [core.ErrFingerprintMismatch]
+	ReasonUnknown     = "outcome-unknown" // archived: nobody knows how an earlier run ended, [core.ErrOutcomeUnknown]
+	ReasonEnded       = "ended"           // asynq's context ended before the task could run: a deadline, a cancellation
+	ReasonGuardFailed = "guard-failed"    // failed: the lock or record cannot be used like this, a mistake of the program
+)
+
+// IncidentLine is the kind of a [core.Incident] of [WithLine]: a task was not added to its line or not removed from it.
+const IncidentLine core.IncidentKind = "line"
+
+// work describes the task to hooks.
+func (v *visit) work() core.Work {
+	w := core.Work{Place: "task", Label: label(v.task), KeyHash: v.hash}
+	_, w.Due, _ = parseTickID(v.task.ID)
+	return w
 }
 
-// Acquired is a task that may run.
-type Acquired struct {
-	Task    Task
-	KeyHash string
-	// Token is the fencing token.
-	Token int64
-	// Attempt for its key, from 1; 0 for [Exclusive].
-	Attempt int
-	// Waited is the time since the task arrived.
-	Waited time.Duration
+// notRun reports a task that does not run.
+func (v *visit) notRun(n core.NotRun) {
+	n.Work, n.Waited = v.work(), time.Since(v.came)
+	v.guard.hooks.NotRun(v.ctx, n)
 }
 
-// Replayed is a task that had completed before.
-type Replayed struct {
-	Task    Task
-	KeyHash string
-	// Attempt is the number of the attempt that completed.
-	Attempt int
+// started is called before the handler. It returns the handler's context.
+func (r *run) started(ctx context.Context) context.Context {
+	r.ran()
+	token, _ := core.TokenFrom(ctx)
+	r.setContext(ctx)
+	ctx = r.guard.hooks.RunStart(ctx, core.RunStart{
+		Work: r.work(), Token: token, Attempt: r.number(), Waited: time.Since(r.came),
+	})
+	r.setContext(ctx)
+	if r.unguarded != nil {
+		r.incident(core.IncidentUnguarded, r.unguarded)
+	}
+	return ctx
 }
 
-// Skipped is a task that was not run.
-type Skipped struct {
-	Task    Task
-	KeyHash string
-	// Err is why.
-	Err error
+// ranFor is called after the handler.
+func (r *run) ranFor(held time.Duration, state core.State, returned bool, err error) {
+	if !returned {
+		err = nil
+	}
+	ctx := r.values()
+	token, _ := core.TokenFrom(ctx)
+	r.guard.hooks.RunEnd(ctx, core.RunEnd{
+		Work: r.work(), Token: token, Attempt: r.number(), State: state, Held: held, Panicked: !returned, Err: err,
+	})
 }
 
-// Deferred is a task that asynq has to redeliver.
-type Deferred struct {
-	Task    Task
-	KeyHash string
-	RetryIn time.Duration
-	// Busy is how long this server has been deferring the task because others with its key ran; Times is how often.
-	Busy  time.Duration
-	Times int
-	// Ahead is the number of tasks before it in the line, including the running one, see [WithLine].
-	Ahead int
-	// Err is the reason; it is [ErrBusyTooLong] too each time that [WithMaxBusy] has passed.
-	Err error
+// failedIn logs and reports that Redis did not do what was asked for.
+func (r *run) failedIn(operation string, kind core.IncidentKind, err error) {
+	r.failed(operation, err)
+	r.incident(kind, err)
 }
 
-// Refused is a task that is archived.
-type Refused struct {
-	Task    Task
-	KeyHash string // "" without key
-	Err     error
+// lineFailed is failedIn for the line, which also begins and ends outside of the run.
+func (v *visit) lineFailed(ctx context.Context, err error) {
+	v.failed("line", err)
+	v.guard.hooks.Incident(ctx, core.Incident{Work: v.work(), Kind: IncidentLine, Err: err})
 }
 
-// Finished is a task that has run.
-type Finished struct {
-	Task    Task
-	KeyHash string
-	// Attempt for its key, from 1; 0 for [Exclusive] and without record.
-	Attempt int
-	// State is what was to be recorded; [core.StateNone] if nothing, and for [Exclusive].
-	State core.State
-	// Held is the duration of the handler.
-	Held time.Duration
-	// Err is what the guard returns to asynq, or the error of the handler.
-	Err error
+// incident reports what went wrong with the run.
+func (r *run) incident(kind core.IncidentKind, err error) {
+	r.guard.hooks.Incident(r.values(), core.Incident{Work: r.work(), Kind: kind, Err: err})
 }
 
-// Failure is a command that Redis did not run or confirm.
-type Failure struct {
-	Task    Task
-	KeyHash string
-	// Operation is "begin", "run" for a lost lease, "finish", or "line" for the one of [WithLine].
-	Operation string
-	Err       error
+// overrun is called on a goroutine of its own, where a panic of the hook would end the process.
+func (r *run) overrun(since time.Time) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.guard.logger.Error("holdfast: asynqlock: a hook panicked", "hook", "Incident", "panic", p)
+		}
+	}()
+	r.guard.logger.Warn("holdfast: asynqlock: a handler continues although its task has ended; its lease expires",
+		"key_hash", r.hash, "queue", shown(r.task.Queue), "type", shown(r.task.Type), "task", shown(r.task.ID), "since", since)
+	r.incident(core.IncidentOverrun, fmt.Errorf("holdfast: asynqlock: the handler continues %v after the end of its task: %w",
+		time.Since(since).Round(time.Millisecond), context.Cause(r.ctx)))
 }
 
-// Zombie is a handler that continues after asynq has given up its task.
-type Zombie struct {
-	Task    Task
-	KeyHash string
-	// Since is when asynq gave up the task.
-	Since time.Time
+// number is that of the attempt, 0 without a record.
+func (r *run) number() int {
+	if r.attempt == nil {
+		return 0
+	}
+	return r.attempt.Number()
+}
+
+func (r *run) setContext(ctx context.Context) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.inside = ctx
+}
+
+// values returns a context with the values of the handler's, which has not ended.
+func (r *run) values() context.Context {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.inside == nil {
+		return context.WithoutCancel(r.ctx)
+	}
+	return context.WithoutCancel(r.inside)
 }

@@ -44,6 +44,7 @@ func NewOnce(locks *core.Client, key KeyFunc, opts ...Option) (*Guard, error) {
 		return nil, err
 	}
 	o.options = o.onceOptions()
+	o.reportTo(seal.FactsOf(locks))
 	return &Guard{o}, nil
 }
 
@@ -107,6 +108,7 @@ func (o *once) process(ctx context.Context, t *asynq.Task, next asynq.Handler) e
 	}
 	if o.FailOpen && v.outage(err) {
 		v.failed("begin", err)
+		v.unguarded = err
 		if end, err = v.open(err); err == nil {
 			return o.run(v, t, next, nil, end)
 		}
@@ -125,14 +127,14 @@ func (o *once) process(ctx context.Context, t *asynq.Task, next asynq.Handler) e
 func (o *once) turnAway(v *visit, t *asynq.Task, err error) error {
 	switch {
 	case errors.Is(err, core.ErrFingerprintMismatch):
-		return v.refused(o.mismatch(v.task, err))
+		return v.refused(ReasonKeyReused, o.mismatch(v.task, err))
 	case errors.Is(err, core.ErrOutcomeUnknown):
 		if o.unknown.First(v.hash) { // a run whose process crashed, for instance
 			v.held()
 		}
-		return v.refused(err)
+		return v.refused(ReasonUnknown, err)
 	case v.ctx.Err() != nil:
-		return v.ctx.Err()
+		return v.over()
 	case isBusy(err):
 		return o.meet(v, t, err)
 	}
@@ -182,12 +184,10 @@ func (o *once) meet(v *visit, t *asynq.Task, busy error) error {
 	case err != nil || record.State != core.StateRunning || sameTask(record.Note, v.task):
 		return v.deferred(busy)
 	case o.conflict == conflictReject:
-		return v.refused(busy)
+		return v.refused(ReasonRejected, busy)
 	}
 	v.ran()
-	if o.hooks.Skipped != nil {
-		o.hooks.Skipped(v.ctx, Skipped{Task: v.task, KeyHash: v.hash, Err: busy})
-	}
+	v.notRun(core.NotRun{Reason: ReasonSkipped, Err: busy})
 	return nil
 }
 
@@ -212,7 +212,7 @@ func (o *once) run(v *visit, t *asynq.Task, next asynq.Handler, attempt *core.At
 		}
 	}()
 	r.word.Set(seal.Released, "") // should the hook panic
-	v.acquired(ctx, Attempt(ctx))
+	ctx = r.started(ctx)
 	r.word.Set(seal.Undecided, "")
 	err := next.ProcessTask(ctx, t)
 	returned = true

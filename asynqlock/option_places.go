@@ -10,8 +10,7 @@ import (
 var guardOptions = []string{
 	"core.WithTTL", "core.WithWait", "core.WithMaxHold", "core.WithReplicaAck", "core.WithNewOwner",
 	"FailOpen", "OptionalKey", "WithKeySecret", "WithZombieGrace",
-	"asynqlock.WithRetryIn", "asynqlock.WithMaxBusy", "asynqlock.WithCommitMargin", "asynqlock.WithHooks",
-	"asynqlock.WithLogger", "asynqlock.WithRuns",
+	"asynqlock.WithRetryIn", "asynqlock.WithMaxBusy", "asynqlock.WithCommitMargin", "asynqlock.WithRuns",
 }
 
 var exclusivePlace = guards.Place{

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"log/slog"
 	"reflect"
 	"slices"
 	"time"
@@ -67,8 +66,6 @@ type config struct {
 	maxBusy      time.Duration
 	commitMargin time.Duration
 	payload      payloadPolicy
-	hooks        Hooks
-	logger       *slog.Logger
 	runs         *Runs
 	line         *line // nil without
 	err          error
@@ -81,7 +78,7 @@ const (
 
 func newConfig(place guards.Place, opts []Option) config {
 	c := config{
-		retryIn: 10 * time.Second, maxBusy: time.Hour, commitMargin: 2 * time.Second, logger: slog.Default(), runs: new(Runs),
+		retryIn: 10 * time.Second, maxBusy: time.Hour, commitMargin: 2 * time.Second, runs: new(Runs),
 	}
 	sorted, err := place.Sort(opts, func(o Option) {
 		if own, ok := o.(option); ok {
@@ -174,7 +171,7 @@ func WithRetryIn(delay time.Duration) Option {
 }
 
 // WithMaxBusy sets the time after which a task that is deferred because others with its key run is reported, with
-// [ErrBusyTooLong]: to the log, to [Hooks] and to the ErrorHandler. Each server counts for itself. The task is
+// [ErrBusyTooLong]: to the log, to the hooks and to the ErrorHandler. Each server counts for itself. The task is
 // deferred further and burns no retry. Defaults to 1 h.
 func WithMaxBusy(limit time.Duration) Option {
 	return duration("WithMaxBusy", limit, func(c *config) { c.maxBusy = limit })
@@ -206,21 +203,6 @@ func OptionalKey() Option { return guards.OptionalKey() }
 // WithKeySecret makes the hashes of keys with a secret (HMAC), so that a reader of Redis cannot guess whose they are.
 // All servers need the same secret, of 16 bytes at least. Defaults to none.
 func WithKeySecret(secret []byte) Option { return guards.WithKeySecret(secret) }
-
-// WithHooks sets functions that are called with what the guard does. Defaults to none.
-func WithHooks(hooks Hooks) Option {
-	return newOption("WithHooks", func(c *config) { c.hooks = hooks })
-}
-
-// WithLogger sets the logger for what Redis did not do, for handlers that do not stop, and for first deliveries that
-// are acknowledged without running. The last is a warning if the task has the ID of the task that ran. Nil switches it
-// off. Defaults to [slog.Default].
-func WithLogger(logger *slog.Logger) Option {
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
-	return newOption("WithLogger", func(c *config) { c.logger = logger })
-}
 
 // WithRuns sets the list of this guard's runs, for [Runs.Drain] at shutdown. Several guards may share one. Defaults to
 // one of its own.

@@ -13,9 +13,7 @@ func (o *once) replay(v *visit, t *asynq.Task, record core.Record) error {
 	v.ran()
 	o.logReplay(v, record)
 	v.write(t, record.Value)
-	if o.hooks.Replayed != nil {
-		o.hooks.Replayed(v.ctx, Replayed{Task: v.task, KeyHash: v.hash, Attempt: record.Attempt})
-	}
+	v.notRun(core.NotRun{Reason: core.ReasonReplayed, Attempt: record.Attempt})
 	return nil
 }
 

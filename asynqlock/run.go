@@ -25,6 +25,7 @@ type run struct {
 	gone func()      // called at the end
 
 	mu     sync.Mutex
+	inside context.Context // the handler's; nil before there is one
 	result []byte
 	ended  bool
 	grace  *time.Timer // of a zombie
@@ -88,7 +89,7 @@ func (r *run) outlived() {
 	since := time.Now()
 	r.grace = time.AfterFunc(r.guard.ZombieGrace, func() {
 		r.lease.Abandon()
-		r.zombie(Zombie{Task: r.task, KeyHash: r.hash, Since: since})
+		r.overrun(since)
 	})
 }
 

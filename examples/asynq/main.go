@@ -71,7 +71,14 @@ type server struct {
 }
 
 func start(rdb *redis.Client, name string, out io.Writer, enqueued map[string]string) (*server, error) {
-	locks, err := core.New(rdb)
+	what := map[string]string{
+		asynqlock.ReasonBusy: "deferred, the receipt is being sent",
+		core.ReasonReplayed:  "acknowledged, the receipt was sent before",
+	}
+	locks, err := core.New(rdb, core.WithHooks(core.Hooks{NotRun: func(ctx context.Context, n core.NotRun) {
+		id, _ := asynq.GetTaskID(ctx)
+		fmt.Fprintf(out, "%s  order %s, other task: %s\n", name, enqueued[id], what[n.Reason])
+	}}), core.WithLogger(nil)) // the hook prints what the log would tell
 	if err != nil {
 		return nil, err
 	}
@@ -82,15 +89,6 @@ func start(rdb *redis.Client, name string, out io.Writer, enqueued map[string]st
 	mux.Use(asynqlock.Once(
 		locks, asynqlock.ByPayload("order"), asynqlock.WithRetryIn(time.Second), asynqlock.WithRuns(&s.runs),
 		core.WithRetention(time.Minute), // longer in a service: as long as a task may come again
-		asynqlock.WithLogger(nil),       // the hooks print what the log would tell
-		asynqlock.WithHooks(asynqlock.Hooks{
-			Deferred: func(_ context.Context, d asynqlock.Deferred) {
-				fmt.Fprintf(out, "%s  order %s, other task: deferred, the receipt is being sent\n", name, enqueued[d.Task.ID])
-			},
-			Replayed: func(_ context.Context, r asynqlock.Replayed) {
-				fmt.Fprintf(out, "%s  order %s, other task: acknowledged, the receipt was sent before\n", name, enqueued[r.Task.ID])
-			},
-		}),
 	))
 	mux.HandleFunc("receipt:send", func(_ context.Context, t *asynq.Task) error {
 		time.Sleep(100 * time.Millisecond)

@@ -27,7 +27,7 @@ func startMailroom(s *site, shop *shop) (*mailroom, error) {
 	m := &mailroom{rdb: redis.NewClient(&options)}
 	shop.tasks, shop.queue = asynq.NewClientFromRedisClient(m.rdb), s.queue
 	mux := asynq.NewServeMux()
-	mux.Use(shop.guards.receipt(asynqlock.WithRuns(&m.runs), asynqlock.WithHooks(s.watch.taskHooks())))
+	mux.Use(shop.guards.receipt(asynqlock.WithRuns(&m.runs)))
 	mux.HandleFunc(receiptSend, shop.sendReceipt)
 	cfg := asynq.Config{
 		Queues: map[string]int{s.queue: 1}, Concurrency: 8, ShutdownTimeout: closeTimeout, LogLevel: asynq.ErrorLevel,

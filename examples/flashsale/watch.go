@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
 )
 
@@ -55,19 +54,19 @@ func (w *watch) hooks() core.Hooks {
 			defer w.mu.Unlock()
 			w.lost++
 		},
+		NotRun: func(_ context.Context, n core.NotRun) {
+			if n.Place != "task" || n.Reason != core.ReasonReplayed {
+				return
+			}
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.replayed++
+		},
 	}
 }
 
 // isStock reports whether a lock is the one on the stock.
 func isStock(name string) bool { return strings.HasPrefix(name, "stock:") }
-
-func (w *watch) taskHooks() asynqlock.Hooks {
-	return asynqlock.Hooks{Replayed: func(context.Context, asynqlock.Replayed) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.replayed++
-	}}
-}
 
 // duplicates returns how many tasks were acknowledged because their receipt was sent.
 func (w *watch) duplicates() int {

@@ -28,9 +28,11 @@ func TestRecordWithoutReplica(t *testing.T) {
 		conn.Publish(t.Context(), "x", "y")
 		return conn.Wait(t.Context(), 1, 100*time.Millisecond).Val() == 1
 	})
-	failures := make(chan asynqlock.Failure, 1)
-	guard := asynqlock.Once(clientOf(t, master.Client()), asynqlock.ByTaskID(), asynqlock.WithLogger(nil),
-		asynqlock.WithHooks(asynqlock.Hooks{Failed: func(_ context.Context, f asynqlock.Failure) { failures <- f }}),
+	failures := make(chan core.Incident, 1)
+	locks := clientOf(t, master.Client(), core.WithHooks(core.Hooks{
+		Incident: func(_ context.Context, i core.Incident) { failures <- i },
+	}))
+	guard := asynqlock.Once(locks, asynqlock.ByTaskID(),
 		core.WithReplicaAck(1, 300*time.Millisecond))
 	t.Cleanup(link.Heal)
 	testkit.Eventually(t, within, "the task to run, which the replica has to acknowledge in time", func() bool {

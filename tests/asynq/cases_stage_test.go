@@ -200,20 +200,22 @@ func (s *stage) process(ctx context.Context, t *asynq.Task) error {
 	return s.handle(r)
 }
 
+// hooks note what is turned away.
+func (s *stage) hooks() core.Option {
+	return core.WithHooks(core.Hooks{NotRun: func(_ context.Context, n core.NotRun) {
+		if n.Reason != asynqlock.ReasonEnded {
+			s.turnedAway(n.Err)
+		}
+	}})
+}
+
 // guard is the middleware of a server whose clients are its own.
 func (s *stage) guard(locks *core.Client) asynq.MiddlewareFunc {
 	key := s.story.key
 	if key == nil {
 		key = asynqlock.ByTaskID()
 	}
-	options := append([]asynqlock.Option{
-		soon, asynqlock.WithLogger(nil), asynqlock.WithRuns(&s.runs), asynqlock.WithHooks(asynqlock.Hooks{
-			Replayed: func(context.Context, asynqlock.Replayed) { s.turnedAway(nil) },
-			Skipped:  func(_ context.Context, e asynqlock.Skipped) { s.turnedAway(e.Err) },
-			Deferred: func(_ context.Context, e asynqlock.Deferred) { s.turnedAway(e.Err) },
-			Refused:  func(_ context.Context, e asynqlock.Refused) { s.turnedAway(e.Err) },
-		}),
-	}, s.story.options...)
+	options := append([]asynqlock.Option{soon, asynqlock.WithRuns(&s.runs)}, s.story.options...)
 	if s.how == byExclusive {
 		return asynqlock.Exclusive(locks.Mutex, key, options...)
 	}
@@ -354,7 +356,7 @@ func (s *stage) start(edit ...func(*process)) *asynq.Server {
 	mux.Use(s.outermost)
 	if s.guarded() {
 		asynqlock.Configure(&p.cfg)
-		mux.Use(s.guard(clientOf(s.t, p.locks, core.WithLogger(nil))))
+		mux.Use(s.guard(clientOf(s.t, p.locks, core.WithLogger(nil), s.hooks())))
 	}
 	mux.HandleFunc(kind, s.process)
 	server := asynq.NewServerFromRedisClient(p.queue, p.cfg)

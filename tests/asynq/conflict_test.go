@@ -3,6 +3,7 @@ package asynq_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -94,7 +95,7 @@ func TestWithoutConfigure(t *testing.T) {
 	free := make(chan struct{})
 	defer close(free)
 	server := asynq.NewServer(s.conn(), config())
-	guard := asynqlock.Once(s.locks, asynqlock.ByPayload("order"), asynqlock.WithLogger(log.logger()))
+	guard := asynqlock.Once(s.newLocks(core.WithLogger(log.logger())), asynqlock.ByPayload("order"))
 	if err := server.Start(guard(s.blocking(free))); err != nil {
 		t.Fatal(err)
 	}
@@ -119,8 +120,8 @@ func TestWithoutConfigure(t *testing.T) {
 func TestFailuresAreNoSuspicion(t *testing.T) {
 	t.Parallel()
 	var log diary
-	d := newDesk(t)
-	guard := asynqlock.Once(d.locks, asynqlock.ByPayload("order"), asynqlock.WithLogger(log.logger()))
+	d := newDesk(t, core.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	guard := asynqlock.Once(d.locks, asynqlock.ByPayload("order"))
 	for retried := range 3 {
 		info := delivery("2", func(info *asynq.TaskInfo) { info.Retried = retried })
 		busy := d.occupy(delivery("1"), receipt("7"), asynqlock.Once(d.locks, asynqlock.ByPayload("order")))
@@ -167,11 +168,10 @@ func TestRetryIn(t *testing.T) {
 // TestSkipAndReject: another task is skipped or archived while the key is busy; the same one, delivered again, is not.
 func TestSkipAndReject(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	var hooks told
-	key, hook := asynqlock.ByPayload("order"), asynqlock.WithHooks(hooks.hooks())
-	skip := asynqlock.Once(d.locks, key, asynqlock.SkipDuplicates(), hook)
-	reject := asynqlock.Once(d.locks, key, asynqlock.RejectDuplicates(), hook)
+	d, hooks := listening(t)
+	key := asynqlock.ByPayload("order")
+	skip := asynqlock.Once(d.locks, key, asynqlock.SkipDuplicates())
+	reject := asynqlock.Once(d.locks, key, asynqlock.RejectDuplicates())
 	never := func(context.Context, *asynq.Task) error { return errors.New("it runs") }
 	busy := d.occupy(delivery("1"), receipt("7"), skip)
 
@@ -187,9 +187,7 @@ func TestSkipAndReject(t *testing.T) {
 		t.Errorf("the same ID in another queue: %v", err)
 	}
 	wantNil(t, busy.release())
-	if n := strings.Count(hooks.String(), "asynqlock.Skipped"); n != 2 {
-		t.Errorf("told of %d skipped: %s", n, hooks.String())
-	}
+	hooks.want(t, "Reason:skipped ", 2)
 	if err := d.deliver(delivery("3"), receipt("7"), never, reject); err != nil {
 		t.Errorf("after the end: %v", err)
 	}
@@ -199,10 +197,9 @@ func TestSkipAndReject(t *testing.T) {
 // time that the limit has passed.
 func TestMaxBusy(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	var told []asynqlock.Deferred
-	hook := asynqlock.WithHooks(asynqlock.Hooks{Deferred: func(_ context.Context, d asynqlock.Deferred) { told = append(told, d) }})
-	guard := asynqlock.Once(d.locks, asynqlock.ByPayload("order"), asynqlock.WithMaxBusy(time.Millisecond), hook)
+	var log diary
+	d, hooks := listening(t, core.WithLogger(log.logger()))
+	guard := asynqlock.Once(d.locks, asynqlock.ByPayload("order"), asynqlock.WithMaxBusy(time.Millisecond))
 	busy := d.occupy(delivery("1"), receipt("7"), guard)
 	wantDeferred(t, d.deliver(delivery("2"), receipt("7"), nothing, guard), core.ErrInProgress)
 	wantDeferred(t, d.deliver(delivery("3"), receipt("7"), nothing, guard), core.ErrInProgress)
@@ -221,8 +218,15 @@ func TestMaxBusy(t *testing.T) {
 		}
 	}
 	wantNil(t, busy.release())
+	var told []asynqlock.DeferredError
+	for _, n := range hooks.nots {
+		told = append(told, *wantDeferred(t, n.Err, core.ErrInProgress))
+	}
 	if len(told) != 4 || told[1].Times != 1 || told[3].Times != 3 || told[3].Busy <= told[2].Busy {
 		t.Errorf("told %+v", told)
+	}
+	if !strings.Contains(log.String(), "times=3") {
+		t.Errorf("log: %s", log.String())
 	}
 }
 

@@ -49,10 +49,10 @@ func TestCostOfATask(t *testing.T) {
 		duplicate costs // at most, for one whose key was there before
 	}{
 		"Once, ByPayload(field)": {func(d *desk) asynq.MiddlewareFunc {
-			return asynqlock.Once(d.locks, asynqlock.ByPayload("order"), asynqlock.WithLogger(nil))
+			return asynqlock.Once(d.locks, asynqlock.ByPayload("order"))
 		}, costs{2, 15}, costs{1, 9}},
 		"Once, ByTaskID": {func(d *desk) asynq.MiddlewareFunc {
-			return asynqlock.Once(d.locks, asynqlock.ByTaskID(), asynqlock.WithLogger(nil))
+			return asynqlock.Once(d.locks, asynqlock.ByTaskID())
 		}, costs{2, 16}, costs{1, 9}},
 		"Exclusive": {func(d *desk) asynq.MiddlewareFunc {
 			return asynqlock.Exclusive(d.locks.Mutex, asynqlock.ByPayload("order"))

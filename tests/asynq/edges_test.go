@@ -18,16 +18,16 @@ import (
 // TestPanicOfAHookReleases: the handler was not called, so the task may run at once, also with core.HoldFailures.
 func TestPanicOfAHookReleases(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
 	var runs asynqlock.Runs
 	boom := false
-	hooks := asynqlock.WithHooks(asynqlock.Hooks{Acquired: func(context.Context, asynqlock.Acquired) {
+	d := newDesk(t, core.WithHooks(core.Hooks{RunStart: func(ctx context.Context, _ core.RunStart) context.Context {
 		if boom {
 			panic("hook")
 		}
-	}})
-	guards := d.guardsOf(hooks, asynqlock.WithRuns(&runs))
-	guards["at most once"] = asynqlock.Once(d.locks, asynqlock.ByTaskID(), hooks, core.WithFailurePolicy(core.HoldFailures))
+		return ctx
+	}}))
+	guards := d.guardsOf(asynqlock.WithRuns(&runs))
+	guards["at most once"] = asynqlock.Once(d.locks, asynqlock.ByTaskID(), core.WithFailurePolicy(core.HoldFailures))
 	for name, guard := range guards {
 		boom = true
 		if got := panicOf(func() { _ = d.deliver(delivery(name), receipt("7"), nothing, guard) }); got != "hook" {
@@ -104,16 +104,12 @@ func TestFingerprintIsSecretToo(t *testing.T) {
 // TestLeasesOfTheHandlersOwn: that one of them was lost says nothing about the task's.
 func TestLeasesOfTheHandlersOwn(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d, hooks := listening(t)
 	other := fmt.Errorf("a lock of the handler's own: %w", core.ErrLeaseLost)
-	var failed []asynqlock.Failure
-	hooks := asynqlock.WithHooks(asynqlock.Hooks{
-		Failed: func(_ context.Context, f asynqlock.Failure) { failed = append(failed, f) },
-	})
-	for name, guard := range d.guardsOf(hooks) {
+	for name, guard := range d.guardsOf() {
 		err := d.deliver(delivery(name), receipt("7"), func(context.Context, *asynq.Task) error { return other }, guard)
-		if !asynqlock.IsFailure(err) || len(failed) > 0 {
-			t.Errorf("%s: not a failure: %v; told %v", name, err, failed)
+		if !asynqlock.IsFailure(err) || len(hooks.incidents) > 0 {
+			t.Errorf("%s: not a failure: %v; told %v", name, err, hooks.incidents)
 		}
 	}
 }

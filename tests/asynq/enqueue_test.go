@@ -25,7 +25,7 @@ func TestEachTickIsEnqueuedOnce(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	ticks := newTicker()
-	s.serve(ticks.handle, asynqlock.Once(s.locks, asynqlock.ByTick(), asynqlock.WithLogger(nil)))
+	s.serve(ticks.handle, asynqlock.Once(s.locks, asynqlock.ByTick()))
 	var stops []func()
 	for range 2 {
 		stops = append(stops, s.schedule(s.conn(), ticks))
@@ -53,7 +53,7 @@ func TestAnotherReplicaEnqueues(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	ticks := newTicker()
-	s.serve(ticks.handle, asynqlock.Once(s.locks, asynqlock.ByTick(), asynqlock.WithLogger(nil)))
+	s.serve(ticks.handle, asynqlock.Once(s.locks, asynqlock.ByTick()))
 	relay := s.redis.Relay()
 	relay.Refuse(true)
 	ctx, shutdown := context.WithCancel(t.Context())

@@ -284,10 +284,9 @@ func TestUnguardedUnknownOutcomeIsHeld(t *testing.T) {
 // TestEachHeldTaskIsLogged: an operator has to look at each of them. Its further deliveries are no news.
 func TestEachHeldTaskIsLogged(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
 	var log bytes.Buffer
-	guard := asynqlock.Once(d.locks, asynqlock.ByTaskID(), core.WithFailurePolicy(core.HoldFailures),
-		asynqlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	d := newDesk(t, core.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	guard := asynqlock.Once(d.locks, asynqlock.ByTaskID(), core.WithFailurePolicy(core.HoldFailures))
 	fails := func(context.Context, *asynq.Task) error { return errOwn }
 	for _, id := range []string{"a", "b", "c"} {
 		wantErrors(t, d.deliver(delivery(id), receipt("7"), fails, guard), core.ErrOutcomeUnknown)

@@ -19,20 +19,18 @@ func TestFinishWaitsForRedis(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, testkit.AOF())
 	inside, dead := make(chan struct{}), make(chan struct{})
-	gaveUp, finished := make(chan error, 1), make(chan asynqlock.Finished, 1)
-	failed := make(chan asynqlock.Failure, 1)
+	gaveUp, finished := make(chan error, 1), make(chan core.RunEnd, 1)
+	failed := make(chan core.Incident, 1)
 	locks := s.newLocks(core.WithLogger(nil), core.WithHooks(core.Hooks{
 		AttemptEnd: func(_ context.Context, end core.AttemptEnd) { gaveUp <- end.Err },
+		Incident:   func(_ context.Context, i core.Incident) { failed <- i },
+		RunEnd:     func(_ context.Context, end core.RunEnd) { finished <- end },
 	}))
 	s.serve(func(context.Context, *asynq.Task) error {
 		close(inside)
 		<-dead
 		return nil
-	}, asynqlock.Once(locks, asynqlock.ByTaskID(), asynqlock.WithFinishTimeout(within), asynqlock.WithLogger(nil),
-		asynqlock.WithHooks(asynqlock.Hooks{
-			Failed:   func(_ context.Context, f asynqlock.Failure) { failed <- f },
-			Finished: func(_ context.Context, f asynqlock.Finished) { finished <- f },
-		})))
+	}, asynqlock.Once(locks, asynqlock.ByTaskID(), asynqlock.WithFinishTimeout(within)))
 	s.enqueue(receipt("7"))
 	<-inside
 	s.redis.Kill()
@@ -57,9 +55,10 @@ func TestFinishFindsAnotherAttempt(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	relay := s.redis.Relay()
-	gaveUp, told := make(chan error, 1), make(chan asynqlock.Failure, 1)
+	gaveUp, told := make(chan error, 1), make(chan core.Incident, 1)
 	far := clientOf(t, relay.Client(), core.WithLogger(nil), core.WithHooks(core.Hooks{
 		AttemptEnd: func(_ context.Context, end core.AttemptEnd) { gaveUp <- end.Err },
+		Incident:   func(_ context.Context, i core.Incident) { told <- i },
 	}))
 	inside, cut := make(chan struct{}), make(chan struct{})
 	overtaken := make(chan error, 1)
@@ -68,9 +67,7 @@ func TestFinishFindsAnotherAttempt(t *testing.T) {
 			close(inside)
 			<-cut
 			return nil
-		}, asynqlock.WithHooks(asynqlock.Hooks{
-			Failed: func(_ context.Context, f asynqlock.Failure) { told <- f },
-		}))
+		})
 	}()
 	<-inside
 	relay.Refuse(true)
@@ -86,17 +83,17 @@ func TestFinishFindsAnotherAttempt(t *testing.T) {
 	if err := <-overtaken; err != nil {
 		t.Errorf("the first run ended with %v, want it acknowledged like the one that was recorded", err)
 	}
-	if f := <-told; f.Operation != "run" || !errors.Is(f.Err, core.ErrStale) {
+	if f := <-told; f.Kind != core.IncidentLost || !errors.Is(f.Err, core.ErrStale) {
 		t.Errorf("told of %+v, want that it was overtaken", f)
 	}
 }
 
 // processOne runs a task of one key through a guard, as a server would.
 func processOne(
-	t *testing.T, locks *core.Client, id string, handler asynq.HandlerFunc, opts ...asynqlock.Option,
+	t *testing.T, locks *core.Client, id string, handler asynq.HandlerFunc,
 ) error {
-	guard := asynqlock.Once(locks, asynqlock.ByPayload("order"), append(opts, core.WithTTL(time.Second),
-		asynqlock.WithFinishTimeout(within), asynqlock.WithLogger(nil))...)
+	guard := asynqlock.Once(locks, asynqlock.ByPayload("order"), core.WithTTL(time.Second),
+		asynqlock.WithFinishTimeout(within))
 	ctx := asynqlock.ContextWithTask(t.Context(), &asynq.TaskInfo{ID: id, Queue: "default", MaxRetry: 1})
 	return guard(handler).ProcessTask(ctx, receipt("7"))
 }

@@ -94,7 +94,6 @@ func TestForeignTextInLogs(t *testing.T) {
 				var logged bytes.Buffer
 				logger := slog.New(newHandler(&logged))
 				d := newDesk(t, core.WithLogger(logger))
-				log := asynqlock.WithLogger(logger)
 				failing := func(context.Context, *asynq.Task) error { return errors.New("failed") }
 				held := func(ctx context.Context, _ *asynq.Task) error { return core.Hold(ctx, "the handler says so") }
 				for _, key := range []asynqlock.KeyFunc{
@@ -102,8 +101,8 @@ func TestForeignTextInLogs(t *testing.T) {
 					func(context.Context, *asynq.Task) (string, error) { return text, nil },
 				} {
 					guards := []asynq.MiddlewareFunc{
-						asynqlock.Exclusive(d.locks.Mutex, key, log), asynqlock.Once(d.locks, key, log),
-						asynqlock.Once(d.locks, key, log, asynqlock.ComparePayload()),
+						asynqlock.Exclusive(d.locks.Mutex, key), asynqlock.Once(d.locks, key),
+						asynqlock.Once(d.locks, key, asynqlock.ComparePayload()),
 					}
 					handlers := []asynq.HandlerFunc{failing, nothing, held}
 					for _, foreign := range []func(){

@@ -3,48 +3,69 @@ package asynq_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"regexp"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// heard collects what hooks are told, for the test's own goroutine.
+// heard collects what the hooks of a client are told about tasks.
 type heard struct {
-	acquired []asynqlock.Acquired
-	replayed []asynqlock.Replayed
-	skipped  []asynqlock.Skipped
-	deferred []asynqlock.Deferred
-	refused  []asynqlock.Refused
-	finished []asynqlock.Finished
-	failed   []asynqlock.Failure
+	mu        sync.Mutex
+	text      diary
+	starts    []core.RunStart
+	ends      []core.RunEnd
+	nots      []core.NotRun
+	incidents []core.Incident
 }
 
-func (h *heard) option() asynqlock.Option {
-	return asynqlock.WithHooks(asynqlock.Hooks{
-		Acquired: func(_ context.Context, a asynqlock.Acquired) { h.acquired = append(h.acquired, a) },
-		Replayed: func(_ context.Context, r asynqlock.Replayed) { h.replayed = append(h.replayed, r) },
-		Skipped:  func(_ context.Context, s asynqlock.Skipped) { h.skipped = append(h.skipped, s) },
-		Deferred: func(_ context.Context, d asynqlock.Deferred) { h.deferred = append(h.deferred, d) },
-		Refused:  func(_ context.Context, r asynqlock.Refused) { h.refused = append(h.refused, r) },
-		Finished: func(_ context.Context, f asynqlock.Finished) { h.finished = append(h.finished, f) },
-		Failed:   func(_ context.Context, f asynqlock.Failure) { h.failed = append(h.failed, f) },
-	})
+func (h *heard) hooks() core.Hooks {
+	return core.Hooks{
+		RunStart: func(ctx context.Context, e core.RunStart) context.Context { hear(h, &h.starts, e); return ctx },
+		RunEnd:   func(_ context.Context, e core.RunEnd) { hear(h, &h.ends, e) },
+		NotRun:   func(_ context.Context, e core.NotRun) { hear(h, &h.nots, e) },
+		Incident: func(_ context.Context, e core.Incident) { hear(h, &h.incidents, e) },
+	}
 }
 
-// named is a task of which all is known.
-func named(info *asynq.TaskInfo) asynqlock.Task {
-	return asynqlock.Task{ID: info.ID, Queue: info.Queue, Type: kind, Retried: info.Retried, MaxRetry: info.MaxRetry}
+func hear[T any](h *heard, list *[]T, event T) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	*list = append(*list, event)
+	fmt.Fprintf(&h.text, "%T %+v\n", event, event)
 }
+
+// want checks how many events match.
+func (h *heard) want(t *testing.T, pattern string, n int) {
+	t.Helper()
+	text := h.text.String()
+	if got := len(regexp.MustCompile(pattern).FindAllString(text, -1)); got != n {
+		t.Errorf("told %d times of %s, want %d: %s", got, pattern, n, text)
+	}
+}
+
+// listening returns a desk and what its hooks hear.
+func listening(t *testing.T, opts ...core.Option) (*desk, *heard) {
+	t.Helper()
+	h := new(heard)
+	return newDesk(t, append(opts, core.WithHooks(h.hooks()))...), h
+}
+
+// work is what hooks are told about a task of kind.
+func work(hash string) core.Work { return core.Work{Place: "task", Label: kind, KeyHash: hash} }
 
 // TestHooksOfRuns: what ran, how it ended, and what came again.
 func TestHooksOfRuns(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	var h heard
-	guard := asynqlock.Once(d.locks, asynqlock.ByPayload("order"), h.option())
+	d, h := listening(t)
+	guard := asynqlock.Once(d.locks, asynqlock.ByPayload("order"))
 	info := delivery("1", func(info *asynq.TaskInfo) { info.Queue, info.Retried = "critical", 3 })
 	var seen facts
 	run := func(err error) {
@@ -56,65 +77,96 @@ func TestHooksOfRuns(t *testing.T) {
 	run(errOwn)
 	run(nil)
 	run(errors.New("it runs again"))
-	if len(h.acquired) != 2 || len(h.finished) != 2 || len(h.replayed) != 1 {
-		t.Fatalf("%+v", h)
+	if len(h.starts) != 2 || len(h.ends) != 2 || len(h.nots) != 1 || len(h.incidents) != 0 {
+		t.Fatal(h.text.String())
 	}
-	a := h.acquired[1]
-	if a.Task != named(info) || a.KeyHash != seen.hash || a.Token != seen.token || a.Attempt != 2 || a.Waited <= 0 {
-		t.Errorf("acquired %+v, %+v", a, seen)
+	if s := h.starts[1]; s.Work != work(seen.hash) || s.Token != seen.token || s.Attempt != 2 || s.Waited <= 0 {
+		t.Errorf("start %+v, %+v", s, seen)
 	}
-	f := h.finished[0]
-	if f.Task != named(info) || f.KeyHash != seen.hash || f.Attempt != 1 || f.State != core.StateNone || f.Held <= 0 ||
-		!errors.Is(f.Err, errOwn) {
-		t.Errorf("finished %+v", f)
+	e := h.ends[0]
+	if e.Work != work(seen.hash) || e.Token <= 0 || e.Attempt != 1 || e.State != core.StateNone || e.Held <= 0 ||
+		!errors.Is(e.Err, errOwn) || e.Panicked {
+		t.Errorf("end %+v", e)
 	}
-	if f = h.finished[1]; f.Attempt != 2 || f.State != core.StateCompleted || f.Err != nil {
-		t.Errorf("finished %+v", f)
+	if e = h.ends[1]; e.Token != seen.token || e.Attempt != 2 || e.State != core.StateCompleted || e.Err != nil {
+		t.Errorf("end %+v", e)
 	}
-	if r := h.replayed[0]; r.Task != named(info) || r.KeyHash != seen.hash || r.Attempt != 2 {
-		t.Errorf("replayed %+v", r)
+	if n := h.nots[0]; n.Work != work(seen.hash) || n.Reason != core.ReasonReplayed || n.Attempt != 2 || n.Waited <= 0 || n.Err != nil {
+		t.Errorf("replayed %+v", n)
 	}
 }
 
 // TestHooksOfRefusals: what did not run, and why.
 func TestHooksOfRefusals(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	var h heard
+	d, h := listening(t)
 	order := asynqlock.ByPayload("order")
-	guard := asynqlock.Once(d.locks, order, h.option(), asynqlock.ComparePayload())
+	guard := asynqlock.Once(d.locks, order, asynqlock.ComparePayload())
 	busy := d.occupy(delivery("1"), receipt("7"), guard)
 	hash := core.KeyHash(busy.ctx)
 	two := delivery("2")
 	e := wantDeferred(t, d.deliver(two, receipt("7"), nothing, guard), core.ErrInProgress)
-	wantNil(t, d.deliver(two, receipt("7"), nothing, asynqlock.Once(d.locks, order, h.option(), asynqlock.SkipDuplicates())))
+	wantNil(t, d.deliver(two, receipt("7"), nothing, asynqlock.Once(d.locks, order, asynqlock.SkipDuplicates())))
+	_ = d.deliver(two, receipt("7"), nothing, asynqlock.Once(d.locks, order, asynqlock.RejectDuplicates()))
 	_ = d.deliver(two, task(kind, `{"order":"7","x":1}`), nothing, guard)
 	_ = d.deliver(two, task(kind, `{}`), nothing, guard)
-	wantNil(t, busy.release())
-	if len(h.deferred) != 1 || len(h.skipped) != 1 || len(h.refused) != 2 || len(h.failed) != 0 {
-		t.Fatalf("%+v", h)
+	wantNil(t, core.Hold(busy.ctx, "the handler says so"))
+	wantErrors(t, busy.release(), core.ErrOutcomeUnknown)
+	_ = d.deliver(two, receipt("7"), nothing, guard)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	_ = deliver(over, two, receipt("8"), nothing, guard)
+	for i, want := range []struct {
+		reason, hash string
+		err          error
+	}{
+		{asynqlock.ReasonBusy, hash, core.ErrInProgress},
+		{asynqlock.ReasonSkipped, hash, core.ErrInProgress},
+		{asynqlock.ReasonRejected, hash, core.ErrInProgress},
+		{asynqlock.ReasonKeyReused, hash, core.ErrFingerprintMismatch},
+		{asynqlock.ReasonNoKey, "", asynqlock.ErrNoKey},
+		{asynqlock.ReasonUnknown, hash, core.ErrOutcomeUnknown},
+		{asynqlock.ReasonEnded, "", context.Canceled},
+	} {
+		if i >= len(h.nots) {
+			t.Fatalf("%d events: %s", len(h.nots), h.text.String())
+		}
+		n := h.nots[i]
+		if n.Reason != want.reason || n.Place != "task" || n.Label != kind || !errors.Is(n.Err, want.err) ||
+			want.reason != asynqlock.ReasonEnded && n.Work != work(want.hash) {
+			t.Errorf("%s: %+v", want.reason, n)
+		}
 	}
-	x := h.deferred[0]
-	if x.Task != named(two) || x.KeyHash != hash || x.RetryIn != e.RetryIn || x.Times != 1 || !errors.Is(x.Err, core.ErrInProgress) {
-		t.Errorf("deferred %+v", x)
+	n := h.nots[0]
+	var deferred *asynqlock.DeferredError
+	if n.RetryAfter != e.RetryIn || !errors.As(n.Err, &deferred) || deferred.Times != 1 || deferred.Busy != 0 {
+		t.Errorf("deferred %+v, %+v", n, deferred)
 	}
-	if s := h.skipped[0]; s.Task != named(two) || s.KeyHash != hash || !errors.Is(s.Err, core.ErrInProgress) {
-		t.Errorf("skipped %+v", s)
-	}
-	if r := h.refused[0]; r.Task != named(two) || r.KeyHash != hash || !errors.Is(r.Err, core.ErrFingerprintMismatch) {
-		t.Errorf("refused %+v", r)
-	}
-	if r := h.refused[1]; r.Task != named(two) || r.KeyHash != "" || !errors.Is(r.Err, asynqlock.ErrNoKey) {
-		t.Errorf("refused %+v", r)
+	if len(h.incidents) != 0 {
+		t.Error(h.incidents)
 	}
 }
 
-// TestHooksOfWords: a word is told with the error that it outweighs.
+// TestHooksOfMistakes: a task that cannot get its lock because of a mistake in the program is reported, and so is an outage.
+func TestHooksOfMistakes(t *testing.T) {
+	t.Parallel()
+	d, h := listening(t)
+	guard := asynqlock.Exclusive(d.locks.Mutex, asynqlock.ByTaskID())
+	busy := d.occupy(delivery("1"), receipt("7"), guard)
+	overwriteAll(t.Context(), t, d.rdb, "text", true)
+	wantErrors(t, d.deliver(delivery("1"), receipt("7"), nothing, guard), core.ErrWrongType)
+	_ = busy.release()
+	d.redis.Kill()
+	wantDeferred(t, d.deliver(delivery("2"), receipt("7"), nothing, guard), core.ErrUnavailable)
+	h.want(t, `core\.NotRun .*Reason:guard-failed `, 1)
+	h.want(t, `core\.NotRun .*Reason:unavailable .*RetryAfter:[1-9]`, 1)
+}
+
+// TestHooksOfWords: core.Complete and core.Hold are reported with the error that they override.
 func TestHooksOfWords(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	var h heard
-	guard := asynqlock.Once(d.locks, asynqlock.ByTaskID(), h.option())
+	d, h := listening(t)
+	guard := asynqlock.Once(d.locks, asynqlock.ByTaskID())
 	wantNil(t, d.deliver(delivery("1"), receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
 		wantNil(t, core.Complete(ctx))
 		return errOwn
@@ -122,11 +174,11 @@ func TestHooksOfWords(t *testing.T) {
 	_ = d.deliver(delivery("2"), receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
 		return core.Hold(ctx, "the handler says so")
 	}, guard)
-	if len(h.finished) != 2 || h.finished[0].State != core.StateCompleted || !errors.Is(h.finished[0].Err, errOwn) ||
-		h.finished[1].State != core.StateUnknown || !errors.Is(h.finished[1].Err, core.ErrOutcomeUnknown) {
-		t.Fatalf("%+v", h.finished)
+	if len(h.ends) != 2 || h.ends[0].State != core.StateCompleted || !errors.Is(h.ends[0].Err, errOwn) ||
+		h.ends[1].State != core.StateUnknown || !errors.Is(h.ends[1].Err, core.ErrOutcomeUnknown) {
+		t.Fatal(h.text.String())
 	}
-	if r, err := d.locks.Once("asynq:" + h.finished[1].KeyHash).Peek(t.Context()); err != nil || r.Reason != "the handler says so" {
+	if r, err := d.locks.Once("asynq:" + h.ends[1].KeyHash).Peek(t.Context()); err != nil || r.Reason != "the handler says so" {
 		t.Errorf("the reason is %q, %v", r.Reason, err)
 	}
 }
@@ -134,15 +186,14 @@ func TestHooksOfWords(t *testing.T) {
 // TestHooksOfPanics: a handler that does not return has ended too.
 func TestHooksOfPanics(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	var h heard
-	for name, guard := range d.guardsOf(h.option()) {
-		h.finished = nil
+	d, h := listening(t)
+	for name, guard := range d.guardsOf() {
+		h.ends = nil
 		panicOf(func() {
 			_ = d.deliver(delivery(name), receipt("7"), func(context.Context, *asynq.Task) error { panic("end") }, guard)
 		})
-		if len(h.finished) != 1 || h.finished[0].Task != named(delivery(name)) || h.finished[0].State != core.StateNone {
-			t.Errorf("%s: %+v", name, h.finished)
+		if len(h.ends) != 1 || !h.ends[0].Panicked || h.ends[0].Err != nil || h.ends[0].State != core.StateNone {
+			t.Errorf("%s: %+v", name, h.ends)
 		}
 	}
 }
@@ -150,19 +201,102 @@ func TestHooksOfPanics(t *testing.T) {
 // TestHooksOfExclusive: it has no attempts and no records.
 func TestHooksOfExclusive(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	var h heard
-	guard := asynqlock.Exclusive(d.locks.Mutex, asynqlock.ByTaskID(), h.option())
+	d, h := listening(t)
 	var seen facts
 	wantErrors(t, d.deliver(delivery("1"), receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
 		seen = factsOf(ctx)
 		return errOwn
-	}, guard), errOwn)
-	if len(h.acquired) != 1 || h.acquired[0].Token != seen.token || seen.token == 0 || h.acquired[0].Attempt != 0 ||
-		h.acquired[0].KeyHash != seen.hash {
-		t.Errorf("acquired %+v, %+v", h.acquired, seen)
+	}, asynqlock.Exclusive(d.locks.Mutex, asynqlock.ByTaskID())), errOwn)
+	if len(h.starts) != 1 || h.starts[0].Token != seen.token || seen.token == 0 || h.starts[0].Attempt != 0 ||
+		h.starts[0].Work != work(seen.hash) {
+		t.Errorf("starts %+v, %+v", h.starts, seen)
 	}
-	if len(h.finished) != 1 || h.finished[0].Attempt != 0 || h.finished[0].KeyHash != seen.hash || !errors.Is(h.finished[0].Err, errOwn) {
-		t.Errorf("finished %+v", h.finished)
+	if len(h.ends) != 1 || h.ends[0].Attempt != 0 || h.ends[0].Token != seen.token || h.ends[0].Work != work(seen.hash) ||
+		!errors.Is(h.ends[0].Err, errOwn) {
+		t.Errorf("ends %+v", h.ends)
+	}
+}
+
+// TestRunHasTheContextOfRunStart: the handler and the other hooks of its run find what RunStart has put into the context.
+func TestRunHasTheContextOfRunStart(t *testing.T) {
+	t.Parallel()
+	type key struct{}
+	var ends, incidents []any
+	d := newDesk(t, core.WithHooks(core.Hooks{
+		RunStart: func(ctx context.Context, s core.RunStart) context.Context {
+			token, _ := core.TokenFrom(ctx)
+			if token != s.Token || core.KeyHash(ctx) != s.KeyHash {
+				t.Errorf("it is not the context of the run: %d, %+v", token, s)
+			}
+			return context.WithValue(ctx, key{}, "span")
+		},
+		RunEnd: func(ctx context.Context, _ core.RunEnd) {
+			ends = append(ends, ctx.Value(key{}), ctx.Err())
+		},
+		Incident: func(ctx context.Context, _ core.Incident) { incidents = append(incidents, ctx.Value(key{}), ctx.Err()) },
+	}))
+	guards := d.guardsOf(brief)
+	for name, guard := range guards {
+		ends, incidents = nil, nil
+		_ = d.deliver(delivery(name), receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
+			if got := ctx.Value(key{}); got != "span" {
+				t.Errorf("%s: the handler's context has %v", name, got)
+			}
+			if name == "once" {
+				wantNil(t, forgetRunning(t.Context(), d.locks, asynqlock.ByTaskID(), delivery(name, ofKind)))
+			} else {
+				_, err := d.locks.ForceUnlock(t.Context(), "asynq:"+core.KeyHash(ctx))
+				wantNil(t, err)
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}, guard)
+		if fmt.Sprint(ends, incidents) != "[span <nil>] [span <nil>]" {
+			t.Errorf("%s: hooks got %v, %v", name, ends, incidents)
+		}
+	}
+}
+
+// TestHooksOfTicks: a task of a schedule has a tick.
+func TestHooksOfTicks(t *testing.T) {
+	t.Parallel()
+	d, h := listening(t)
+	wantNil(t, d.deliver(delivery("cron:report:2026-03-01T03:00:00Z"), receipt("7"), nothing, asynqlock.Once(d.locks, asynqlock.ByTick())))
+	if want := time.Date(2026, 3, 1, 3, 0, 0, 0, time.UTC); len(h.ends) != 1 || !h.starts[0].Due.Equal(want) || !h.ends[0].Due.Equal(want) {
+		t.Errorf("%+v", h.ends)
+	}
+}
+
+// TestRefusedUnguardedRunIsNoIncident: a guard that fails open, but knows another task of the key, defers this one.
+func TestRefusedUnguardedRunIsNoIncident(t *testing.T) {
+	t.Parallel()
+	h := new(heard)
+	d := newDesk(t)
+	link := d.redis.Relay()
+	far := clientOf(t, link.Client(), core.WithHooks(h.hooks()))
+	guard := asynqlock.Once(far, asynqlock.ByPayload("order"), asynqlock.FailOpen())
+	occupy(t, t.Context(), delivery("1"), receipt("7"), guard)
+	link.Refuse(true)
+	link.Reset()
+	wantDeferred(t, deliver(t.Context(), delivery("2"), receipt("7"), nothing, guard), core.ErrInProgress)
+	h.want(t, `core\.Incident .*Kind:unguarded`, 0)
+	h.want(t, `core\.NotRun .*Reason:busy `, 1)
+	link.Heal()
+}
+
+// TestLogIsTheClients: guards log through the logger of their client, or of the client of their lock.
+func TestLogIsTheClients(t *testing.T) {
+	t.Parallel()
+	var log diary
+	server := testkit.Start(t)
+	locks := clientOf(t, server.Client(), core.WithLogger(log.logger()))
+	d := &desk{t: t, redis: server, locks: locks}
+	server.Kill()
+	for name, guard := range d.guardsOf() {
+		before := len(log.String())
+		wantDeferred(t, d.deliver(delivery(name), receipt("7"), nothing, guard), core.ErrUnavailable)
+		if got := log.String()[before:]; !regexp.MustCompile("asynqlock: task deferred.*type=" + kind).MatchString(got) {
+			t.Errorf("%s: log %q", name, got)
+		}
 	}
 }

@@ -86,10 +86,9 @@ func TestLeaseLostOfStrategies(t *testing.T) {
 // TestSuccessWithoutLease: the task has taken effect, whatever became of the lease.
 func TestSuccessWithoutLease(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	var hooks told
-	hook, key, info := asynqlock.WithHooks(hooks.hooks()), asynqlock.ByTaskID(), delivery("1", ofKind)
-	once, exclusive := newOnce(t, d.locks, key, brief, hook), asynqlock.Exclusive(d.locks.Mutex, key, brief, hook)
+	d, hooks := listening(t)
+	key, info := asynqlock.ByTaskID(), delivery("1", ofKind)
+	once, exclusive := newOnce(t, d.locks, key, brief), asynqlock.Exclusive(d.locks.Mutex, key, brief)
 	wantNil(t, d.deliver(info, receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
 		wantNil(t, forgetRunning(t.Context(), d.locks, key, info))
 		<-ctx.Done()
@@ -104,7 +103,7 @@ func TestSuccessWithoutLease(t *testing.T) {
 		<-ctx.Done()
 		return nil
 	}, exclusive))
-	hooks.want(t, `asynqlock\.Failure .*Operation:run Err:holdfast: lease lost`, 1)
+	hooks.want(t, `core\.Incident .*Kind:lost Err:holdfast: lease lost`, 1)
 }
 
 // TestOvertaken: one that has lost its lease to another does not overwrite what that one does, but asks again later.
@@ -378,17 +377,18 @@ func TestZombieIsRecorded(t *testing.T) {
 // TestZombieGrace: one that does not end is told of, and its lease runs out.
 func TestZombieGrace(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	zombies := make(chan asynqlock.Zombie, 1)
-	hook := asynqlock.Hooks{Zombie: func(_ context.Context, z asynqlock.Zombie) { zombies <- z }}
-	for name, guard := range d.guardsOf(brief, asynqlock.WithZombieGrace(time.Millisecond), asynqlock.WithHooks(hook),
-		core.WithWait(within)) {
+	zombies := make(chan core.Incident, 1)
+	d := newDesk(t, core.WithHooks(core.Hooks{Incident: func(_ context.Context, z core.Incident) {
+		if z.Kind == core.IncidentOverrun {
+			zombies <- z
+		}
+	}}))
+	for name, guard := range d.guardsOf(brief, asynqlock.WithZombieGrace(time.Millisecond), core.WithWait(within)) {
 		ctx, cancel := context.WithCancel(t.Context())
-		before := time.Now()
 		zombie := occupy(t, ctx, delivery(name), receipt("7"), guard)
 		cancel()
 		z := <-zombies
-		if z.Task.ID != name || z.KeyHash != core.KeyHash(zombie.ctx) || z.Since.Before(before) {
+		if z.Work != work(core.KeyHash(zombie.ctx)) || !errors.Is(z.Err, context.Canceled) {
 			t.Errorf("%s: %+v", name, z)
 		}
 		ran := false
@@ -403,11 +403,10 @@ func TestZombieGrace(t *testing.T) {
 // TestNoZombie: a handler that ends with its context is none.
 func TestNoZombie(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	zombies := make(chan asynqlock.Zombie, 10)
-	hook := asynqlock.Hooks{Zombie: func(_ context.Context, z asynqlock.Zombie) { zombies <- z }}
+	zombies := make(chan core.Incident, 10)
+	d := newDesk(t, core.WithHooks(core.Hooks{Incident: func(_ context.Context, z core.Incident) { zombies <- z }}))
 	grace := 4 * time.Second // what the end of a run may take
-	guards := d.guardsOf(asynqlock.WithZombieGrace(grace), asynqlock.WithHooks(hook))
+	guards := d.guardsOf(asynqlock.WithZombieGrace(grace))
 	for name, guard := range guards {
 		ctx, cancel := context.WithCancel(t.Context())
 		_ = deliver(ctx, delivery(name), receipt("7"), func(ctx context.Context, _ *asynq.Task) error {

@@ -68,8 +68,8 @@ func TestLineOfALimitKeepsPermitsBusy(t *testing.T) {
 				r.enqueue(receipt("7"), asynq.TaskID(fmt.Sprintf("task-%03d", i)), asynq.MaxRetry(1))
 			}
 			for _, workers := range servers {
-				guard := asynqlock.Exclusive(r.newLocks().Limit(n), asynqlock.ByPayload("order"),
-					asynqlock.WithLine(r.redis.Client()), asynqlock.WithRetryIn(time.Hour), bounces.hooks())
+				guard := asynqlock.Exclusive(r.newLocks(bounces.hooks()).Limit(n), asynqlock.ByPayload("order"),
+					asynqlock.WithLine(r.redis.Client()), asynqlock.WithRetryIn(time.Hour))
 				r.serveWith(func(cfg *asynq.Config) {
 					defaults(cfg)
 					cfg.Concurrency = workers

@@ -29,26 +29,26 @@ func TestLinesMeasured(t *testing.T) {
 	user := asynqlock.ByPayload("order")
 	for _, test := range []struct {
 		name  string
-		guard func(s *shop, hook asynqlock.Option) asynq.MiddlewareFunc
+		guard func(s *shop) asynq.MiddlewareFunc
 	}{
-		{"asynq alone", func(*shop, asynqlock.Option) asynq.MiddlewareFunc {
+		{"asynq alone", func(*shop) asynq.MiddlewareFunc {
 			return func(next asynq.Handler) asynq.Handler { return next }
 		}},
-		{"a semaphore of one", func(s *shop, _ asynqlock.Option) asynq.MiddlewareFunc { return semaphore(s.redis.Client()) }},
-		{"Exclusive", func(s *shop, hook asynqlock.Option) asynq.MiddlewareFunc {
-			return asynqlock.Exclusive(s.locks.Mutex, user, hook)
+		{"a semaphore of one", func(s *shop) asynq.MiddlewareFunc { return semaphore(s.redis.Client()) }},
+		{"Exclusive", func(s *shop) asynq.MiddlewareFunc {
+			return asynqlock.Exclusive(s.locks.Mutex, user)
 		}},
-		{"Exclusive, WithWait(time.Minute)", func(s *shop, hook asynqlock.Option) asynq.MiddlewareFunc {
-			return asynqlock.Exclusive(s.locks.Fair, user, hook, core.WithWait(time.Minute))
+		{"Exclusive, WithWait(time.Minute)", func(s *shop) asynq.MiddlewareFunc {
+			return asynqlock.Exclusive(s.locks.Fair, user, core.WithWait(time.Minute))
 		}},
-		{"Exclusive, WithLine", func(s *shop, hook asynqlock.Option) asynq.MiddlewareFunc {
-			return asynqlock.Exclusive(s.locks.Fair, user, hook, asynqlock.WithLine(s.redis.Client()))
+		{"Exclusive, WithLine", func(s *shop) asynq.MiddlewareFunc {
+			return asynqlock.Exclusive(s.locks.Fair, user, asynqlock.WithLine(s.redis.Client()))
 		}},
-		{"Exclusive, five at a time", func(s *shop, hook asynqlock.Option) asynq.MiddlewareFunc {
-			return asynqlock.Exclusive(s.locks.Limit(5), user, hook)
+		{"Exclusive, five at a time", func(s *shop) asynq.MiddlewareFunc {
+			return asynqlock.Exclusive(s.locks.Limit(5), user)
 		}},
-		{"Exclusive, five at a time, WithLine", func(s *shop, hook asynqlock.Option) asynq.MiddlewareFunc {
-			return asynqlock.Exclusive(s.locks.Limit(5), user, hook, asynqlock.WithLine(s.redis.Client()))
+		{"Exclusive, five at a time, WithLine", func(s *shop) asynq.MiddlewareFunc {
+			return asynqlock.Exclusive(s.locks.Limit(5), user, asynqlock.WithLine(s.redis.Client()))
 		}},
 	} {
 		if *only != "" && *only != test.name {
@@ -56,8 +56,9 @@ func TestLinesMeasured(t *testing.T) {
 		}
 		s := newShop(t)
 		var bounces deferrals
+		s.locks = s.newLocks(bounces.hooks())
 		m := &burst{shop: s, came: make(map[string]time.Time)}
-		m.run(test.guard(s, bounces.hooks()))
+		m.run(test.guard(s))
 		all, most := bounces.count()
 		if test.name == "a semaphore of one" {
 			all, most = int(refusals.Load()), 0

@@ -2,6 +2,7 @@ package asynq_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,14 +30,19 @@ type deferrals struct {
 	tasks map[string]int
 }
 
-func (d *deferrals) hooks() asynqlock.Option {
-	return asynqlock.WithHooks(asynqlock.Hooks{Deferred: func(_ context.Context, e asynqlock.Deferred) {
+func (d *deferrals) hooks() core.Option {
+	return core.WithHooks(core.Hooks{NotRun: func(ctx context.Context, e core.NotRun) {
+		var deferred *asynqlock.DeferredError
+		if !errors.As(e.Err, &deferred) {
+			return
+		}
+		id, _ := asynq.GetTaskID(ctx)
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if d.tasks == nil {
 			d.tasks = make(map[string]int)
 		}
-		d.tasks[e.Task.ID]++
+		d.tasks[id]++
 	}})
 }
 
@@ -68,7 +74,8 @@ func TestLineDrainsAKey(t *testing.T) {
 	var bounces deferrals
 	var ran sequence
 	const tasks = 40
-	guard := asynqlock.Exclusive(s.locks.Mutex, asynqlock.ByPayload("order"), asynqlock.WithLine(s.redis.Client()), bounces.hooks())
+	guard := asynqlock.Exclusive(s.newLocks(bounces.hooks()).Mutex, asynqlock.ByPayload("order"),
+		asynqlock.WithLine(s.redis.Client()))
 	var want []string
 	for i := range tasks {
 		want = append(want, s.enqueue(receipt("7"), asynq.TaskID(fmt.Sprintf("task-%03d", i))).ID)
@@ -124,8 +131,9 @@ func TestLineOfLastAttempts(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	var log diary
+	s.locks = s.newLocks(core.WithLogger(log.logger()))
 	free := make(chan struct{})
-	s.serveWith(func(cfg *asynq.Config) { cfg.Concurrency = 6 }, s.work(free), s.lineOf(asynqlock.WithLogger(log.logger())))
+	s.serveWith(func(cfg *asynq.Config) { cfg.Concurrency = 6 }, s.work(free), s.lineOf())
 	const tasks, room = 10, 1 + 4
 	for range tasks {
 		s.enqueue(receipt("7"), asynq.MaxRetry(0))
@@ -181,14 +189,14 @@ func TestLinePassesOverTasksThatDoNotCome(t *testing.T) {
 func TestLineElsewhere(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	var hooks told
+	var hooks heard
 	other := testkit.Start(t)
-	s.serve(s.work(nil), asynqlock.Exclusive(s.locks.Mutex, asynqlock.ByPayload("order"),
-		asynqlock.WithLine(other.Client()), soon, asynqlock.WithHooks(hooks.hooks()), asynqlock.WithLogger(nil)))
+	s.serve(s.work(nil), asynqlock.Exclusive(s.newLocks(core.WithHooks(hooks.hooks())).Mutex, asynqlock.ByPayload("order"),
+		asynqlock.WithLine(other.Client()), soon))
 	s.enqueue(receipt("7"))
 	s.awaitEmpty()
-	if !strings.Contains(hooks.String(), "is not in the Redis of this client") {
-		t.Errorf("told %s", hooks.String())
+	if text := hooks.text.String(); !strings.Contains(text, "is not in the Redis of this client") {
+		t.Errorf("told %s", text)
 	}
 }
 
@@ -321,10 +329,10 @@ func (s *shop) runFive(thing string) {
 func TestLineIsLost(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	var hooks told
+	var hooks heard
 	rdb := s.redis.Client()
-	s.serve(s.work(nil), asynqlock.Exclusive(s.locks.Mutex, asynqlock.ByPayload("order"),
-		asynqlock.WithLine(rdb), soon, asynqlock.WithHooks(hooks.hooks()), asynqlock.WithLogger(nil)))
+	s.serve(s.work(nil), asynqlock.Exclusive(s.newLocks(core.WithHooks(hooks.hooks())).Mutex, asynqlock.ByPayload("order"),
+		asynqlock.WithLine(rdb), soon))
 	s.runFive("calm")
 	s.awaitEmpty()
 	testkit.Eventually(t, within, "the line to be gone", func() bool {
@@ -334,7 +342,7 @@ func TestLineIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.runFive("closed")
-	if !strings.Contains(hooks.String(), "line") {
+	if !strings.Contains(hooks.text.String(), "Kind:"+string(asynqlock.IncidentLine)) {
 		t.Error("the hook is not told that there is no line")
 	}
 }
@@ -386,7 +394,7 @@ func TestLineSurvivesItsClient(t *testing.T) {
 	rdb.AddHook(&hook)
 	free := make(chan struct{})
 	s.serve(s.work(free), asynqlock.Exclusive(s.locks.Mutex, asynqlock.ByPayload("order"),
-		asynqlock.WithLine(rdb), soon, asynqlock.WithLogger(nil)))
+		asynqlock.WithLine(rdb), soon))
 	for range 5 {
 		s.enqueue(receipt("7"))
 	}

@@ -21,7 +21,7 @@ func TestMiniredis(t *testing.T) {
 	d := &desk{t: t, rdb: rdb, locks: clientOf(t, rdb, core.WithLogger(nil))}
 	order, info := asynqlock.ByPayload("order"), delivery("1", ofKind)
 	var runs asynqlock.Runs
-	opts := []asynqlock.Option{asynqlock.WithRuns(&runs), asynqlock.WithLogger(nil)}
+	opts := []asynqlock.Option{asynqlock.WithRuns(&runs)}
 	once := newOnce(t, d.locks, order, append(opts, core.WithWait(within))...)
 	for name, strategy := range map[string]core.Strategy{
 		"Mutex": d.locks.Mutex, "Fair": d.locks.Fair, "Read": d.locks.Read, "Write": d.locks.Write,

@@ -114,11 +114,10 @@ func TestNestedDeferral(t *testing.T) {
 func TestDuplicateInsideAPeriod(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	silent := asynqlock.WithLogger(nil)
 	for name, periodOutside := range map[string]bool{"period outside": true, "ID outside": false} {
 		day := name + " 1"
-		daily := asynqlock.Once(d.locks, func(context.Context, *asynq.Task) (string, error) { return day, nil }, silent)
-		guards := []asynq.MiddlewareFunc{asynqlock.Once(d.locks, asynqlock.ByTaskID(), silent), daily}
+		daily := asynqlock.Once(d.locks, func(context.Context, *asynq.Task) (string, error) { return day, nil })
+		guards := []asynq.MiddlewareFunc{asynqlock.Once(d.locks, asynqlock.ByTaskID()), daily}
 		if periodOutside {
 			slices.Reverse(guards)
 		}

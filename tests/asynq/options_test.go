@@ -121,8 +121,6 @@ func TestOptionsOfEachPlace(t *testing.T) {
 		"asynqlock.WithRetryIn":      {asynqlock.WithRetryIn(time.Second), both},
 		"asynqlock.WithMaxBusy":      {asynqlock.WithMaxBusy(time.Second), both},
 		"asynqlock.WithCommitMargin": {asynqlock.WithCommitMargin(time.Second), both},
-		"asynqlock.WithHooks":        {asynqlock.WithHooks(asynqlock.Hooks{}), both},
-		"asynqlock.WithLogger":       {asynqlock.WithLogger(nil), both},
 		"asynqlock.WithRuns":         {asynqlock.WithRuns(new(asynqlock.Runs)), both},
 		"asynqlock.WithLine":         {asynqlock.WithLine(d.rdb), "asynqlock.Exclusive"},
 		"asynqlock.IgnorePayload":    {asynqlock.IgnorePayload(), "asynqlock.Once"},
@@ -201,11 +199,11 @@ func TestWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestOptionsThatSayNothing: nil options and a nil logger are allowed.
+// TestOptionsThatSayNothing: nil options are allowed.
 func TestOptionsThatSayNothing(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	guard := asynqlock.Once(d.locks, asynqlock.ByTaskID(), nil, asynqlock.WithLogger(nil), asynqlock.WithHooks(asynqlock.Hooks{}))
+	guard := asynqlock.Once(d.locks, asynqlock.ByTaskID(), nil)
 	if err := d.deliver(delivery("1"), receipt("7"), nothing, guard); err != nil {
 		t.Error(err)
 	}

@@ -47,26 +47,19 @@ func TestOutage(t *testing.T) {
 func TestOutageIsNotBusy(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	var told []asynqlock.Deferred
-	hook := asynqlock.Hooks{Deferred: func(_ context.Context, d asynqlock.Deferred) { told = append(told, d) }}
-	opts := []asynqlock.Option{asynqlock.WithMaxBusy(time.Millisecond), asynqlock.WithHooks(hook), core.WithWait(time.Millisecond)}
+	opts := []asynqlock.Option{asynqlock.WithMaxBusy(time.Millisecond), core.WithWait(time.Millisecond)}
 	d.redis.Kill()
 	for name, guard := range d.guardsOf(opts...) {
 		for range 2 {
 			err := d.deliver(delivery(name), receipt("7"), nothing, guard)
-			wantDeferred(t, err, core.ErrUnavailable)
-			if errors.Is(err, core.ErrInProgress) || asynqlock.IsFailure(err) {
-				t.Errorf("%s: %v", name, err)
+			e := wantDeferred(t, err, core.ErrUnavailable)
+			if errors.Is(err, core.ErrInProgress) || asynqlock.IsFailure(err) || e.Busy != 0 || e.Times != 0 {
+				t.Errorf("%s: %+v", name, e)
 			}
 		}
 	}
 	skip := asynqlock.Once(d.locks, asynqlock.ByTaskID(), append(opts, asynqlock.SkipDuplicates())...)
 	wantDeferred(t, d.deliver(delivery("1"), receipt("7"), nothing, skip), core.ErrUnavailable)
-	for _, d := range told {
-		if d.Busy != 0 || d.Times != 0 {
-			t.Errorf("%+v", d)
-		}
-	}
 }
 
 // TestFrozenRedis: nothing hangs for longer than asynq lets it.
@@ -91,10 +84,9 @@ func TestFrozenRedis(t *testing.T) {
 // TestFailOpen: the task runs, says that it is unguarded, and hooks are told.
 func TestFailOpen(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	var hooks told
+	d, hooks := listening(t)
 	d.redis.Kill()
-	for name, guard := range d.guardsOf(asynqlock.FailOpen(), asynqlock.WithHooks(hooks.hooks())) {
+	for name, guard := range d.guardsOf(asynqlock.FailOpen()) {
 		ran := false
 		err := d.deliver(delivery(name), receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
 			ran = true
@@ -114,26 +106,27 @@ func TestFailOpen(t *testing.T) {
 			t.Errorf("%s: it did not run", name)
 		}
 	}
-	hooks.want(t, `asynqlock\.Failure .*Operation:begin Err:.*no answer from Redis`, 2)
-	hooks.want(t, `asynqlock\.Acquired .*Token:0 Attempt:0`, 2)
-	hooks.want(t, `asynqlock\.Finished .*Attempt:0 State: .*Err:a mistake of the task`, 2)
+	hooks.want(t, `core\.Incident .*Kind:unguarded Err:.*no answer from Redis`, 2)
+	hooks.want(t, `core\.RunStart .*Token:0 Attempt:0`, 2)
+	hooks.want(t, `core\.RunEnd .*Token:0 Attempt:0 State:(completed)? .*Err:a mistake of the task`, 2)
 }
 
 // TestCompletedDuringOutage: the task is acknowledged, and recorded when Redis is back.
 func TestCompletedDuringOutage(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t, testkit.AOF())
-	locks := clientOf(t, server.Client())
-	failures := make(chan asynqlock.Failure, 1)
-	hook := asynqlock.Hooks{Failed: func(_ context.Context, f asynqlock.Failure) { failures <- f }}
+	failures := make(chan core.Incident, 1)
+	locks := clientOf(t, server.Client(), core.WithHooks(core.Hooks{
+		Incident: func(_ context.Context, i core.Incident) { failures <- i },
+	}))
 	key, info := asynqlock.ByTaskID(), delivery("1", ofKind)
-	guard := newOnce(t, locks, key, asynqlock.WithHooks(hook), asynqlock.WithFinishTimeout(100*time.Millisecond))
+	guard := newOnce(t, locks, key, asynqlock.WithFinishTimeout(100*time.Millisecond))
 	busy := occupy(t, t.Context(), info, receipt("7"), guard.Wrap)
 	server.Kill()
 	wantNil(t, busy.release())
 	f := <-failures
 	wantErrors(t, f.Err, asynqlock.ErrNotRecorded, core.ErrUnavailable)
-	if f.Operation != "finish" || f.Task.ID != "1" {
+	if f.Kind != core.IncidentUnrecorded || f.Label != kind || f.KeyHash == "" {
 		t.Errorf("%+v", f)
 	}
 	server.Restart()

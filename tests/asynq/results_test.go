@@ -3,6 +3,7 @@ package asynq_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -160,7 +161,7 @@ func TestPeriodicTaskWithAFixedID(t *testing.T) {
 				s.effects.begin("report")
 				s.effects.end("report", true)
 				return nil
-			}, asynqlock.Once(s.locks, test.key(), asynqlock.WithLogger(log.logger())))
+			}, asynqlock.Once(s.newLocks(core.WithLogger(log.logger())), test.key()))
 			for range runs {
 				s.enqueue(receipt("7"), asynq.TaskID("report"))
 				s.awaitEmpty()
@@ -200,9 +201,9 @@ func TestReplaysAreLogged(t *testing.T) {
 		"redelivery": {delivery("1", func(info *asynq.TaskInfo) { info.Retried = 1 }), ""},
 		"without ID": {delivery(""), ""},
 	} {
-		d := newDesk(t)
 		var log diary
-		guard := asynqlock.Once(d.locks, asynqlock.ByPayload("order"), asynqlock.WithLogger(log.logger()))
+		d := newDesk(t, core.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		guard := asynqlock.Once(d.locks, asynqlock.ByPayload("order"))
 		wantNil(t, d.deliver(delivery("1"), receipt("7"), nothing, guard))
 		for range 3 {
 			wantNil(t, d.deliver(test.second, receipt("7"), again, guard))

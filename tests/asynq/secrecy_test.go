@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -108,38 +107,19 @@ func TestKeySecret(t *testing.T) {
 	}
 }
 
-// told collects all that hooks are told.
-type told struct{ diary }
-
-func (h *told) hooks() asynqlock.Hooks {
-	write := func(v any) { fmt.Fprintf(h, "%T %+v\n", v, v) }
-	return asynqlock.Hooks{
-		Acquired: func(_ context.Context, a asynqlock.Acquired) { write(a) },
-		Replayed: func(_ context.Context, r asynqlock.Replayed) { write(r) },
-		Skipped:  func(_ context.Context, s asynqlock.Skipped) { write(s) },
-		Deferred: func(_ context.Context, d asynqlock.Deferred) { write(d) },
-		Refused:  func(_ context.Context, r asynqlock.Refused) { write(r) },
-		Finished: func(_ context.Context, f asynqlock.Finished) { write(f) },
-		Failed:   func(_ context.Context, f asynqlock.Failure) { write(f) },
-		Zombie:   func(_ context.Context, z asynqlock.Zombie) { write(z) },
-	}
-}
-
 // TestKeysAreSecret: nothing of a key or payload is in Redis, logs, hooks or errors, whatever happens to tasks.
 func TestKeysAreSecret(t *testing.T) {
 	t.Parallel()
 	const secret = "ada@example.com"
 	var log diary
-	var hooks told
-	d := newDesk(t, core.WithLogger(log.logger()))
-	opts := []asynqlock.Option{asynqlock.WithHooks(hooks.hooks()), asynqlock.WithLogger(log.logger())}
+	d, hooks := listening(t, core.WithLogger(log.logger()))
 	header := asynqlock.ByHeader(secret)
 	whole := asynqlock.Keys(asynqlock.ByPayload("mail"), asynqlock.ByPayload(), asynqlock.ByHeader("M"))
 	once := asynqlock.Once(d.locks, asynqlock.ByPayload("mail"),
-		append(opts, core.WithFailurePolicy(core.HoldFailures), asynqlock.ComparePayload())...)
+		core.WithFailurePolicy(core.HoldFailures), asynqlock.ComparePayload())
 	guards := []asynq.MiddlewareFunc{
-		asynqlock.Once(d.locks, whole, opts...),
-		asynqlock.Exclusive(d.locks.Fair, asynqlock.ByPayload("mail"), opts...), once,
+		asynqlock.Once(d.locks, whole),
+		asynqlock.Exclusive(d.locks.Fair, asynqlock.ByPayload("mail")), once,
 	}
 	mail := func(more string) *asynq.Task {
 		return asynq.NewTaskWithHeaders(kind, []byte(`{"mail":"`+secret+`"`+more+`}`), map[string]string{"M": secret})
@@ -151,14 +131,14 @@ func TestKeysAreSecret(t *testing.T) {
 		d.deliver(delivery("2"), mail(""), nothing, guards...), // busy
 		d.deliver(delivery("3"), mail(`,"x":1`), nothing, once),
 		d.deliver(delivery("4"), mail(""), nothing, guards[1]),
-		d.deliver(delivery("5"), mail(""), nothing, asynqlock.Once(d.locks, asynqlock.ByPayload("/mail/x"), opts...)))
+		d.deliver(delivery("5"), mail(""), nothing, asynqlock.Once(d.locks, asynqlock.ByPayload("/mail/x"))))
 	d.locks.ForceUnlock(t.Context(), "asynq:"+core.KeyHash(busy.ctx))
 	errs = append(errs, busy.release(),
 		d.deliver(delivery("6"), mail(""), nothing, once),
 		d.deliver(delivery("7"), mail(`,"x":1`), nothing, once), // another payload
-		d.deliver(delivery("8"), mail(""), nothing, asynqlock.Once(d.locks, header, opts...)))
+		d.deliver(delivery("8"), mail(""), nothing, asynqlock.Once(d.locks, header)))
 	dump(t, d.rdb, &log)
-	if _, err := fmt.Fprintln(&log, hooks.String(), errors.Join(errs...)); err != nil {
+	if _, err := fmt.Fprintln(&log, hooks.text.String(), errors.Join(errs...)); err != nil {
 		t.Error(err)
 	}
 	for line := range strings.Lines(log.String()) {
@@ -169,7 +149,7 @@ func TestKeysAreSecret(t *testing.T) {
 			t.Errorf("told: %s", line)
 		}
 	}
-	if !strings.Contains(log.String(), "asynqlock.Refused") || !strings.Contains(log.String(), "{lock:asynq:") {
+	if !strings.Contains(log.String(), "core.NotRun") || !strings.Contains(log.String(), "{lock:asynq:") {
 		t.Errorf("saw too little: %s", log.String())
 	}
 }
@@ -193,13 +173,5 @@ func dump(t *testing.T, rdb *redis.Client, to *diary) {
 		if _, err := fmt.Fprintln(to, key, value); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-// want checks how many entries match.
-func (h *told) want(t *testing.T, pattern string, n int) {
-	t.Helper()
-	if got := len(regexp.MustCompile(pattern).FindAllString(h.String(), -1)); got != n {
-		t.Errorf("told %d times of %s, want %d: %s", got, pattern, n, h.String())
 	}
 }

@@ -60,11 +60,6 @@ func Work(text string, input io.Reader) (err error) {
 	logging.Disable() // it would tell of every dial while Redis is down
 	rdb := redis.NewClient(&redis.Options{Network: order.Network, Addr: order.Addr})
 	defer rdb.Close()
-	locks, err := core.New(rdb, core.WithLogger(nil))
-	if err != nil {
-		return err
-	}
-	defer locks.Close()
 	events, err := Open(order.Table)
 	if err != nil {
 		return err
@@ -72,6 +67,11 @@ func Work(text string, input io.Reader) (err error) {
 	defer events.Close()
 	ctx, stop := context.WithCancelCause(context.Background())
 	w := &worker{order: order, events: events, stop: stop}
+	locks, err := core.New(rdb, core.WithLogger(nil), core.WithHooks(w.hooks()))
+	if err != nil {
+		return err
+	}
+	defer locks.Close()
 	server := asynq.NewServer(asynq.RedisClientOpt{Network: order.Network, Addr: order.Addr}, w.config())
 	if err := server.Start(w.handler(locks)); err != nil {
 		return err

@@ -44,8 +44,7 @@ func (w *worker) handler(locks *core.Client) asynq.Handler {
 	if !w.order.Unguarded {
 		key, retention := Guard()
 		opts := []asynqlock.Option{
-			retention, core.WithTTL(w.order.TTL), asynqlock.WithRuns(&w.runs), asynqlock.WithHooks(w.hooks()),
-			asynqlock.WithLogger(nil),
+			retention, core.WithTTL(w.order.TTL), asynqlock.WithRuns(&w.runs),
 		}
 		if !w.order.Defaults {
 			opts = append(opts, asynqlock.WithRetryIn(time.Second))
@@ -87,9 +86,7 @@ func (w *worker) process(ctx context.Context, t *asynq.Task) error {
 func (w *worker) run(ctx context.Context, t *asynq.Task) (Entry, error) {
 	e := Entry{Kind: Begin, KeyHash: core.KeyHash(ctx), Attempt: asynqlock.Attempt(ctx)}
 	e.Token, _ = core.TokenFrom(ctx)
-	queue, _ := asynq.GetQueueName(ctx)
-	id, _ := asynq.GetTaskID(ctx)
-	e.Task = queue + "/" + id
+	e.Task = taskOf(ctx)
 	err := json.Unmarshal(t.Payload(), &struct {
 		Order *string `json:"order"`
 	}{&e.Order})
@@ -122,36 +119,47 @@ func (w *worker) tell(line *Line, e Entry) Verdict {
 }
 
 // hooks tell the table what becomes of tasks.
-func (w *worker) hooks() asynqlock.Hooks {
-	event := func(kind EntryKind, t asynqlock.Task, hash string, err error) {
-		e := Entry{Kind: kind, Task: t.Queue + "/" + t.ID, KeyHash: hash}
+func (w *worker) hooks() core.Hooks {
+	event := func(ctx context.Context, kind EntryKind, hash string, err error) {
+		e := Entry{Kind: kind, Task: taskOf(ctx), KeyHash: hash}
 		if err != nil {
 			e.Reason = err.Error()
 		}
 		w.tell(w.events, e)
 	}
-	return asynqlock.Hooks{
-		Replayed: func(_ context.Context, r asynqlock.Replayed) { event(Replayed, r.Task, r.KeyHash, nil) },
-		Deferred: func(_ context.Context, d asynqlock.Deferred) { event(Deferred, d.Task, d.KeyHash, d.Err) },
-		Refused:  func(_ context.Context, r asynqlock.Refused) { event(Refused, r.Task, r.KeyHash, r.Err) },
-		Failed: func(_ context.Context, f asynqlock.Failure) {
-			// A run that is stale is finished too, if the other attempt's record says that it took effect.
-			if f.Operation == "finish" || errors.Is(f.Err, core.ErrStale) {
-				w.unconfirmed.Store(runOf(f.Task, f.KeyHash), nil)
+	return core.Hooks{
+		NotRun: func(ctx context.Context, n core.NotRun) {
+			switch {
+			case n.Reason == core.ReasonReplayed:
+				event(ctx, Replayed, n.KeyHash, nil)
+			case n.RetryAfter > 0:
+				event(ctx, Deferred, n.KeyHash, n.Err)
+			case n.Reason != asynqlock.ReasonEnded:
+				event(ctx, Refused, n.KeyHash, n.Err)
 			}
-			event(Failed, f.Task, f.KeyHash, f.Err)
 		},
-		Finished: func(_ context.Context, f asynqlock.Finished) {
-			_, unconfirmed := w.unconfirmed.LoadAndDelete(runOf(f.Task, f.KeyHash))
+		Incident: func(ctx context.Context, i core.Incident) {
+			// A run that is stale is finished too, if the other attempt's record says that it took effect.
+			if i.Kind == core.IncidentUnrecorded || errors.Is(i.Err, core.ErrStale) {
+				w.unconfirmed.Store(taskOf(ctx)+"/"+i.KeyHash, nil)
+			}
+			if i.Kind != core.IncidentOverrun {
+				event(ctx, Failed, i.KeyHash, i.Err)
+			}
+		},
+		RunEnd: func(ctx context.Context, end core.RunEnd) {
+			_, unconfirmed := w.unconfirmed.LoadAndDelete(taskOf(ctx) + "/" + end.KeyHash)
 			w.tell(w.events, Entry{
-				Kind: Finished, Task: f.Task.Queue + "/" + f.Task.ID, KeyHash: f.KeyHash, Attempt: f.Attempt,
-				Recorded: f.State == core.StateCompleted && f.Err == nil && !unconfirmed,
+				Kind: Finished, Task: taskOf(ctx), KeyHash: end.KeyHash, Attempt: end.Attempt,
+				Recorded: end.State == core.StateCompleted && end.Err == nil && !unconfirmed,
 			})
 		},
 	}
 }
 
-// runOf names a run among those of one server.
-func runOf(task asynqlock.Task, keyHash string) string {
-	return task.Queue + "/" + task.ID + "/" + keyHash
+// taskOf names the task of a context of asynq.
+func taskOf(ctx context.Context) string {
+	queue, _ := asynq.GetQueueName(ctx)
+	id, _ := asynq.GetTaskID(ctx)
+	return queue + "/" + id
 }
