@@ -34,16 +34,6 @@ func (i inside) Declare(ctx context.Context, d seal.Disposition, reason string) 
 // Said implements [seal.Run].
 func (i inside) Said() (seal.Disposition, string) { return i.run.word.Said() }
 
-// Attempt returns the number of the attempt for the key of the task of ctx, from 1. It is 0 if the task is not behind
-// [Once], or runs without record. asynq's own count of retries is for one task; this one is for all tasks with the
-// key. The fencing token is in the context too: see [core.TokenFrom].
-func Attempt(ctx context.Context) int {
-	if r := recorded(ctx); r != nil && r.attempt != nil {
-		return r.attempt.Number()
-	}
-	return 0
-}
-
 // Degraded returns true if ctx is that of a task which runs without Redis, see [FailOpen]. There is no fencing token
 // then.
 func Degraded(ctx context.Context) bool {

@@ -37,8 +37,8 @@ func TestLostTask(t *testing.T) {
 			if n := s.burned(); n != 1 {
 				s.t.Errorf("%d retries burned, want that of the recoverer", n)
 			}
-			if s.how == byOnce && asynqlock.Attempt(first) != 1 || s.begun() != 1 || s.deferrals() != 0 {
-				s.t.Errorf("attempt %d, %d runs, deferred %d times", asynqlock.Attempt(first), s.begun(), s.deferrals())
+			if s.how == byOnce && attemptOf(first) != 1 || s.begun() != 1 || s.deferrals() != 0 {
+				s.t.Errorf("attempt %d, %d runs, deferred %d times", attemptOf(first), s.begun(), s.deferrals())
 			}
 		},
 		once: outcome{1, 1}, exclusive: outcome{1, 1}, control: outcome{1, 1},
@@ -336,7 +336,7 @@ func partition(s *stage) {
 		s.t.Errorf("a write was refused: %v", bank.refused())
 	}
 	if s.how == byOnce {
-		if attempt := asynqlock.Attempt(second); attempt != 2 {
+		if attempt := attemptOf(second); attempt != 2 {
 			s.t.Errorf("attempt %d", attempt)
 		}
 	}
@@ -491,7 +491,7 @@ func effectAndComplete(r *turn) {
 // takeover: the next run knows that it is the second, and has a greater token.
 func takeover(s *stage, _ string) {
 	first, second := s.turn(1), s.turn(2)
-	if n := asynqlock.Attempt(second); n != 2 || tokenOf(second) <= tokenOf(first) {
+	if n := attemptOf(second); n != 2 || tokenOf(second) <= tokenOf(first) {
 		s.t.Errorf("attempt %d, token %d after %d", n, tokenOf(second), tokenOf(first))
 	}
 }

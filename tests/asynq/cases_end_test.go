@@ -130,8 +130,8 @@ func breakDown(t *testing.T, limit time.Duration, down func(), check func(s *sta
 			if n := s.deferrals(); n != 0 {
 				s.t.Errorf("deferred %d times because of nobody", n)
 			}
-			if s.how == byOnce && s.begun() == 2 && asynqlock.Attempt(s.turn(2)) != 2 {
-				s.t.Errorf("attempt %d", asynqlock.Attempt(s.turn(2)))
+			if s.how == byOnce && s.begun() == 2 && attemptOf(s.turn(2)) != 2 {
+				s.t.Errorf("attempt %d", attemptOf(s.turn(2)))
 			}
 		}
 	}

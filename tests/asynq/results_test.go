@@ -106,7 +106,7 @@ func TestNotGuarded(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if asynqlock.Attempt(ctx) != 0 {
+		if attemptOf(ctx) != 0 {
 			t.Error("there is an attempt")
 		}
 		return nil

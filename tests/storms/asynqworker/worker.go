@@ -84,7 +84,10 @@ func (w *worker) process(ctx context.Context, t *asynq.Task) error {
 
 // run is the beginning of one.
 func (w *worker) run(ctx context.Context, t *asynq.Task) (Entry, error) {
-	e := Entry{Kind: Begin, KeyHash: core.KeyHash(ctx), Attempt: asynqlock.Attempt(ctx)}
+	e := Entry{Kind: Begin, KeyHash: core.KeyHash(ctx)}
+	if a, ok := core.AttemptFrom(ctx); ok {
+		e.Attempt = a.Number()
+	}
 	e.Token, _ = core.TokenFrom(ctx)
 	e.Task = taskOf(ctx)
 	err := json.Unmarshal(t.Payload(), &struct {
