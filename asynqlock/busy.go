@@ -36,7 +36,7 @@ type bounce struct {
 }
 
 // bounce counts one more.
-func (b *busyTasks) bounce(t Task, now time.Time, limit, retryIn time.Duration) (this bounce) {
+func (b *busyTasks) bounce(t taskInfo, now time.Time, limit, retryIn time.Duration) (this bounce) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.sweep(now, max(2*limit, 4*retryIn, time.Hour))
@@ -63,7 +63,7 @@ func (b *busyTasks) bounce(t Task, now time.Time, limit, retryIn time.Duration) 
 
 // ran removes a task that runs, or never will. It returns true if a retry was burned since the last deferral: with a
 // line most tasks are deferred only once.
-func (b *busyTasks) ran(t Task, now time.Time, retryIn time.Duration) (burned bool) {
+func (b *busyTasks) ran(t taskInfo, now time.Time, retryIn time.Duration) (burned bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	key := busyTask{t.Queue, t.ID}
@@ -76,7 +76,7 @@ func (b *busyTasks) ran(t Task, now time.Time, retryIn time.Duration) (burned bo
 
 // burned returns true, once, for a task that has one retry less than at its deferral a moment ago. The caller must hold
 // b.mu.
-func (b *busyTasks) burned(n *bounces, t Task, now time.Time, retryIn time.Duration) bool {
+func (b *busyTasks) burned(n *bounces, t taskInfo, now time.Time, retryIn time.Duration) bool {
 	burned := !b.warned && t.Retried > n.retried && now.Sub(n.last) < 2*retryIn+time.Minute
 	b.warned = b.warned || burned
 	return burned

@@ -12,7 +12,7 @@ func TestBusyOutlastsLongDelays(t *testing.T) {
 	const retryIn = 6 * time.Hour
 	now, busy := time.Now(), time.Duration(0)
 	for range 5 {
-		busy = b.bounce(Task{ID: "1", Queue: "q"}, now, time.Hour, retryIn).busy
+		busy = b.bounce(taskInfo{ID: "1", Queue: "q"}, now, time.Hour, retryIn).busy
 		now = now.Add(retryIn)
 	}
 	if busy != 4*retryIn {
@@ -25,8 +25,8 @@ func TestBusyBeginsAnewAfterARun(t *testing.T) {
 	t.Parallel()
 	var b busyTasks
 	now := time.Now()
-	b.bounce(Task{ID: "1", Queue: "q"}, now, time.Hour, time.Second)
-	got := b.bounce(Task{ID: "1", Queue: "q", Retried: 1}, now.Add(70*time.Minute), time.Hour, time.Second)
+	b.bounce(taskInfo{ID: "1", Queue: "q"}, now, time.Hour, time.Second)
+	got := b.bounce(taskInfo{ID: "1", Queue: "q", Retried: 1}, now.Add(70*time.Minute), time.Hour, time.Second)
 	if got != (bounce{times: 1}) {
 		t.Errorf("%+v; want a first time", got)
 	}
@@ -38,7 +38,7 @@ func TestBurnedRetryIsSuspicious(t *testing.T) {
 	var b busyTasks
 	now, told := time.Now(), 0
 	for n := range 4 {
-		if b.bounce(Task{ID: "1", Queue: "q", Retried: n}, now, time.Hour, time.Second).burned {
+		if b.bounce(taskInfo{ID: "1", Queue: "q", Retried: n}, now, time.Hour, time.Second).burned {
 			told++
 		}
 		now = now.Add(time.Second)
@@ -62,8 +62,8 @@ func TestBurnedRetryOfATaskThatRuns(t *testing.T) {
 	} {
 		var b busyTasks
 		now := time.Now()
-		b.bounce(Task{ID: "1", Queue: "q"}, now, time.Hour, time.Second)
-		if got := b.ran(Task{ID: "1", Queue: "q", Retried: test.retried}, now.Add(test.later), time.Second); got != test.want {
+		b.bounce(taskInfo{ID: "1", Queue: "q"}, now, time.Hour, time.Second)
+		if got := b.ran(taskInfo{ID: "1", Queue: "q", Retried: test.retried}, now.Add(test.later), time.Second); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -3,6 +3,7 @@ package asynqlock
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/hibiken/asynq"
 )
@@ -15,13 +16,14 @@ import (
 // If cfg has a BaseContext that has ended, for shutdown, a task that was cancelled by it has not failed either. Guards
 // get the Concurrency of the server from its BaseContext, and let tasks wait in half of the workers at most.
 //
-// Call Configure last, once, when cfg is complete.
+// Call Configure last, once, when cfg is complete. If you make a server's config elsewhere, take IsFailure, RetryDelayFunc,
+// ErrorHandler and BaseContext from one that Configure has completed.
 func Configure(cfg *asynq.Config) {
 	cfg.IsFailure = isFailure(cfg.IsFailure, cfg.BaseContext)
 	cfg.BaseContext = withWorkers(cfg.BaseContext, newWorkers(cfg.Concurrency))
-	cfg.RetryDelayFunc = RetryDelay(cfg.RetryDelayFunc)
+	cfg.RetryDelayFunc = retryDelay(cfg.RetryDelayFunc)
 	if cfg.ErrorHandler != nil {
-		cfg.ErrorHandler = ErrorHandler(cfg.ErrorHandler)
+		cfg.ErrorHandler = errorHandler(cfg.ErrorHandler)
 	}
 }
 
@@ -37,10 +39,12 @@ func withWorkers(base func() context.Context, w *workers) func() context.Context
 	}
 }
 
+// isFailure makes a deferred task no failure, and neither one that was cancelled by the end of base.
 func isFailure(next func(error) bool, base func() context.Context) func(error) bool {
 	return func(err error) bool {
+		var deferred *DeferredError
 		switch {
-		case !IsFailure(err):
+		case err == nil, errors.As(err, &deferred):
 			return false
 		case base != nil && errors.Is(err, context.Canceled) && base().Err() != nil:
 			return false
@@ -51,12 +55,26 @@ func isFailure(next func(error) bool, base func() context.Context) func(error) b
 	}
 }
 
-// ErrorHandler returns a handler that passes errors to next, except that another task with the same key runs. It
-// passes even that one on if asynq archives the task for it. If next is nil, the handler does nothing.
-func ErrorHandler(next asynq.ErrorHandler) asynq.ErrorHandler {
+// retryDelay makes asynq redeliver a deferred task after the delay in its error.
+func retryDelay(next asynq.RetryDelayFunc) asynq.RetryDelayFunc {
+	if next == nil {
+		next = asynq.DefaultRetryDelayFunc
+	}
+	return func(n int, err error, t *asynq.Task) time.Duration {
+		var deferred *DeferredError
+		if errors.As(err, &deferred) {
+			return deferred.RetryIn
+		}
+		return next(n, err, t)
+	}
+}
+
+// errorHandler passes errors on, except that another task with the same key runs. It passes even that one on if asynq
+// archives the task for it.
+func errorHandler(next asynq.ErrorHandler) asynq.ErrorHandler {
 	return asynq.ErrorHandlerFunc(func(ctx context.Context, t *asynq.Task, err error) {
 		var deferred *DeferredError
-		if errors.As(err, &deferred) && deferred.busy() && !taskOf(ctx, t).last() || next == nil {
+		if errors.As(err, &deferred) && deferred.busy() && !taskOf(ctx, t).last() {
 			return
 		}
 		next.HandleError(ctx, t, err)

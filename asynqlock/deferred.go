@@ -6,8 +6,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/hibiken/asynq"
-
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/outage"
 )
@@ -52,28 +50,6 @@ func isBusy(err error) bool {
 // ErrBusyTooLong says that a task has been deferred for longer than [WithMaxBusy] because others with its key ran. The
 // task is deferred further, and burns no retry: it has never run.
 var ErrBusyTooLong = errors.New("holdfast: asynqlock: busy for too long")
-
-// IsFailure is for [asynq.Config]: a deferred task has not failed. Every other error is a failure. [Configure]
-// combines it with yours.
-func IsFailure(err error) bool {
-	var deferred *DeferredError
-	return err != nil && !errors.As(err, &deferred)
-}
-
-// RetryDelay is for [asynq.Config]. A deferred task is redelivered after the delay in its error, and every other task
-// after the delay of next. If next is nil, that is [asynq.DefaultRetryDelayFunc].
-func RetryDelay(next asynq.RetryDelayFunc) asynq.RetryDelayFunc {
-	if next == nil {
-		next = asynq.DefaultRetryDelayFunc
-	}
-	return func(n int, err error, t *asynq.Task) time.Duration {
-		var deferred *DeferredError
-		if errors.As(err, &deferred) {
-			return deferred.RetryIn
-		}
-		return next(n, err, t)
-	}
-}
 
 // shortestDelay keeps a task from coming again while asynq still works at its last run: the queue counts in whole
 // seconds, and its heartbeat takes two quick runs of a task for one.

@@ -37,7 +37,7 @@ func (g *guard) reportTo(client seal.Facts) {
 type visit struct {
 	guard  *guard
 	ctx    context.Context // asynq's
-	task   Task
+	task   taskInfo
 	hash   string    // of the key
 	traits keyTraits // of the key
 	came   time.Time

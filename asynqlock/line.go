@@ -103,7 +103,7 @@ func (l *line) enter(ctx context.Context, v *visit) (spot, error) {
 
 // find looks once whether asynq's tasks are in this Redis. A line elsewhere would never call any.
 func (l *line) find(v *visit) error {
-	if _, made := v.ctx.Value(taskKey{}).(Task); made || l.found.Load() {
+	if _, made := v.ctx.Value(taskKey{}).(taskInfo); made || l.found.Load() {
 		return nil
 	}
 	_, err := l.inspector.GetTaskInfo(v.task.Queue, v.task.ID)

@@ -21,7 +21,7 @@ const (
 )
 
 // note tells those who read a record who runs the task: which one, and where.
-func note(t Task) string {
+func note(t taskInfo) string {
 	host, _ := os.Hostname()
 	return noteOf(identity(t), host+":"+strconv.Itoa(os.Getpid()))
 }
@@ -37,10 +37,10 @@ func noteOf(task, place string) string {
 }
 
 // label is the type of a task, of which a record has as much as it may.
-func label(t Task) string { return strings.ToValidUTF8(t.Type[:min(len(t.Type), maxLabel)], "") }
+func label(t taskInfo) string { return strings.ToValidUTF8(t.Type[:min(len(t.Type), maxLabel)], "") }
 
 // identity is the name of a task, or its hash if that is long.
-func identity(t Task) string {
+func identity(t taskInfo) string {
 	name := t.Queue + "/" + t.ID
 	if len(name) <= 128 {
 		return name
@@ -50,6 +50,6 @@ func identity(t Task) string {
 }
 
 // sameTask reports whether a note is about that task. One that only may be counts too, as it does without ID.
-func sameTask(note string, t Task) bool {
+func sameTask(note string, t taskInfo) bool {
 	return t.ID == "" || strings.HasPrefix(note, identity(t)+" ")
 }

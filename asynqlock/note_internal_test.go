@@ -12,18 +12,18 @@ func TestNotesAreCompact(t *testing.T) {
 	const uuid = "51e95400-3655-4284-8f9e-91e56668a5b4"
 	pod := "receipts-of-the-shop-worker-7d9f8b6c5-x2x4z:12376"
 	for _, test := range []struct {
-		task    Task
+		task    taskInfo
 		place   string
 		compact bool
 		end     string
 	}{
-		{Task{Queue: "default", ID: uuid}, pod, true, "6c5-x2x4z:12376"},
-		{Task{Queue: "default", ID: uuid}, "vm:7", true, " vm:7"},
-		{Task{Queue: "default", ID: "cron:report:2026-03-01T03:00:00Z"}, pod, true, "8b6c5-x2x4z:12376"},
-		{Task{Queue: strings.Repeat("q", 20), ID: uuid}, pod, false, pod}, // no room: all of it
-		{Task{Queue: "default", ID: strings.Repeat("x", 200)}, pod, true, "x2x4z:12376"},
-		{Task{Queue: "default", ID: uuid}, strings.Repeat("h", 1000), true, "hhhh"},
-		{Task{Queue: strings.Repeat("q", 80), ID: uuid}, strings.Repeat("h", 1000), false, "hhhh"},
+		{taskInfo{Queue: "default", ID: uuid}, pod, true, "6c5-x2x4z:12376"},
+		{taskInfo{Queue: "default", ID: uuid}, "vm:7", true, " vm:7"},
+		{taskInfo{Queue: "default", ID: "cron:report:2026-03-01T03:00:00Z"}, pod, true, "8b6c5-x2x4z:12376"},
+		{taskInfo{Queue: strings.Repeat("q", 20), ID: uuid}, pod, false, pod}, // no room: all of it
+		{taskInfo{Queue: "default", ID: strings.Repeat("x", 200)}, pod, true, "x2x4z:12376"},
+		{taskInfo{Queue: "default", ID: uuid}, strings.Repeat("h", 1000), true, "hhhh"},
+		{taskInfo{Queue: strings.Repeat("q", 80), ID: uuid}, strings.Repeat("h", 1000), false, "hhhh"},
 	} {
 		note := noteOf(identity(test.task), test.place)
 		if !sameTask(note, test.task) || !strings.HasSuffix(note, test.end) || (len(note) <= 64) != test.compact || len(note) > 256 {

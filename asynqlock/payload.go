@@ -50,7 +50,7 @@ func (o *once) comparesPayload(v *visit) bool {
 
 // mismatch names the task that has another payload than the first one with its key, and the option that decides.
 // Payload and key are left out: asynq stores the error, and keys are secret.
-func (o *once) mismatch(t Task, err error) error {
+func (o *once) mismatch(t taskInfo, err error) error {
 	remedy := "if the payloads may differ, make the key with ByPayload(fields...) or pass IgnorePayload()"
 	if o.payload == payloadCompared {
 		remedy = "ComparePayload() refuses that"

@@ -26,8 +26,8 @@ type Runs struct {
 
 // Running is one handler that runs.
 type Running struct {
-	Task    Task
-	KeyHash string
+	ID, Queue, Type string
+	KeyHash         string
 	// Since is when it began.
 	Since time.Time
 	// Zombie is true if asynq has given up the task.
@@ -44,7 +44,7 @@ func (r *Runs) List() []Running {
 	list := make([]Running, 0, len(r.runs))
 	for run := range r.runs {
 		list = append(list, Running{
-			Task: run.task, KeyHash: run.hash, Since: run.began, Zombie: run.ctx.Err() != nil,
+			ID: run.task.ID, Queue: run.task.Queue, Type: run.task.Type, KeyHash: run.hash, Since: run.began, Zombie: run.ctx.Err() != nil,
 		})
 	}
 	slices.SortFunc(list, func(a, b Running) int { return a.Since.Compare(b.Since) })

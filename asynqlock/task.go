@@ -8,10 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
-// Task describes a task to hooks.
-type Task struct {
-	// ID is unique in its queue only.
-	ID    string
+// taskInfo is what asynq knows of a task.
+type taskInfo struct {
+	ID    string // unique in its queue only
 	Queue string
 	Type  string
 	// Retried counts the failed runs, of which there may be as many as MaxRetry.
@@ -20,7 +19,7 @@ type Task struct {
 }
 
 // last reports whether asynq archives the task if this run does not succeed, whatever the reason.
-func (t Task) last() bool { return t.ID != "" && t.Retried >= t.MaxRetry }
+func (t taskInfo) last() bool { return t.ID != "" && t.Retried >= t.MaxRetry }
 
 // maxShownText bounds what the log and errors show of a text of a task or a record. Producers choose these texts.
 const maxShownText = 100
@@ -38,14 +37,14 @@ func ContextWithTask(ctx context.Context, info *asynq.TaskInfo) context.Context 
 	if info == nil {
 		info = &asynq.TaskInfo{}
 	}
-	return context.WithValue(ctx, taskKey{}, Task{
+	return context.WithValue(ctx, taskKey{}, taskInfo{
 		ID: info.ID, Queue: info.Queue, Retried: info.Retried, MaxRetry: info.MaxRetry,
 	})
 }
 
 // taskOf describes the task that a handler got. The zero ID tells that ctx is not that of a handler.
-func taskOf(ctx context.Context, t *asynq.Task) Task {
-	task, ok := ctx.Value(taskKey{}).(Task)
+func taskOf(ctx context.Context, t *asynq.Task) taskInfo {
+	task, ok := ctx.Value(taskKey{}).(taskInfo)
 	if !ok {
 		task.ID, _ = asynq.GetTaskID(ctx)
 		task.Queue, _ = asynq.GetQueueName(ctx)

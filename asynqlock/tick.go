@@ -27,7 +27,7 @@ func ByTick() KeyFunc {
 // if the task is not from Enqueue, or if ctx is not that of a handler. The tick is the time on the schedule, in UTC.
 // Use it instead of the present time for the subject of a task ("the report of yesterday"), since a task may run late.
 func TickFrom(ctx context.Context) (job string, tick time.Time, ok bool) {
-	task, given := ctx.Value(taskKey{}).(Task)
+	task, given := ctx.Value(taskKey{}).(taskInfo)
 	if !given {
 		task.ID, _ = asynq.GetTaskID(ctx)
 	}

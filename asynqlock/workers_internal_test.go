@@ -81,7 +81,7 @@ func TestConfigureTellsTheWorkers(t *testing.T) {
 // TestWaitingLeavesHalfOfTheTime: whatever it may wait for, a task keeps half of its time for its handler.
 func TestWaitingLeavesHalfOfTheTime(t *testing.T) {
 	t.Parallel()
-	for name, task := range map[string]Task{
+	for name, task := range map[string]taskInfo{
 		"a task that may wait":  {ID: "1", MaxRetry: 3},
 		"one on its last retry": {ID: "1", Retried: 3, MaxRetry: 3},
 	} {

@@ -72,7 +72,7 @@ func TestMistakesAreFailures(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = d.deliver(delivery("1"), receipt("7"), nothing, guard)
-	if wantErrors(t, err, core.ErrInvalidOption); !asynqlock.IsFailure(err) {
+	if wantErrors(t, err, core.ErrInvalidOption); !isFailure(err) {
 		t.Errorf("deferred: %v", err)
 	}
 }

@@ -207,11 +207,11 @@ func TestMaxBusy(t *testing.T) {
 		time.Sleep(2 * time.Millisecond) // for longer than WithMaxBusy
 		err := d.deliver(delivery("2"), receipt("7"), nothing, guard)
 		wantErrors(t, err, asynqlock.ErrBusyTooLong, core.ErrInProgress)
-		if asynqlock.IsFailure(err) || errors.Is(err, asynq.SkipRetry) {
+		if isFailure(err) || errors.Is(err, asynq.SkipRetry) {
 			t.Errorf("a failure: %v", err)
 		}
 		handled := 0
-		asynqlock.ErrorHandler(asynq.ErrorHandlerFunc(func(context.Context, *asynq.Task, error) { handled++ })).
+		configured(func(context.Context, *asynq.Task, error) { handled++ }).ErrorHandler.
 			HandleError(asynqlock.ContextWithTask(t.Context(), delivery("2")), receipt("7"), err)
 		if handled != 1 {
 			t.Error("the ErrorHandler is not told")

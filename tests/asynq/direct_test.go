@@ -90,7 +90,7 @@ func occupy(
 		defer close(ended)
 		err := deliver(ctx, info, task, handler, guards...)
 		// The machine may be too busy for an answer in time, and what was asked for is then in the way for a while.
-		for late := errors.Is(err, core.ErrUnavailable); late && o.ctx == nil && err != nil && !asynqlock.IsFailure(err); {
+		for late := errors.Is(err, core.ErrUnavailable); late && o.ctx == nil && err != nil && !isFailure(err); {
 			err = deliver(ctx, info, task, handler, guards...)
 		}
 		o.err <- err
@@ -134,6 +134,18 @@ func wantErrors(t *testing.T, err error, want ...error) {
 		}
 	}
 }
+
+// configured is the config of a server after Configure, with a handler of errors unless it is nil.
+func configured(handle asynq.ErrorHandlerFunc) (cfg asynq.Config) {
+	if handle != nil {
+		cfg.ErrorHandler = handle
+	}
+	asynqlock.Configure(&cfg)
+	return cfg
+}
+
+// isFailure is how asynq treats what a guard returns.
+func isFailure(err error) bool { return configured(nil).IsFailure(err) }
 
 // wantDeferred checks that the task was deferred for a reason.
 func wantDeferred(t *testing.T, err, reason error) *asynqlock.DeferredError {

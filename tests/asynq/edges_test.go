@@ -73,7 +73,7 @@ func TestDrainKnowsWhoIsAboutToRun(t *testing.T) {
 func TestErrorHandlerOfTheLastAttempt(t *testing.T) {
 	t.Parallel()
 	told := 0
-	h := asynqlock.ErrorHandler(asynq.ErrorHandlerFunc(func(context.Context, *asynq.Task, error) { told++ }))
+	h := configured(func(context.Context, *asynq.Task, error) { told++ }).ErrorHandler
 	busy := &asynqlock.DeferredError{Err: core.ErrInProgress}
 	h.HandleError(asynqlock.ContextWithTask(t.Context(), delivery("1")), receipt("7"), busy)
 	h.HandleError(asynqlock.ContextWithTask(t.Context(), delivery("1", lastTry)), receipt("7"), busy)
@@ -108,7 +108,7 @@ func TestLeasesOfTheHandlersOwn(t *testing.T) {
 	other := fmt.Errorf("a lock of the handler's own: %w", core.ErrLeaseLost)
 	for name, guard := range d.guardsOf() {
 		err := d.deliver(delivery(name), receipt("7"), func(context.Context, *asynq.Task) error { return other }, guard)
-		if !asynqlock.IsFailure(err) || len(hooks.incidents) > 0 {
+		if !isFailure(err) || len(hooks.incidents) > 0 {
 			t.Errorf("%s: not a failure: %v; told %v", name, err, hooks.incidents)
 		}
 	}

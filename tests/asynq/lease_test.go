@@ -48,7 +48,7 @@ func TestLeaseLost(t *testing.T) {
 			return errOwn
 		}, around, test.guard)
 		wantDeferred(t, err, core.ErrLeaseLost)
-		if asynqlock.IsFailure(err) || errors.Is(err, asynq.SkipRetry) {
+		if isFailure(err) || errors.Is(err, asynq.SkipRetry) {
 			t.Errorf("%s: a failure: %v", name, err)
 		}
 	}
@@ -181,7 +181,7 @@ func TestTimeIsUp(t *testing.T) {
 			return context.Cause(ctx)
 		}, guard)
 		wantErrors(t, err, context.DeadlineExceeded)
-		if !asynqlock.IsFailure(err) {
+		if !isFailure(err) {
 			t.Errorf("%s: no failure: %v", name, err)
 		}
 	}

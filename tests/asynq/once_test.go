@@ -181,7 +181,7 @@ func TestExclusiveEnds(t *testing.T) {
 			try := func(end func() error) error {
 				return deliver(t.Context(), delivery("1"), receipt("7"), func(context.Context, *asynq.Task) error { return end() }, guard)
 			}
-			if err := try(func() error { return errOwn }); !errors.Is(err, errOwn) || !asynqlock.IsFailure(err) {
+			if err := try(func() error { return errOwn }); !errors.Is(err, errOwn) || !isFailure(err) {
 				t.Errorf("%v", err)
 			}
 			free("an error")

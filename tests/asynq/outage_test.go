@@ -53,7 +53,7 @@ func TestOutageIsNotBusy(t *testing.T) {
 		for range 2 {
 			err := d.deliver(delivery(name), receipt("7"), nothing, guard)
 			e := wantDeferred(t, err, core.ErrUnavailable)
-			if errors.Is(err, core.ErrInProgress) || asynqlock.IsFailure(err) || e.Busy != 0 || e.Times != 0 {
+			if errors.Is(err, core.ErrInProgress) || isFailure(err) || e.Busy != 0 || e.Times != 0 {
 				t.Errorf("%s: %+v", name, e)
 			}
 		}

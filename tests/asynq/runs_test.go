@@ -24,7 +24,7 @@ func TestRunsList(t *testing.T) {
 	second := d.occupy(delivery("2"), receipt("8"), guards["exclusive"])
 	cancel()
 	list := runs.List()
-	if len(list) != 2 || list[0].Task.ID != "1" || list[1].Task.ID != "2" || !list[0].Zombie || list[1].Zombie ||
+	if len(list) != 2 || list[0].ID != "1" || list[1].ID != "2" || !list[0].Zombie || list[1].Zombie ||
 		list[0].KeyHash != core.KeyHash(first.ctx) || list[0].Since.IsZero() || list[0].Since.After(list[1].Since) {
 		t.Errorf("%+v", list)
 	}
