@@ -43,9 +43,9 @@ const Kind = "receipt:send"
 // Queues are those of a server. asynq lets one task ID be in both.
 var Queues = map[string]int{"default": 1, "second": 1}
 
-// Guard returns the key of tasks, and the options that count for their records too.
-func Guard() (asynqlock.KeyFunc, asynqlock.Option) {
-	return asynqlock.ByPayload("order"), core.WithRetention(time.Hour)
+// NewGuard returns the guard of the tasks, which has their records too.
+func NewGuard(locks *core.Client, opts ...asynqlock.Option) (*asynqlock.Guard, error) {
+	return asynqlock.NewOnce(locks, asynqlock.ByPayload("order"), append(opts, core.WithRetention(time.Hour))...)
 }
 
 // ended bounds how long handlers may take once the server was told to end.
@@ -72,8 +72,12 @@ func Work(text string, input io.Reader) (err error) {
 		return err
 	}
 	defer locks.Close()
+	handler, err := w.handler(locks)
+	if err != nil {
+		return err
+	}
 	server := asynq.NewServer(asynq.RedisClientOpt{Network: order.Network, Addr: order.Addr}, w.config())
-	if err := server.Start(w.handler(locks)); err != nil {
+	if err := server.Start(handler); err != nil {
 		return err
 	}
 	w.tell(w.events, Entry{Kind: Up})

@@ -15,7 +15,6 @@ import (
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/tests/storms/asynqworker"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -270,8 +269,7 @@ func (s *storm) mustBeRecorded() {
 		s.t.Fatal(err)
 	}
 	defer locks.Close()
-	key, retention := asynqworker.Guard()
-	guard, err := asynqlock.NewOnce(locks, key, retention)
+	guard, err := asynqworker.NewGuard(locks)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -39,20 +39,21 @@ func (w *worker) config() asynq.Config {
 	return cfg
 }
 
-func (w *worker) handler(locks *core.Client) asynq.Handler {
+func (w *worker) handler(locks *core.Client) (asynq.Handler, error) {
 	mux := asynq.NewServeMux()
 	if !w.order.Unguarded {
-		key, retention := Guard()
-		opts := []asynqlock.Option{
-			retention, core.WithTTL(w.order.TTL), asynqlock.WithRuns(&w.runs),
-		}
+		opts := []asynqlock.Option{core.WithTTL(w.order.TTL), asynqlock.WithRuns(&w.runs)}
 		if !w.order.Defaults {
 			opts = append(opts, asynqlock.WithRetryIn(time.Second))
 		}
-		mux.Use(asynqlock.Once(locks, key, opts...))
+		guard, err := NewGuard(locks, opts...)
+		if err != nil {
+			return nil, err
+		}
+		mux.Use(guard.Wrap)
 	}
 	mux.HandleFunc(Kind, w.process)
-	return mux
+	return mux, nil
 }
 
 var errStale = errors.New("refused by the table: a greater token was seen")
