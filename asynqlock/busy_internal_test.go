@@ -68,3 +68,16 @@ func TestBurnedRetryOfATaskThatRuns(t *testing.T) {
 		}
 	}
 }
+
+// TestBusyForgets: a task that another server has by now is not counted for ever.
+func TestBusyForgets(t *testing.T) {
+	t.Parallel()
+	var b busyTasks
+	now := time.Now()
+	b.bounce(taskInfo{ID: "1", Queue: "q"}, now, time.Minute, time.Second)
+	b.bounce(taskInfo{ID: "2", Queue: "q"}, now.Add(50*time.Minute), time.Minute, time.Second)
+	b.bounce(taskInfo{ID: "3", Queue: "q"}, now.Add(81*time.Minute), time.Minute, time.Second)
+	if _, first := b.tasks[busyTask{"q", "1"}]; first || len(b.tasks) != 2 {
+		t.Errorf("%d tasks: %v", len(b.tasks), b.tasks)
+	}
+}

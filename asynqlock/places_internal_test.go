@@ -72,3 +72,24 @@ func TestPlacesGiveUp(t *testing.T) {
 		third.leave()
 	})
 }
+
+// TestPlaceOvertakenBeforeItsRequest: a task was put in front between the turn of another one and its request, which is not made.
+func TestPlaceOvertakenBeforeItsRequest(t *testing.T) {
+	t.Parallel()
+	var all places
+	second := all.take("key", "b", 2)
+	if !second.await(t.Context(), time.Minute) {
+		t.Fatal("it is alone, and not the first")
+	}
+	first := all.take("key", "a", 1)
+	if !second.request(t.Context(), func(context.Context) { t.Error("it asks") }) {
+		t.Error("it is not overtaken")
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if second.await(over, time.Minute) {
+		t.Error("it is the first, though the other one has not left")
+	}
+	first.leave()
+	second.leave()
+}
