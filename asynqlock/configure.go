@@ -3,6 +3,8 @@ package asynqlock
 import (
 	"context"
 	"errors"
+	"runtime"
+	"sync"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -79,4 +81,110 @@ func errorHandler(next asynq.ErrorHandler) asynq.ErrorHandler {
 		}
 		next.HandleError(ctx, t, err)
 	})
+}
+
+// workers are those of one asynq server: a task that waits in a guard occupies one of them. [Configure] puts them into
+// the context of every handler, because asynq does not tell a handler how many there are.
+type workers struct {
+	all int
+
+	mu      sync.Mutex
+	waiting int
+	keys    map[string]int       // waiting tasks of each key
+	refused map[string]time.Time // keys for which there was no room, and when
+}
+
+type workersKey struct{}
+
+// newWorkers takes the Concurrency of an [asynq.Config], of which less than 1 means the number of processors.
+func newWorkers(concurrency int) *workers {
+	if concurrency < 1 {
+		concurrency = runtime.NumCPU()
+	}
+	return &workers{all: concurrency, keys: make(map[string]int), refused: make(map[string]time.Time)}
+}
+
+// workersOf returns the workers of the server that runs the handler of ctx, nil if they are not known.
+func workersOf(ctx context.Context) *workers {
+	w, _ := ctx.Value(workersKey{}).(*workers)
+	return w
+}
+
+// places returns how many workers may wait at most: half of them. Of unknown ones, it assumes asynq's default.
+func (w *workers) places() int {
+	if w == nil {
+		return runtime.NumCPU() / 2
+	}
+	return w.all / 2
+}
+
+// refusedFor is how long a key counts as one that wants to wait, after it was refused.
+const refusedFor = 2 * time.Second
+
+// sit reports whether a task of that key may wait, and returns what ends its waiting. Half of the workers may wait, and
+// no key takes more than its share of these while others want to wait too. Tasks on their last attempt, which asynq
+// would archive, may take more: all workers but two, so that beside the task that they wait for another key can run. Of
+// fewer than three workers, one may wait for such a task.
+func (w *workers) sit(key string, last bool) (stand func(), ok bool) {
+	if w == nil {
+		return func() {}, true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.room(key, last, time.Now()) {
+		return func() {}, false
+	}
+	w.waiting++
+	w.keys[key]++
+	return func() { w.stand(key) }, true
+}
+
+// room decides; w.mu is held.
+func (w *workers) room(key string, last bool, now time.Time) bool {
+	if last {
+		return w.waiting < max(w.all-2, 1)
+	}
+	for other, at := range w.refused {
+		if now.Sub(at) > refusedFor {
+			delete(w.refused, other)
+		}
+	}
+	wanted := len(w.keys)
+	for other := range w.refused {
+		if w.keys[other] == 0 {
+			wanted++
+		}
+	}
+	if w.keys[key] == 0 && w.refused[key].IsZero() {
+		wanted++
+	}
+	if w.waiting < w.places() && w.keys[key] < max(w.places()/wanted, 1) {
+		delete(w.refused, key)
+		return true
+	}
+	w.refused[key] = now
+	return false
+}
+
+// free returns how many more tasks of a key may wait.
+func (w *workers) free(key string) int {
+	if w == nil {
+		return w.places()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	wanted := len(w.keys)
+	if w.keys[key] == 0 {
+		wanted++
+	}
+	return min(w.places()-w.waiting, max(w.places()/wanted, 1)-w.keys[key])
+}
+
+func (w *workers) stand(key string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiting--
+	if w.keys[key]--; w.keys[key] == 0 {
+		delete(w.keys, key)
+	}
 }

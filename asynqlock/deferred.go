@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -58,4 +59,97 @@ const shortestDelay = time.Second
 // jittered returns a time around d, so that those who were deferred together do not come together again.
 func jittered(d time.Duration) time.Duration {
 	return max(d/2+rand.N(d), shortestDelay)
+}
+
+// mostBusy bounds how many tasks are counted at a time. One that has no room begins anew each time.
+const mostBusy = 100_000
+
+// busyTasks counts how often tasks were deferred because of others, since asynq does not.
+type busyTasks struct {
+	mu     sync.Mutex
+	tasks  map[busyTask]*bounces
+	swept  time.Time
+	warned bool
+}
+
+// busyTask identifies a task. Without ID there is nothing to count.
+type busyTask struct{ queue, id string }
+
+type bounces struct {
+	first   time.Time
+	last    time.Time
+	times   int
+	retried int
+	told    int // how many times the limit had passed when that was told
+}
+
+// bounce is one more deferral of a task.
+type bounce struct {
+	busy    time.Duration // for which the task was deferred since it ran the last time
+	times   int           // how often
+	burned  bool          // true once: a retry was burned just after, since asynq takes deferred tasks for failed ones
+	tooLong bool          // the limit has passed once more
+}
+
+// bounce counts one more.
+func (b *busyTasks) bounce(t taskInfo, now time.Time, limit, retryIn time.Duration) (this bounce) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sweep(now, max(2*limit, 4*retryIn, time.Hour))
+	key := busyTask{t.Queue, t.ID}
+	n := b.tasks[key]
+	if n == nil {
+		n = &bounces{first: now, retried: t.Retried}
+		if len(b.tasks) < mostBusy {
+			b.tasks[key] = n
+		}
+	}
+	if t.Retried > n.retried { // it has failed meanwhile, or asynq thinks so
+		this.burned = b.burned(n, t, now, retryIn)
+		*n = bounces{first: now}
+	}
+	n.last, n.retried = now, t.Retried
+	n.times++
+	this.busy, this.times = now.Sub(n.first), n.times
+	if told := int(this.busy / limit); told > n.told {
+		n.told, this.tooLong = told, true
+	}
+	return this
+}
+
+// ran removes a task that runs, or never will. It returns true if a retry was burned since the last deferral: with a
+// line most tasks are deferred only once.
+func (b *busyTasks) ran(t taskInfo, now time.Time, retryIn time.Duration) (burned bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key := busyTask{t.Queue, t.ID}
+	if n := b.tasks[key]; n != nil {
+		burned = b.burned(n, t, now, retryIn)
+	}
+	delete(b.tasks, key)
+	return burned
+}
+
+// burned returns true, once, for a task that has one retry less than at its deferral a moment ago. The caller must hold
+// b.mu.
+func (b *busyTasks) burned(n *bounces, t taskInfo, now time.Time, retryIn time.Duration) bool {
+	burned := !b.warned && t.Retried > n.retried && now.Sub(n.last) < 2*retryIn+time.Minute
+	b.warned = b.warned || burned
+	return burned
+}
+
+// sweep forgets tasks that have not come again, because another server has them; b.mu is held.
+func (b *busyTasks) sweep(now time.Time, forget time.Duration) {
+	if b.tasks == nil {
+		b.tasks = make(map[busyTask]*bounces)
+	}
+	if now.Sub(b.swept) < forget/2 {
+		return
+	}
+	b.swept = now
+	for key, n := range b.tasks {
+		if now.Sub(n.last) > forget {
+			delete(b.tasks, key)
+		}
+	}
 }

@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/internal/jsonfield"
+	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 // KeyFunc makes the key of a task: tasks with equal keys exclude each other, or count as one. If it returns an empty
@@ -182,4 +184,135 @@ func digest(secret []byte, text string) []byte {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(text))
 	return mac.Sum(nil)
+}
+
+// PerPeriod makes another key of a key in each period: for instance once a day for each user, however often the task
+// is enqueued.
+//
+// Periods are those of the worker's clock when the task arrives. They count from 1970 in UTC, and each begins earlier
+// than the multiple of its length: by 30 s, or by a quarter of a period shorter than 2 min. A day lasts from 23:59:30
+// to 23:59:30 UTC. An hour begins 30 s before the full hour, a minute 15 s before the full minute.
+//
+// Why: schedulers put their ticks at full minutes. All workers whose clocks differ by less than 30 s put a task that
+// arrives around a tick into the same period. The same holds for a task that waits in its queue for up to a period
+// less 30 s. With periods that begin at full minutes, some runs would count as the run of the period before, and be
+// lost.
+//
+// A task that arrives after the next period has begun belongs to that one. The next task of that period is then
+// acknowledged without running, if the key is one of [Once]. Use [Enqueue] and [ByTick] where that matters: their key
+// is the tick, whenever the task arrives.
+//
+// [Guard.Peek], [Guard.Forget] and [Guard.Resolve] reach the record of the period in which you call them. PerPeriod
+// panics if the period is shorter than 1 ms, as a number without a unit is.
+//
+// A task that is redelivered in the next period runs again. For tasks with IDs of their own, put Once(locks,
+// ByTaskID()) in front, so that a period counts for other tasks only.
+func PerPeriod(key KeyFunc, period time.Duration) KeyFunc {
+	mustHave("PerPeriod", key)
+	if period < outage.ShortestWait {
+		panic(fmt.Sprintf("holdfast: asynqlock: PerPeriod: the period is %v: at least %v is needed%s", period, outage.ShortestWait,
+			outage.UnitHint(period)))
+	}
+	return func(ctx context.Context, t *asynq.Task) (string, error) {
+		reportSelective(ctx)
+		part, err := key.of(ctx, t)
+		if err != nil {
+			return "", err
+		}
+		n := periodAt(time.Now(), period)
+		return join("period", period.String(), strconv.FormatInt(n, 10), part), nil
+	}
+}
+
+// maxPeriodLead bounds how much earlier a period begins than the multiple of its length. It is half a minute because
+// most schedules have ticks at full minutes, from which periods so begin as far away as possible. It is the default of
+// cronlock.WithMaxSkew too: clocks that differ by more are broken.
+const maxPeriodLead = 30 * time.Second
+
+// periodAt returns the number of the period at an instant.
+func periodAt(at time.Time, period time.Duration) int64 {
+	lead := min(period/4, maxPeriodLead)
+	n, rest := divmod(at.UnixNano(), int64(period))
+	if rest >= int64(period-lead) {
+		n++
+	}
+	return n
+}
+
+// divmod rounds down, so that no period around 1970 has twice the length.
+func divmod(a, b int64) (quotient, rest int64) {
+	quotient, rest = a/b, a%b
+	if rest < 0 {
+		quotient, rest = quotient-1, rest+b
+	}
+	return quotient, rest
+}
+
+// payloadPolicy says whether two tasks with one key must have the same payload.
+type payloadPolicy int
+
+const (
+	payloadByKey    payloadPolicy = iota // compared unless the key function says what makes two tasks one
+	payloadIgnored                       // see [IgnorePayload]
+	payloadCompared                      // see [ComparePayload]
+)
+
+// keyTraits is what a key function reports to its guard, through the context of the call. It is a context value because
+// a [KeyFunc] returns the key alone, and because it has to pass through [Keys] and functions of the user.
+type keyTraits struct {
+	// selective says that the key names what makes two tasks one, so that the rest of the payload may differ.
+	selective bool
+}
+
+type keyTraitsKey struct{}
+
+// withTraits returns a context in which key functions report to traits.
+func withTraits(ctx context.Context, traits *keyTraits) context.Context {
+	return context.WithValue(ctx, keyTraitsKey{}, traits)
+}
+
+// reportSelective tells the guard that calls a key function that its key is selective, see [keyTraits].
+func reportSelective(ctx context.Context) {
+	if traits, ok := ctx.Value(keyTraitsKey{}).(*keyTraits); ok {
+		traits.selective = true
+	}
+}
+
+// comparesPayload reports whether the record of a task is compared with its payload.
+func (o *once) comparesPayload(v *visit) bool {
+	switch o.payload {
+	case payloadIgnored:
+		return false
+	case payloadCompared:
+		return true
+	}
+	return !v.traits.selective
+}
+
+// mismatch names the task that has another payload than the first one with its key, and the option that decides.
+// Payload and key are left out: asynq stores the error, and keys are secret.
+func (o *once) mismatch(t taskInfo, err error) error {
+	remedy := "if the payloads may differ, make the key with ByPayload(fields...) or pass IgnorePayload()"
+	if o.payload == payloadCompared {
+		remedy = "ComparePayload() refuses that"
+	}
+	return fmt.Errorf("holdfast: asynqlock: task %s of type %s in queue %s: another payload than that of the first task "+
+		"with its key: %s: %w", quoted(t.ID), quoted(t.Type), quoted(t.Queue), remedy, err)
+}
+
+// payloadOption makes an option of a policy.
+func payloadOption(option string, policy payloadPolicy) Option {
+	return newOption(option, func(c *config) {
+		if c.payload != payloadByKey && c.payload != policy {
+			c.refuse("%s: IgnorePayload and ComparePayload contradict each other", option)
+		}
+		c.payload = policy
+	})
+}
+
+// fingerprint is what is compared of tasks with one key: the beginning of a digest, since it is kept in each record. 16
+// bytes are equal for two payloads by accident as rarely as two UUIDs are.
+func fingerprint(secret []byte, t *asynq.Task) []byte {
+	const size = 16
+	return digest(secret, join(t.Type(), string(t.Payload())))[:size]
 }
