@@ -29,17 +29,18 @@
 //
 //   - None of its key has run: it runs.
 //   - One has completed: it is acknowledged without running, with the recorded result ([SetResult]).
-//   - One is running: it is redelivered about 10 s later ([WithRetryIn]) and burns no retry, or waits ([core.WithWait]), or
-//     is skipped
-//     ([SkipDuplicates]). On its last attempt it waits, since asynq would archive it. Tasks behind [Exclusive] can queue in a line
-//     instead ([WithLine]), and run one right after the other.
+//   - One is running: it is redelivered about 10 s later ([WithRetryIn]) without using up a retry, or waits ([core.WithWait]),
+//     or is skipped ([SkipDuplicates]). On its last attempt it waits, since asynq would archive it. Tasks behind [Exclusive]
+//     can queue in a line instead ([WithLine]), and run one right after the other.
 //   - One has failed, or its worker has crashed and its lease has expired: it runs, with a greater token and attempt
-//     number. With
-//     [core.HoldFailures] it is archived, with [core.ErrOutcomeUnknown].
+//     number. With [core.HoldFailures] it is archived, with [core.ErrOutcomeUnknown].
 //   - Its handler returns [asynq.RevokeTask]: asynq deletes it, and nothing is recorded, even with [core.HoldFailures].
 //   - It has another payload than an earlier one, where the key does not say which fields count: it is archived, with
 //     [core.ErrFingerprintMismatch]. See [ComparePayload].
-//   - Redis cannot be asked: it is redelivered ([FailOpen]).
+//   - Redis is unreachable: it is redelivered ([FailOpen]).
+//
+// The hooks and the logger of the client ([core.WithHooks], [core.WithLogger]) get all of this, with the place "task", the type
+// of the task as label, and one of the reasons below for a task that did not run.
 //
 // # Zombies
 //
@@ -54,13 +55,11 @@
 //
 // # Advice
 //
-//   - Keys: use a business key, [ByPayload] or [ByHeader], for what a producer may enqueue twice. [ByTaskID]
-//     recognises deliveries of
-//     one task, which has an ID of its own. Never use it for periodic tasks with a fixed ID.
+//   - Keys: use a business key, [ByPayload] or [ByHeader], for what a producer may enqueue twice. [ByTaskID] recognises
+//     deliveries of one task, which has an ID of its own. Never use it for periodic tasks with a fixed ID.
 //   - Periodic tasks: enqueue them with [Enqueue], once per tick, and guard them by [ByTick].
 //   - MaxRetry of at least 1: asynq archives a task without retries when its worker crashes.
 //   - Use a connection pool apart from asynq's, so that renewals do not wait for it. The same Redis will do, if its
-//     maxmemory-policy is
-//     noeviction.
-//   - [Configure]: without it, a deferred task burns a retry each time.
+//     maxmemory-policy is noeviction.
+//   - [Configure]: without it, each deferral uses up a retry.
 package asynqlock

@@ -193,7 +193,7 @@ func digest(secret []byte, text string) []byte {
 // than the multiple of its length: by 30 s, or by a quarter of a period shorter than 2 min. A day lasts from 23:59:30
 // to 23:59:30 UTC. An hour begins 30 s before the full hour, a minute 15 s before the full minute.
 //
-// Why: schedulers put their ticks at full minutes. All workers whose clocks differ by less than 30 s put a task that
+// Schedulers put their ticks at full minutes. So all workers whose clocks differ by less than 30 s put a task that
 // arrives around a tick into the same period. The same holds for a task that waits in its queue for up to a period
 // less 30 s. With periods that begin at full minutes, some runs would count as the run of the period before, and be
 // lost.

@@ -16,9 +16,9 @@ import (
 )
 
 // Option configures a guard: the options of this package, and those of core that fit, such as [core.WithWait] and
-// [core.WithRetention]. An invalid value makes the constructor panic, or return an error with New in its name, and so does an option
-// that makes no sense there. A slice of another type, such as []core.LockOption, does not spread into options: append its
-// elements one by one.
+// [core.WithRetention]. With an invalid value, or an option that makes no sense in a guard, [Once] and [Exclusive] panic, and
+// [NewOnce] and [NewExclusive] return an error. A slice of another type, such as []core.LockOption, does not spread into
+// options: append its elements one by one.
 //
 // Options of core mean what they mean there, with these limits and defaults:
 //   - [core.WithTTL] is less than a minute, after which asynq redelivers a task whose process has crashed. Defaults to 30 s,
@@ -31,9 +31,9 @@ import (
 //   - [core.WithRetention] has to be longer than the time in which a task can come again: the retries of asynq's
 //     defaults take 20 days, and a task in the archive can be run again for 90. Defaults to 24 h.
 //   - [core.WithFailurePolicy] with [core.HoldFailures] archives the task of a run that failed or crashed with
-//     [core.ErrOutcomeUnknown] until an operator has found out, see [Guard.Resolve] and [Guard.Forget]. If a guard right behind this one
-//     refuses the task, the run has done nothing. A handler that knows that it has done nothing calls [Release], and runs
-//     again. One that returns [asynq.RevokeTask] leaves no record.
+//     [core.ErrOutcomeUnknown] until an operator has found out, see [Guard.Resolve] and [Guard.Forget]. If a guard right
+//     behind this one refuses the task, the run has done nothing. A handler that has done nothing calls [core.Release], and
+//     its task runs again. One that returns [asynq.RevokeTask] leaves no record.
 //   - [core.WithMaxValue] is for results, see [SetResult]. A larger one is neither recorded nor replayed. Defaults to 64 KiB.
 type Option = guards.Option
 
