@@ -116,13 +116,13 @@ func (e *exclusive) run(ctx context.Context, r *run, t *asynq.Task, next asynq.H
 	e.begun(r)
 	ctx, stop := r.context(ctx)
 	defer stop()
-	ctx = r.started(ctx)
 	returned := false
 	defer func() {
 		if !returned { // it panics, or has called runtime.Goexit
 			r.ranFor(time.Since(r.began), core.StateNone, false, nil)
 		}
 	}()
+	ctx = r.started(ctx)
 	err := next.ProcessTask(ctx, t)
 	returned = true
 	return err

@@ -19,19 +19,29 @@ import (
 func TestPanicOfAHookReleases(t *testing.T) {
 	t.Parallel()
 	var runs asynqlock.Runs
-	boom := false
-	d := newDesk(t, core.WithHooks(core.Hooks{RunStart: func(ctx context.Context, _ core.RunStart) context.Context {
-		if boom {
-			panic("hook")
-		}
-		return ctx
-	}}))
+	boom, ends := false, 0
+	d := newDesk(t, core.WithHooks(core.Hooks{
+		RunStart: func(ctx context.Context, _ core.RunStart) context.Context {
+			if boom {
+				panic("hook")
+			}
+			return ctx
+		},
+		RunEnd: func(_ context.Context, end core.RunEnd) {
+			if end.Panicked {
+				ends++
+			}
+		},
+	}))
 	guards := d.guardsOf(asynqlock.WithRuns(&runs))
 	guards["at most once"] = asynqlock.Once(d.locks, asynqlock.ByTaskID(), core.WithFailurePolicy(core.HoldFailures))
 	for name, guard := range guards {
-		boom = true
+		boom, ends = true, 0
 		if got := panicOf(func() { _ = d.deliver(delivery(name), receipt("7"), nothing, guard) }); got != "hook" {
 			t.Errorf("%s: panic %q", name, got)
+		}
+		if ends != 1 {
+			t.Errorf("%s: %d ends of the run were reported", name, ends)
 		}
 		boom = false
 		if err := d.deliver(delivery(name), receipt("7"), nothing, guard); err != nil || len(runs.List()) != 0 {
