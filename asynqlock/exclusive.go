@@ -95,12 +95,12 @@ func (e *exclusive) process(ctx context.Context, t *asynq.Task, next asynq.Handl
 	case started:
 		return e.ended(r, failure, err)
 	case e.FailOpen && v.outage(err):
-		v.failed("begin", err)
 		v.unguarded = err
 		if r.gone, err = v.open(err); err == nil {
 			started = true
 			return e.ended(r, e.run(ctx, r, t, next), nil)
 		}
+		v.failed("begin", v.unguarded)
 	case ctx.Err() != nil:
 		return idle(v.over())
 	}

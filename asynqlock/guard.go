@@ -197,7 +197,9 @@ func (v *visit) over() error {
 
 // warn logs what happens to a task. In an outage it happens to all tasks: after the first time, one line a minute says
 // how often. What hooks are told is complete.
-func (v *visit) warn(text, kind string, more ...any) {
+func (v *visit) warn(text, kind string, more ...any) { v.log(slog.LevelWarn, text, kind, more...) }
+
+func (v *visit) log(level slog.Level, text, kind string, more ...any) {
 	seen, within := v.guard.warnings.Event(kind + " " + v.task.Type)
 	if seen == 0 {
 		return
@@ -205,7 +207,7 @@ func (v *visit) warn(text, kind string, more ...any) {
 	if within > 0 {
 		more = append(more, "seen", seen, "within", within)
 	}
-	v.guard.logger.Warn(text, append([]any{"key_hash", v.hash, "queue", shown(v.task.Queue), "type", shown(v.task.Type)}, more...)...)
+	v.guard.logger.Log(v.ctx, level, text, append([]any{"key_hash", v.hash, "queue", shown(v.task.Queue), "type", shown(v.task.Type)}, more...)...)
 }
 
 // until returns when the task should be done, so that it can be recorded before asynq takes it for failed.

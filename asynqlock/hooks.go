@@ -3,6 +3,7 @@ package asynqlock
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -48,6 +49,8 @@ func (r *run) started(ctx context.Context) context.Context {
 	})
 	r.setContext(ctx)
 	if r.unguarded != nil {
+		r.log(slog.LevelError, "holdfast: asynqlock: Redis could not be asked, the task runs unguarded", "unguarded",
+			"error", r.unguarded)
 		r.incident(core.IncidentUnguarded, r.unguarded)
 	}
 	return ctx

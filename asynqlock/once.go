@@ -107,11 +107,11 @@ func (o *once) process(ctx context.Context, t *asynq.Task, next asynq.Handler) e
 		}
 	}
 	if o.FailOpen && v.outage(err) {
-		v.failed("begin", err)
 		v.unguarded = err
 		if end, err = v.open(err); err == nil {
 			return o.run(v, t, next, nil, end)
 		}
+		v.failed("begin", v.unguarded)
 	}
 	var done *core.CompletedError
 	switch {

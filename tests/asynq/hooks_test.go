@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -273,13 +274,17 @@ func TestRefusedUnguardedRunIsNoIncident(t *testing.T) {
 	h := new(heard)
 	d := newDesk(t)
 	link := d.redis.Relay()
-	far := clientOf(t, link.Client(), core.WithHooks(h.hooks()))
+	var log diary
+	far := clientOf(t, link.Client(), core.WithHooks(h.hooks()), core.WithLogger(log.logger()))
 	guard := asynqlock.Once(far, asynqlock.ByPayload("order"), asynqlock.FailOpen())
 	occupy(t, t.Context(), delivery("1"), receipt("7"), guard)
 	link.Refuse(true)
 	link.Reset()
 	wantDeferred(t, deliver(t.Context(), delivery("2"), receipt("7"), nothing, guard), core.ErrInProgress)
 	h.want(t, `core\.Incident .*Kind:unguarded`, 0)
+	if text := log.String(); strings.Contains(text, "runs unguarded") || !strings.Contains(text, "operation=begin") {
+		t.Errorf("log: %s", text)
+	}
 	h.want(t, `core\.NotRun .*Reason:busy `, 1)
 	link.Heal()
 }

@@ -3,6 +3,7 @@ package asynq_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,7 +85,8 @@ func TestFrozenRedis(t *testing.T) {
 // TestFailOpen: the task runs, says that it is unguarded, and hooks are told.
 func TestFailOpen(t *testing.T) {
 	t.Parallel()
-	d, hooks := listening(t)
+	var log diary
+	d, hooks := listening(t, core.WithLogger(log.logger()))
 	d.redis.Kill()
 	for name, guard := range d.guardsOf(asynqlock.FailOpen()) {
 		ran := false
@@ -105,6 +107,10 @@ func TestFailOpen(t *testing.T) {
 		if !ran {
 			t.Errorf("%s: it did not run", name)
 		}
+	}
+	const line = `level=ERROR msg="holdfast: asynqlock: Redis could not be asked, the task runs unguarded" key_hash=`
+	if n := strings.Count(log.String(), line); n != 2 {
+		t.Errorf("%d lines: %s", n, log.String())
 	}
 	hooks.want(t, `core\.Incident .*Kind:unguarded Err:.*no answer from Redis`, 2)
 	hooks.want(t, `core\.RunStart .*Token:0 Attempt:0`, 2)
