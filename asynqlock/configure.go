@@ -10,7 +10,7 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// Configure makes a server treat deferred tasks as deferred, not as failed. They burn no retry, are redelivered after
+// Configure makes a server treat deferred tasks as deferred, not as failed. They use up no retry, are redelivered after
 // the delay in their [DeferredError], and cause no call of the ErrorHandler while another task of their key runs.
 // Everything else goes to the functions that cfg has, even what asynq's recoverer asks about tasks whose worker has
 // crashed.

@@ -12,7 +12,7 @@ import (
 )
 
 // DeferredError says that asynq has to redeliver a task for a reason outside of the task: another one with its key
-// runs, its lease was lost, or Redis cannot be asked. asynq calls that a failure and burns a retry, unless you use
+// runs, its lease was lost, or Redis cannot be asked. asynq calls that a failure and uses up a retry, unless you use
 // [Configure]. The wrapped error is the reason: [core.ErrInProgress] and [core.ErrNotAcquired], [core.ErrLeaseLost],
 // [core.ErrUnavailable].
 type DeferredError struct {
@@ -49,7 +49,7 @@ func isBusy(err error) bool {
 }
 
 // ErrBusyTooLong says that a task has been deferred for longer than [WithMaxBusy] because others with its key ran. The
-// task is deferred further, and burns no retry: it has never run.
+// task is deferred further without using up a retry: it has never run.
 var ErrBusyTooLong = errors.New("holdfast: asynqlock: busy for too long")
 
 // shortestDelay keeps a task from coming again while asynq still works at its last run: the queue counts in whole
@@ -87,7 +87,7 @@ type bounces struct {
 type bounce struct {
 	busy    time.Duration // for which the task was deferred since it ran the last time
 	times   int           // how often
-	burned  bool          // true once: a retry was burned just after, since asynq takes deferred tasks for failed ones
+	burned  bool          // true once: a retry was used up just after, since asynq takes deferred tasks for failed ones
 	tooLong bool          // the limit has passed once more
 }
 
@@ -117,7 +117,7 @@ func (b *busyTasks) bounce(t taskInfo, now time.Time, limit, retryIn time.Durati
 	return this
 }
 
-// ran removes a task that runs, or never will. It returns true if a retry was burned since the last deferral: with a
+// ran removes a task that runs, or never will. It returns true if a retry was used up since the last deferral: with a
 // line most tasks are deferred only once.
 func (b *busyTasks) ran(t taskInfo, now time.Time, retryIn time.Duration) (burned bool) {
 	b.mu.Lock()

@@ -154,7 +154,7 @@ func (v *visit) ran() {
 
 // burned warns that a deferral has cost the task a retry.
 func (v *visit) burned() {
-	v.guard.logger.Warn("holdfast: asynqlock: a deferred task has burned a retry: pass asynq's Config to Configure, unless a "+
+	v.guard.logger.Warn("holdfast: asynqlock: a deferred task has used up a retry: pass asynq's Config to Configure, unless a "+
 		"middleware in front of the guard has failed", "queue", shown(v.task.Queue), "type", shown(v.task.Type))
 }
 

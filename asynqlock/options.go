@@ -172,7 +172,7 @@ func WithRetryIn(delay time.Duration) Option {
 
 // WithMaxBusy sets the time after which a task that is deferred because others with its key run is reported, with
 // [ErrBusyTooLong]: to the log, to the hooks and to the ErrorHandler. Each server counts for itself. The task is
-// deferred further and burns no retry. Defaults to 1 h.
+// deferred further without using up a retry. Defaults to 1 h.
 func WithMaxBusy(limit time.Duration) Option {
 	return duration("WithMaxBusy", limit, func(c *config) { c.maxBusy = limit })
 }
