@@ -58,7 +58,13 @@ type leaseFacts struct{ *Lease }
 
 // Facts implements [seal.Source].
 func (l leaseFacts) Facts() seal.Facts {
-	return seal.Facts{Logger: l.engine.logger, Hooks: &l.engine.hooks, Run: l.run}
+	return seal.Facts{Logger: l.engine.logger, Hooks: &l.engine.hooks, Run: l.run, Bind: l.bind}
+}
+
+// bind is [Attempt.Bind] of a lease.
+func (l *Lease) bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
+	bound, end, unbind := l.end.Within(l.within(ctx), expirer{l})
+	return bound, func() { unbind(); end(nil) }
 }
 
 // finish unlocks and returns the cause if the lease had been lost.

@@ -22,6 +22,9 @@ type Facts struct {
 	Limit int
 	// Run runs a function under a lease and unlocks, as Do of a lock does. It is nil except for a lease.
 	Run func(ctx context.Context, fn func(context.Context) error) error
+	// Bind returns a context that descends from ctx, carries the lease, and ends with ctx or with the lease, as Bind of an
+	// attempt does. The caller must call cancel. It is nil except for a lease.
+	Bind func(ctx context.Context) (bound context.Context, cancel context.CancelFunc)
 }
 
 // Source returns the facts of a value.
