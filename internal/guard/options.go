@@ -1,4 +1,3 @@
-// Package guard has what the guards of this repository share: one vocabulary of options.
 package guard
 
 import (
@@ -31,6 +30,7 @@ type Config struct {
 	FailOpen      bool
 	OptionalKey   bool
 	KeySecret     []byte
+	AskTimeout    time.Duration
 	FinishTimeout time.Duration
 	ZombieGrace   time.Duration
 
@@ -40,6 +40,7 @@ type Config struct {
 // The defaults of options, in all guards.
 const (
 	defaultRetention     = 24 * time.Hour // core's
+	defaultAskTimeout    = outage.AskTimeout
 	defaultFinishTimeout = 5 * time.Second
 	defaultZombieGrace   = 2 * time.Minute
 )
@@ -62,7 +63,9 @@ type Place struct {
 // own. Nil options are skipped. The error is a [core.ErrInvalidOption] about the first option that is invalid, or that
 // makes no sense in this place. It names both.
 func (p Place) Sort(opts []Option, each func(Option)) (Config, error) {
-	c := Config{Retention: defaultRetention, FinishTimeout: defaultFinishTimeout, ZombieGrace: defaultZombieGrace}
+	c := Config{
+		Retention: defaultRetention, AskTimeout: defaultAskTimeout, FinishTimeout: defaultFinishTimeout, ZombieGrace: defaultZombieGrace,
+	}
 	for _, o := range opts {
 		if o == nil {
 			continue
@@ -192,6 +195,12 @@ func WithKeySecret(secret []byte) Option {
 		}
 		return nil
 	})
+}
+
+// WithAskTimeout sets how long Redis may take to answer the first request for a key, even if the guard waits for less than that.
+// With [FailOpen], a longer silence is an outage. 1 ms to 8760 h. Defaults to 5 s.
+func WithAskTimeout(limit time.Duration) Option {
+	return duration("WithAskTimeout", limit, func(c *Config) *time.Duration { return &c.AskTimeout })
 }
 
 // WithFinishTimeout sets how long the end of a run waits for Redis to confirm the record. After that the record is retried in

@@ -1,0 +1,84 @@
+// Package guard is the one engine under the guards of this repository: for requests, tasks, ticks. It knows none of them. A place,
+// which is a package like httplock or cronlock, reads the key of a work item, runs it and answers for it.
+//
+// There are two guards. [Exclusive] runs no two items of a name at the same time; it is made of a [core.Strategy]. [Once] lets an
+// item of a name take effect once, and keeps a record; it is made of a [core.Client]. Both have one method that matters, Do. Its
+// arguments are an [Ask], which is what the guard has to know about the item, and a [Run], which is what the place does with it.
+// Its result is an [Outcome], or the error for which the item did not run. [Place.Sort] makes the [Config] from options.
+//
+// # States
+//
+// An item goes through these states. What is in brackets is called there.
+//
+//	                Do
+//	                 │
+//	   no key ───────┼─────── inside a run of its key
+//	     │           │                       │
+//	     │       [Ask.Turn]                  │
+//	     │           │                       │
+//	     │        asking ◄──┐                │
+//	     │           │      │ busy, and      │
+//	     │           ├──────┘ may wait       │
+//	     │           │                       │
+//	     │   ┌───────┼──────────┐            │
+//	     │   │       │          │            │
+//	     │ refused   │     unavailable       │
+//	     │   │       │          │            │
+//	     │   │       │      FailOpen, and    │
+//	     │   │       │      no other run of  │
+//	     │   │       │      the key is known │
+//	     │   │    granted       │            │
+//	     │   │       │      unguarded        │
+//	     │   │       └────┬─────┘            │
+//	     │   │            │                  │
+//	     │   │◄──────[Run.Enter]             │
+//	     │   │  error     │                  │
+//	     │   │      (hook RunStart)          │
+//	     │   │            │                  │
+//	     │   │        running ──► overrun    │
+//	     │   │       [Run.Call]   [Run.Overrun]
+//	     │   │            │                  │
+//	     │   │       [Run.Judge]             │
+//	     │   │       recording               │
+//	     │   │      [Outcome.Value]          │
+//	     │   │            │                  │
+//	     ├──►│      (hook RunEnd)         passed
+//	     │   │            │              [Run.Pass]
+//	     │   │            │                  │
+//	     │ [Run.Replay]   │                  │
+//	     │ [Run.Refuse]   │                  │
+//	     │ (hook NotRun)  │                  │
+//	     │   │            │                  │
+//	     │   ▼            ▼                  ▼
+//	     │  error      Outcome         empty Outcome
+//	     └───────────────────── OptionalKey ─►
+//
+// Running ends in one of three ways: Call returns, panics, or calls [runtime.Goexit]. All three are judged and recorded, and the
+// panic or Goexit continues after that. What becomes of a record is decided in this order: what the function has said by
+// [core.Complete], [core.Release] or [core.Hold]; what [Run.Judge] has set; the failure policy.
+//
+// # What the engine promises
+//
+//   - The context of Call ends with the lease, with [core.ErrLeaseLost] as its cause. Its Err asks the clock.
+//   - A lease is renewed until Call returns, or for the time of [WithZombieGrace] after its context has ended.
+//   - The end of a run is recorded although the item's context has ended. It waits for Redis up to the time of
+//     [WithFinishTimeout]; after that the client retries it in the background.
+//   - Without Redis, nothing runs unless [FailOpen] was given. Then the guard remembers what this process knows: a key whose
+//     run is in progress here, or has ended here, or which another process had when Redis last replied, does not run again.
+//     Runs without Redis are recorded when Redis replies.
+//   - Each item that runs has one RunStart and one RunEnd of [core.Hooks], each other one NotRun, and an item that passes none.
+//   - The first event of each kind is logged, then they are counted.
+//
+// # Writing a place
+//
+// Declare a [Place] for the options of each constructor, and call its Sort and [NewExclusive] or [NewOnce]. Then, for each item:
+//
+//  1. Read the key. Make the Name of it, with a prefix that no other place has, and a hash of it for KeyHash. If there is none,
+//     set NoKey to the reason.
+//  2. Call Do. Call keeps what the function returned in a variable; Judge reads it, and sets Verdict, Value and Err.
+//  3. After Do: if there is an Outcome, answer with what the function returned. A nil Outcome without an error was answered by
+//     Replay. Otherwise answer by the error, with errors.Is: [core.ErrInProgress], [core.ErrNotAcquired], [core.ErrCompleted],
+//     [core.ErrFingerprintMismatch], [core.ErrOutcomeUnknown], [core.ErrTooManyKeys]. Check for [core.ErrUnavailable] first.
+//
+// The example is a whole place, for a line protocol over TCP. A place passes when it passes tests/conformance/guard.
+package guard

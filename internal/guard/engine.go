@@ -1,0 +1,256 @@
+package guard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/outage"
+	"github.com/holdfast-go/holdfast/internal/seal"
+)
+
+// answerTime is what is kept of the time until [Ask.By], for the answer itself.
+const answerTime = time.Second
+
+// leastFinish is enough for a Redis that works to confirm the end of a run.
+const leastFinish = 100 * time.Millisecond
+
+// engine is what [Exclusive] and [Once] have in common.
+type engine struct {
+	Config
+	Log
+
+	place  string
+	hooks  Hooks
+	memory outage.Memory // of a guard that fails open
+}
+
+func newEngine(place string, c Config, facts seal.Facts) engine {
+	c.AskTimeout = cmp.Or(c.AskTimeout, defaultAskTimeout)
+	c.FinishTimeout = cmp.Or(c.FinishTimeout, defaultFinishTimeout)
+	c.Retention = cmp.Or(c.Retention, defaultRetention)
+	return engine{Config: c, Log: Log{Logger: facts.Logger, place: place}, place: place, hooks: HooksOf(facts)}
+}
+
+// grant is what Redis has granted to a run: a lock or an attempt.
+type grant interface {
+	// Bind returns a context that descends from ctx and ends with the lease.
+	Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc)
+	// Context ends with the lease.
+	Context() context.Context
+	Token() int64
+	Number() int
+	Abandon()
+	// end releases the lock, or records the end with a value.
+	end(ctx context.Context, r *running, value []byte) error
+}
+
+// visit is a work item at a guard.
+type visit struct {
+	*engine
+	ask  Ask
+	run  Run
+	came time.Time
+
+	once     *Once // nil for Exclusive
+	claim    func(ctx context.Context, wait time.Duration) (grant, error)
+	question outage.Question
+	within   bool // the item is inside a run of this guard and name, so it is no other one
+}
+
+func (e *engine) visit(ask Ask, run Run) *visit {
+	ask.Place = e.place
+	return &visit{engine: e, ask: ask, run: run, came: time.Now()}
+}
+
+// Patience returns how long a work item waits at a guard that lets it wait for so long, at most until it is too late to answer
+// it. It is for [Ask.Turn].
+func (e *engine) Patience(ask Ask, wait time.Duration) outage.Patience {
+	if !ask.By.IsZero() {
+		wait = min(wait, time.Until(ask.By)-answerTime)
+	}
+	return outage.Patience{Wait: max(wait, 0), Ask: e.AskTimeout, FailOpen: e.FailOpen}
+}
+
+// keyless lets an item without a key pass, or refuses it.
+func (v *visit) keyless(ctx context.Context) (*Outcome, error) {
+	v.ask.KeyHash = ""
+	if v.OptionalKey {
+		return v.pass(ctx)
+	}
+	return nil, v.refuse(ctx, v.ask.NoKey)
+}
+
+// pass runs an item without this guard.
+func (v *visit) pass(ctx context.Context) (*Outcome, error) {
+	if v.run.Pass != nil {
+		v.run.Pass(ctx)
+	} else {
+		v.run.Call(ctx)
+	}
+	return &Outcome{Returned: true}, nil
+}
+
+// do begins or refuses, and runs.
+func (v *visit) do(ctx context.Context) (*Outcome, error) {
+	g, err := v.begin(ctx)
+	left := func() {}
+	if err == nil && v.FailOpen && !v.within {
+		if left, err = v.memory.Granted(v.question); err != nil {
+			v.unused(ctx, g)
+		}
+	}
+	if err == nil {
+		return v.start(ctx, g, nil, left)
+	}
+	if v.opens(ctx, err) {
+		unavailable := err
+		if left, err = v.open(unavailable); err == nil {
+			return v.start(ctx, nil, unavailable, left)
+		}
+	}
+	return nil, v.refuse(ctx, err)
+}
+
+// begin asks Redis when it is the item's turn.
+func (v *visit) begin(ctx context.Context) (g grant, err error) {
+	ask := func(ctx context.Context, wait time.Duration) (err error) {
+		if v.FailOpen && !v.within {
+			began := time.Now()
+			if err := v.memory.Await(ctx, v.question, wait); err != nil {
+				return err
+			}
+			wait = max(wait-time.Since(began), 0)
+		}
+		g, err = v.claim(ctx, wait)
+		return err
+	}
+	if v.ask.Turn != nil {
+		err = v.ask.Turn(ctx, ask)
+	} else {
+		err = v.Patience(v.ask, v.Wait).Begin(ctx, ask)
+	}
+	if err != nil && g != nil {
+		v.unused(ctx, g)
+	}
+	return g, err
+}
+
+// opens reports whether an item runs without Redis because of an error, if no run of its name is known of. It notes what the
+// error says of the name.
+func (v *visit) opens(ctx context.Context, err error) bool {
+	if !v.FailOpen {
+		return false
+	}
+	v.memory.Refused(v.ask.Name, err)
+	return outage.Is(err) && ctx.Err() == nil
+}
+
+// open notes a run without Redis. The error is what is known of another one.
+func (v *visit) open(unavailable error) (left func(), err error) {
+	if v.within {
+		return func() {}, nil
+	}
+	return v.memory.Enter(v.question, unavailable)
+}
+
+// start runs an item that may run, with what Redis has granted or without Redis. It calls left at the end.
+func (v *visit) start(ctx context.Context, g grant, unguarded error, left func()) (*Outcome, error) {
+	defer left()
+	r := v.newRunning(ctx, g, unguarded)
+	defer r.leave()
+	if unguarded != nil {
+		v.incident(ctx, core.IncidentUnguarded, unguarded)
+	}
+	if err := r.do(ctx); err != nil {
+		return nil, v.refuse(ctx, err)
+	}
+	return r.outcome, nil
+}
+
+// unused takes back what was granted to an item that does not run.
+func (v *visit) unused(ctx context.Context, g grant) {
+	ctx, cancel := v.finishing(ctx, v.ask)
+	defer cancel()
+	switch g := g.(type) {
+	case leaseGrant:
+		_ = g.Unlock(ctx)
+	case attemptGrant:
+		_ = g.Withdraw(ctx)
+	}
+}
+
+// finishing returns the context in which Redis is told of an end. It does not end with the item, and lasts for half of the time
+// that is left to answer it at most.
+func (e *engine) finishing(ctx context.Context, ask Ask) (context.Context, context.CancelFunc) {
+	limit := e.FinishTimeout
+	if left := time.Until(ask.By); !ask.By.IsZero() && left > 0 {
+		limit = min(limit, max(left/2, leastFinish))
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), limit)
+}
+
+// refuse tells the hooks and the log of an item that does not run, and returns the error for it. It is nil if the caller got the
+// result of an earlier run.
+func (v *visit) refuse(ctx context.Context, err error) error {
+	not := core.NotRun{Work: v.ask.Work, Waited: time.Since(v.came), RetryAfter: retryAfter(err), Err: err}
+	var done *core.CompletedError
+	if errors.As(err, &done) && v.run.Replay != nil {
+		if not.Err = v.run.Replay(ctx, done.Record); not.Err == nil {
+			not.Reason, not.Attempt, not.RetryAfter = core.ReasonReplayed, done.Record.Attempt, 0
+			v.hooks.NotRun(ctx, not)
+			return nil
+		}
+	}
+	if v.run.Refuse != nil {
+		v.run.Refuse(ctx, &not)
+	}
+	if v.ask.NoKey == nil {
+		v.logRefused(ctx, v.ask.Work, err)
+	}
+	v.hooks.NotRun(ctx, not)
+	return not.Err
+}
+
+// retryAfter is when a refused item may come again, by the error of core; 0 if that is not known.
+func retryAfter(err error) time.Duration {
+	var busy *core.NotAcquiredError
+	var running *core.InProgressError
+	var full *core.TooManyKeysError
+	switch {
+	case errors.As(err, &running):
+		return running.RetryAfter
+	case errors.As(err, &busy):
+		return busy.RetryAfter
+	case errors.As(err, &full):
+		return full.RetryAfter
+	}
+	return 0
+}
+
+// incident tells the hooks and the log what went wrong with an item that runs or has run.
+func (v *visit) incident(ctx context.Context, kind core.IncidentKind, err error) {
+	v.Incident(ctx, core.Incident{Work: v.ask.Work, Kind: kind, Err: err})
+}
+
+// Incident tells the hooks and the log what went wrong with a work item. A place calls it for kinds of its own.
+func (e *engine) Incident(ctx context.Context, i core.Incident) {
+	i.Place = e.place
+	e.logIncident(ctx, i)
+	e.hooks.Incident(ctx, i)
+}
+
+// lostOf returns why a lease was lost whose context this is, nil if it was not. It asks the clock. That the function itself has
+// ended its attempt is no loss.
+func lostOf(lease context.Context) error {
+	if lease.Err() == nil {
+		return nil
+	}
+	cause := context.Cause(lease)
+	if errors.Is(cause, core.ErrNotHeld) && !errors.Is(cause, core.ErrLeaseLost) {
+		return nil
+	}
+	return cause
+}

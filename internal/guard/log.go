@@ -1,0 +1,153 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/foreign"
+	"github.com/holdfast-go/holdfast/internal/outage"
+	"github.com/holdfast-go/holdfast/internal/throttle"
+)
+
+// What is logged. Refusals that callers cause are not: their number is up to the callers.
+const (
+	logUnavailable = "holdfast: Redis did not answer or refused the guard's command, the work was not run"
+	logMistake     = "holdfast: a guard cannot be used like this, the work was not run"
+	logUnguarded   = "holdfast: Redis could not be asked, the work runs unguarded"
+	logLost        = "holdfast: the work has lost its lease while it ran"
+	logUnrecorded  = "holdfast: the end of the work could not be recorded"
+	logOverrun     = "holdfast: the work continues long after it was told to end, its lease is not renewed any more"
+	logUnknown     = "holdfast: the outcome of the work is unknown, its key is held until Resolve or Forget"
+	logPanic       = "holdfast: a hook or a function of a guard panicked"
+)
+
+// mostShown bounds what the log has of a label.
+const mostShown = 100
+
+// Log tells an operator of what callers can do nothing about: the first event of each kind, and then how many there were. Keys
+// appear by their hash only.
+type Log struct {
+	Logger *slog.Logger
+
+	place    string
+	throttle throttle.Throttle
+	unknown  throttle.Seen // keys of unknown outcome
+}
+
+// Event logs an event of work, unless one of that kind was logged lately. A place calls it for events of its own. A nil err is
+// not logged.
+func (l *Log) Event(ctx context.Context, level slog.Level, kind, text string, w core.Work, err error) {
+	if !l.Logger.Enabled(ctx, level) {
+		return
+	}
+	seen, within := l.throttle.Event(kind)
+	if seen == 0 {
+		return
+	}
+	var attrs []slog.Attr
+	if err != nil {
+		attrs = append(attrs, errorAttr(err))
+	}
+	if within > 0 {
+		attrs = append(attrs, slog.Int("seen", seen), slog.Duration("within", within))
+	}
+	l.line(ctx, level, text, w, attrs...)
+}
+
+// line logs an event.
+func (l *Log) line(ctx context.Context, level slog.Level, text string, w core.Work, more ...slog.Attr) {
+	attrs := []slog.Attr{slog.String("place", l.place)}
+	if w.Label != "" {
+		attrs = append(attrs, slog.String("label", foreign.Line(w.Label, mostShown)))
+	}
+	if !w.Due.IsZero() {
+		attrs = append(attrs, slog.Time("due", w.Due))
+	}
+	if w.KeyHash != "" {
+		attrs = append(attrs, slog.String("key_hash", w.KeyHash))
+	}
+	l.Logger.LogAttrs(ctx, level, text, append(attrs, more...)...)
+}
+
+// errorAttr has the text of an error, or what an error in its chain says for the log.
+func errorAttr(err error) slog.Attr {
+	var v slog.LogValuer
+	if errors.As(err, &v) {
+		return slog.Any("error", v)
+	}
+	return slog.Any("error", err)
+}
+
+// logRefused tells of work that is not run, unless that is the guard's purpose or the caller's doing.
+func (l *Log) logRefused(ctx context.Context, w core.Work, err error) {
+	switch {
+	case errors.Is(err, core.ErrOutcomeUnknown):
+		if l.unknown.First(w.KeyHash) { // a run whose process crashed, for instance
+			l.logUnknown(ctx, w)
+			return
+		}
+		l.Event(ctx, slog.LevelWarn, "unknown", logUnknown, w, nil)
+	case mistaken(err):
+		l.Event(ctx, slog.LevelError, "mistake", logMistake, w, err)
+	case errors.Is(err, core.ErrUnavailable) && ctx.Err() == nil, outage.Is(err), errors.Is(err, core.ErrMisconfigured),
+		errors.Is(err, core.ErrPermission):
+		l.Event(ctx, slog.LevelError, "unavailable "+replyCode(err), logUnavailable, w, err)
+	}
+}
+
+// mistaken reports whether an error tells of a mistake in the program, which no retry mends.
+func mistaken(err error) bool {
+	for _, mistake := range []error{core.ErrInvalidName, core.ErrInvalidOption, core.ErrUpgrade, core.ErrWrongType} {
+		if errors.Is(err, mistake) {
+			return true
+		}
+	}
+	return false
+}
+
+// replyCode returns the code of an error that Redis has answered, OOM or NOPERM for instance, "" for any other error: a wrong
+// password is another kind of failure than the outage before it.
+func replyCode(err error) string {
+	var reply redis.Error
+	if !errors.As(err, &reply) {
+		return ""
+	}
+	code, _, _ := strings.Cut(reply.Error(), " ")
+	return code
+}
+
+// logUnknown logs each run after whose end nothing with its key runs until an operator has looked.
+func (l *Log) logUnknown(ctx context.Context, w core.Work) {
+	l.unknown.First(w.KeyHash)
+	_, _ = l.throttle.Event("unknown") // the refusals that follow are no news
+	l.line(ctx, slog.LevelWarn, logUnknown, w)
+}
+
+func (l *Log) logIncident(ctx context.Context, i core.Incident) {
+	level, text := slog.LevelWarn, ""
+	switch i.Kind {
+	case core.IncidentUnguarded:
+		level, text = slog.LevelError, logUnguarded
+	case core.IncidentLost:
+		text = logLost
+	case core.IncidentUnrecorded:
+		text = logUnrecorded
+	case core.IncidentOverrun:
+		text = logOverrun
+	default:
+		return // the place logs its own kinds
+	}
+	l.Event(ctx, level, string(i.Kind), text, i.Work, i.Err)
+}
+
+// recovered logs a panic on a goroutine of the guard. It must be deferred itself.
+func (l *Log) recovered(ctx context.Context, w core.Work) {
+	if p := recover(); p != nil {
+		l.line(ctx, slog.LevelError, logPanic, w, slog.Any("panic", p))
+	}
+}

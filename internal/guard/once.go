@@ -1,0 +1,241 @@
+package guard
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/outage"
+	"github.com/holdfast-go/holdfast/internal/seal"
+)
+
+// Once lets a work item of each name take effect once. Make it with [NewOnce]. It is safe for concurrent use.
+type Once struct {
+	engine
+	client *core.Client
+}
+
+// NewOnce returns a Once that keeps its records with client. The place is that of [core.Work]. The error is about a client that
+// [core.New] has not made, or options that do not go together.
+func NewOnce(place string, client *core.Client, c Config) (*Once, error) {
+	if client == nil || *client == (core.Client{}) {
+		return nil, fmt.Errorf("%w: the client is nil or the zero Client: pass that of core.New", core.ErrInvalidOption)
+	}
+	if err := core.CheckOnceOptions(c.Once...); err != nil {
+		return nil, err
+	}
+	return &Once{newEngine(place, c, seal.FactsOf(client)), client}, nil
+}
+
+// Of returns the record of a work item, for operators too. More options come last.
+func (o *Once) Of(ask Ask, more ...core.OnceOption) *core.Once {
+	options := slices.Concat(o.Once, ask.Once)
+	if ask.Label != "" {
+		options = append(options, core.WithLabel(ask.Label))
+	}
+	if ask.Note != "" {
+		options = append(options, core.WithNote(ask.Note))
+	}
+	if ask.Fingerprint != nil {
+		options = append(options, core.WithFingerprint(ask.Fingerprint))
+	}
+	if ask.Retention != 0 {
+		options = append(options, core.WithRetention(ask.Retention))
+	}
+	return o.client.Once(ask.Name, append(options, more...)...)
+}
+
+// Forget forgets what this process knows of a name without Redis, after an operator has decided about its record. It returns
+// true if that was a run without Redis that is not recorded yet.
+func (o *Once) Forget(name string) bool { return o.memory.Forget(name) }
+
+// Do calls run.Call unless the name has completed before, and records how it ended. It returns the outcome after that, and
+// otherwise why the item did not run: an error of core or of Turn, Enter, Replay or Refuse. The outcome is nil if the item did
+// not run, which is no error if Replay has returned the result of an earlier run. It has nothing but Returned if the guard
+// let the item pass.
+func (o *Once) Do(ctx context.Context, ask Ask, run Run) (*Outcome, error) {
+	v := o.visit(ask, run)
+	if ask.NoKey != nil {
+		return v.keyless(ctx)
+	}
+	same := func(r *running) bool { return r.once != nil && r.once.client == o.client && r.ask.Name == ask.Name }
+	if around := entered(ctx, same); around != nil {
+		if o.FailurePolicy == core.HoldFailures {
+			if err := around.holdFailures(ctx); err != nil {
+				v.incident(ctx, core.IncidentUnrecorded, err)
+			}
+		}
+		return v.pass(ctx)
+	}
+	v.once = o
+	v.question = outage.Question{Key: ask.Name, Fingerprint: ask.Fingerprint}
+	v.claim = func(ctx context.Context, wait time.Duration) (grant, error) {
+		attempt, err := o.Of(ask, core.WithWait(wait)).Begin(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return attemptGrant{attempt}, nil
+	}
+	return v.do(ctx)
+}
+
+// attemptGrant is an attempt that was granted to a run.
+type attemptGrant struct{ *core.Attempt }
+
+// end ends the attempt by the verdict of its run.
+func (g attemptGrant) end(ctx context.Context, r *running, value []byte) (err error) {
+	switch r.outcome.Verdict {
+	case Completed:
+		err = r.confirmed(ctx, g.Attempt, g.Complete(ctx, value))
+	case Held:
+		err = g.Hold(ctx, r.outcome.Reason)
+	case Withdrawn:
+		err = g.Withdraw(ctx)
+	default:
+		err = g.Release(ctx)
+	}
+	if errors.Is(err, core.ErrValueTooLarge) || errors.Is(err, core.ErrNotHeld) {
+		return nil // recorded without the value; the function, or Overrun, has ended the attempt itself
+	}
+	return err
+}
+
+const confirmInterval = 100 * time.Millisecond
+
+// confirmed waits until a completion is recorded that Redis has not confirmed. The client retries it in the background, and
+// a caller that is answered before could come again and run a second time.
+func (r *running) confirmed(ctx context.Context, a *core.Attempt, err error) error {
+	// Of a record that lacks only its replicas the master knows, but that is not what was asked for.
+	for errors.Is(err, core.ErrUnavailable) && !errors.Is(err, core.ErrNotReplicated) {
+		record, failure := r.once.Of(r.ask).Peek(ctx)
+		switch {
+		case failure != nil:
+		case record.Attempt > a.Number():
+			return fmt.Errorf("%w: %w", core.ErrStale, err)
+		case record.State == core.StateCompleted:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(confirmInterval):
+		}
+	}
+	return err
+}
+
+// holdFailures makes a run keep its key after a failure although its guard allows retries: a guard inside with the same name
+// asks for it. The error says that Redis did not confirm that, so a crash would free the key.
+func (r *running) holdFailures(ctx context.Context) error {
+	if r.policy() == core.HoldFailures {
+		return nil
+	}
+	r.holdsFailures.Store(true)
+	if said, _ := r.word.Said(); said != seal.Undecided {
+		return nil
+	}
+	attempt, ok := r.Attempt().(*core.Attempt)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.AskTimeout)
+	defer cancel()
+	return attempt.Declare(ctx, core.StateUnknown)
+}
+
+// policy is the failure policy of the guard, or of a guard inside with the same name that holds failures.
+func (r *running) policy() core.FailurePolicy {
+	if r.holdsFailures.Load() {
+		return core.HoldFailures
+	}
+	return r.FailurePolicy
+}
+
+// decide replaces the verdict by what the function has said of its run, and Failed by what the policy makes of it.
+func (r *running) decide() {
+	o := r.outcome
+	said, reason := r.word.Said()
+	switch {
+	case said == seal.Completed:
+		o.Verdict = Completed
+	case said == seal.Released:
+		o.Verdict = Released
+	case said == seal.Held:
+		o.Verdict = Held
+		if reason != "" {
+			o.Reason = reason
+		}
+	case o.Verdict == Failed && r.policy() == core.HoldFailures:
+		o.Verdict = Held
+	case o.Verdict == Failed:
+		o.Verdict = Released
+	}
+	switch {
+	case o.Verdict != Held || o.Reason != "":
+	case !o.Returned:
+		o.Reason = "the function did not return"
+	default:
+		o.Reason = "the function failed"
+	}
+}
+
+// remember notes the end for the time in which Redis cannot be asked. That of a run without Redis, or which Redis has not
+// confirmed, refuses the key in this process until it is recorded.
+func (r *running) remember(value []byte) {
+	state, retention := r.outcome.State, r.Retention
+	until := time.Now().Add(retention)
+	if r.ask.Retention != 0 {
+		retention, until = r.ask.Retention, r.began.Add(r.ask.Retention)
+	}
+	switch {
+	case !r.FailOpen || state == core.StateNone:
+		return
+	case r.grant != nil && r.outcome.Unrecorded == nil:
+		r.memory.Recorded(r.ask.Name, state, retention)
+		return
+	}
+	end := outage.End{State: state, Fingerprint: r.ask.Fingerprint, Note: r.ask.Note, Until: until}
+	if state == core.StateUnknown {
+		end.Reason = r.outcome.Reason
+	} else {
+		end.Value = bytes.Clone(value)
+	}
+	if r.grant == nil {
+		end.Once = func(retention time.Duration) *core.Once { return r.once.Of(r.ask, core.WithRetention(retention)) }
+		end.Failed = func(err error) { // on a goroutine where a panic would end the process
+			defer r.recovered(context.Background(), r.ask.Work)
+			r.incident(context.Background(), core.IncidentUnrecorded, err)
+		}
+	}
+	r.memory.Ended(r.ask.Name, end)
+}
+
+// Attempt implements [seal.Run].
+func (r *running) Attempt() any {
+	if g, ok := r.grant.(attemptGrant); ok {
+		return g.Attempt
+	}
+	return nil
+}
+
+// KeyHash implements [seal.Run].
+func (r *running) KeyHash() string { return r.ask.KeyHash }
+
+// Declare implements [seal.Run]. If Redis does not confirm it, what was said counts all the same when the run ends.
+func (r *running) Declare(ctx context.Context, d seal.Disposition, reason string) error {
+	r.word.Set(d, reason)
+	attempt, ok := r.grant.(attemptGrant)
+	if !ok {
+		return fmt.Errorf("%w: the run has no record so far: it began without Redis", core.ErrUnavailable)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.FinishTimeout)
+	defer cancel()
+	return seal.RunFrom(attempt.Context()).Declare(ctx, d, reason)
+}
+
+// Said implements [seal.Run].
+func (r *running) Said() (seal.Disposition, string) { return r.word.Said() }

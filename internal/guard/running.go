@@ -1,0 +1,258 @@
+package guard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
+)
+
+// running is a work item that may run, from the grant to the end of its record. Of a record it is the [seal.Run] in its context.
+type running struct {
+	*visit
+	outer   *running // in which it is; nil for the outermost
+	grant   grant    // nil without Redis
+	ctx     context.Context
+	cancel  context.CancelFunc
+	outcome *Outcome
+	began   time.Time
+
+	word          seal.Word // what the function has said
+	holdsFailures atomic.Bool
+
+	mu      sync.Mutex
+	over  bool        // Call has ended
+	grace *time.Timer // until it counts as an overrun
+}
+
+type runningKey struct{}
+
+// runningFrom returns the innermost run of which ctx is the context, nil if there is none.
+func runningFrom(ctx context.Context) *running {
+	r, _ := seal.ContextOf(ctx).Value(runningKey{}).(*running)
+	return r
+}
+
+// entered returns the innermost run of ctx for which same returns true, if it goes on under its lease.
+func entered(ctx context.Context, same func(*running) bool) *running {
+	for r := runningFrom(ctx); r != nil; r = r.outer {
+		if same(r) && r.goesOn() {
+			return r
+		}
+	}
+	return nil
+}
+
+// Degraded returns true if ctx is that of a run which began without Redis, see [FailOpen], or is inside of one.
+func Degraded(ctx context.Context) bool {
+	for r := runningFrom(ctx); r != nil; r = r.outer {
+		if r.grant == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// newRunning binds the context of a run to its lease. The caller must call leave.
+func (v *visit) newRunning(ctx context.Context, g grant, unguarded error) *running {
+	r := &running{
+		visit: v, outer: runningFrom(ctx), grant: g, began: time.Now(),
+		outcome: &Outcome{Unguarded: unguarded, Verdict: Withdrawn},
+	}
+	if v.ask.Detached {
+		ctx = context.WithoutCancel(ctx)
+	}
+	ctx = context.WithValue(ctx, runningKey{}, r)
+	if g == nil {
+		r.ctx, r.cancel = context.WithCancel(ctx)
+	} else {
+		r.ctx, r.cancel = g.Bind(ctx)
+		r.outcome.Token, r.outcome.Attempt = g.Token(), g.Number()
+	}
+	if v.once != nil {
+		r.ctx = seal.WithRun(r.ctx, r)
+	}
+	return r
+}
+
+// goesOn reports whether the function is still running under its lease.
+func (r *running) goesOn() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.over && (r.grant == nil || r.grant.Context().Err() == nil)
+}
+
+// leave ends the context and the watch of a run.
+func (r *running) leave() {
+	r.end()
+	r.cancel()
+}
+
+// end notes that Call has ended.
+func (r *running) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+	if r.grace != nil {
+		r.grace.Stop()
+	}
+}
+
+// do runs the item and records how it ended, also if a function of the place panics or calls [runtime.Goexit]. The error is why
+// the item has not begun: then its grant is withdrawn. ctx is that of the item.
+func (r *running) do(ctx context.Context) (err error) {
+	began := false
+	defer func() {
+		if !began {
+			r.record()
+		}
+	}()
+	for _, ended := range []context.Context{ctx, r.ctx} { // just when the turn of the item had come
+		if ended.Err() != nil {
+			return context.Cause(ended)
+		}
+	}
+	entered, leave := r.ctx, func() {}
+	if r.run.Enter != nil {
+		if entered, leave, err = r.run.Enter(r.ctx, r.outcome); err != nil {
+			return err
+		}
+		if token, ok := core.TokenFrom(entered); ok {
+			r.outcome.Token = token
+		}
+	}
+	defer leave()
+	if r.grant != nil {
+		entered = &runContext{entered, r.grant.Context()}
+	}
+	r.ctx = r.hooks.RunStart(entered, core.RunStart{
+		Work: r.ask.Work, Token: r.outcome.Token, Attempt: r.outcome.Attempt, Waited: r.began.Sub(r.came),
+	})
+	began, r.outcome.Verdict, r.began = true, Failed, time.Now()
+	defer r.watch(entered)()
+	defer r.conclude()
+	r.run.Call(r.ctx)
+	r.outcome.Returned = true
+	return nil
+}
+
+// runContext is the context of a run, whose Err asks the clock about the lease. So a function that asks right after a suspend of
+// the host gets the loss, whatever [Run.Enter] has derived the context by.
+type runContext struct {
+	context.Context
+	lease context.Context
+}
+
+// Err implements context.Context.
+func (c *runContext) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	lost := c.lease.Err() // which ends the context too, at once unless a foreign one is between
+	return cmp.Or(c.Context.Err(), lost)
+}
+
+// conclude judges how Call ended, records that and tells the hooks.
+func (r *running) conclude() {
+	o := r.outcome
+	o.Held = time.Since(r.began)
+	r.end()
+	defer func() { // also if Judge, Value or a hook panics
+		r.hooks.RunEnd(context.WithoutCancel(r.ctx), core.RunEnd{
+			Work: r.ask.Work, Token: o.Token, Attempt: o.Attempt, State: o.State, Held: o.Held, Panicked: !o.Returned, Err: o.Err,
+		})
+	}()
+	defer r.record()
+	switch {
+	case r.run.Judge != nil:
+		r.run.Judge(o)
+	case o.Returned:
+		o.Verdict = Completed
+	}
+}
+
+// record tells Redis how the run ended, or has the memory of the guard do so later.
+func (r *running) record() {
+	o := r.outcome
+	var value []byte
+	var failure error
+	defer func() { r.write(value, failure) }() // also if Value panics
+	if r.once == nil {
+		return
+	}
+	r.decide()
+	o.State = o.Verdict.State()
+	if o.Verdict == Completed && o.Value != nil {
+		if value, failure = o.Value(); failure != nil {
+			value = nil
+		}
+	}
+}
+
+// write ends the grant with a value. failure is why there is no value.
+func (r *running) write(value []byte, failure error) {
+	o, ctx := r.outcome, context.WithoutCancel(r.ctx)
+	if r.grant != nil {
+		o.Lost = lostOf(r.grant.Context())
+		bounded, cancel := r.finishing(ctx, r.ask)
+		err := r.grant.end(bounded, r, value)
+		cancel()
+		if o.Lost == nil && (errors.Is(err, core.ErrLeaseLost) || errors.Is(err, core.ErrStale)) {
+			o.Lost = err
+		}
+		if errors.Is(err, core.ErrStale) || !errors.Is(err, core.ErrLeaseLost) {
+			o.Unrecorded = err
+		}
+	}
+	if r.once != nil {
+		r.remember(value)
+	}
+	o.Unrecorded = errors.Join(o.Unrecorded, failure)
+	if o.State == core.StateUnknown {
+		r.logUnknown(ctx, r.ask.Work)
+	}
+	if o.Lost != nil {
+		r.incident(ctx, core.IncidentLost, o.Lost)
+	}
+	if o.Unrecorded != nil && !errors.Is(o.Unrecorded, core.ErrStale) {
+		r.incident(ctx, core.IncidentUnrecorded, o.Unrecorded)
+	}
+}
+
+// watch ends the lease of a run that goes on for longer than the grace after its context has ended: nobody may wait for its
+// function any more, and it would keep its name for ever. Until then the lease is renewed, so that no other run is beside it.
+func (r *running) watch(ctx context.Context) (stop func() bool) {
+	if r.ZombieGrace <= 0 || r.grant == nil {
+		return func() bool { return true }
+	}
+	return context.AfterFunc(ctx, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !r.over {
+			r.grace = time.AfterFunc(r.ZombieGrace, r.overrun)
+		}
+	})
+}
+
+// overrun is called when a run goes on for longer than the grace. It runs on a goroutine of its own, where a panic of the place
+// or of a hook would end the process.
+func (r *running) overrun() {
+	r.mu.Lock()
+	over := r.over
+	r.mu.Unlock()
+	if over {
+		return
+	}
+	ctx := context.WithoutCancel(r.ctx)
+	defer r.recovered(ctx, r.ask.Work)
+	defer r.incident(ctx, core.IncidentOverrun, context.Cause(r.ctx))
+	defer r.grant.Abandon()
+	if r.run.Overrun != nil {
+		r.run.Overrun(ctx)
+	}
+}

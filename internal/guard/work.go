@@ -1,0 +1,125 @@
+package guard
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// Ask is what is asked of a guard for one work item: a request, a task, a tick. It is data only; what the place does with the
+// item is a [Run].
+type Ask struct {
+	// Work describes the item to hooks and logs. Its Place is set by the guard. Keep users' data out of Label, and make
+	// KeyHash with the secret of [WithKeySecret].
+	core.Work
+	// Name is the name of the lock, or the key of the record, in Redis. Items exclude each other if their names are equal.
+	Name string
+	// NoKey is why the item has no key; nil if it has one. Then Name and KeyHash are not used.
+	NoKey error
+
+	// Fingerprint is compared with that of the record; nil compares nothing. See [core.WithFingerprint].
+	Fingerprint []byte
+	// Note is for the record, see [core.WithNote].
+	Note string
+	// Retention replaces that of the guard, if it is not 0.
+	Retention time.Duration
+	// Lock and Once are further options of this item's lock or record.
+	Lock []core.LockOption
+	Once []core.OnceOption
+
+	// By is when the caller needs its answer. Before it, a second is kept free of waiting, and half of the time that is left
+	// at the end of a run may be spent on recording. Zero means that there is no such time.
+	By time.Time
+	// Detached lets the run go on when the context of the item ends. It still ends with the lease.
+	Detached bool
+	// Turn decides when Redis is asked, and for how long the item waits. It calls ask once or several times, and returns the
+	// error of the last call, or its own reason why the item does not run. ask with a wait below 1 ms asks once. After ask has
+	// returned nil, Turn must return nil. If Turn is nil, the guard asks as outage.Patience does, for the wait of its config.
+	Turn func(ctx context.Context, ask func(ctx context.Context, wait time.Duration) error) error
+}
+
+// Run is what a place does with a work item. Only Call is required.
+//
+// All functions are called on the goroutine of Do, except Overrun.
+type Run struct {
+	// Call runs the item's function. It keeps what the function returned, for Judge. A panic or [runtime.Goexit] continues
+	// after the end is recorded.
+	Call func(ctx context.Context)
+	// Pass replaces Call for an item that runs without this guard: it has no key and need not have one, or is inside a run
+	// of its key already. Judge is not called then.
+	Pass func(ctx context.Context)
+	// Enter is called when Redis has granted the item, and takes what else it needs: another lock, a deadline. It returns the
+	// context for Call, and what ends that. After an error, which is the reason why the item does not run, it has nothing to
+	// end. Then the grant is withdrawn, unless Enter has set another Verdict.
+	Enter func(ctx context.Context, o *Outcome) (entered context.Context, leave func(), err error)
+	// Judge judges how Call ended, see [Outcome]. If it is nil, a run that returned is completed. If Judge panics, what it has
+	// set until then counts.
+	Judge func(o *Outcome)
+	// Replay returns the result of an earlier run that has completed. It returns nil if the caller has that now, and otherwise
+	// why the item is refused, for instance a [core.CompletedError] of the record. If it is nil, the item is refused.
+	Replay func(ctx context.Context, r core.Record) error
+	// Refuse answers an item that does not run. It may set Reason and RetryAfter, and replace Err, which Do returns.
+	Refuse func(ctx context.Context, not *core.NotRun)
+	// Overrun is called on a goroutine of its own when the run is an overrun, before its lease is abandoned. It may end
+	// the attempt.
+	Overrun func(ctx context.Context)
+}
+
+// Outcome is what has happened to a work item that ran.
+type Outcome struct {
+	// Set by the guard before Call. Token and Attempt are 0 without Redis, and Attempt without a record.
+	Token     int64
+	Attempt   int
+	Unguarded error // why the run began without Redis, see [FailOpen]; nil if it did not
+
+	// Set by the guard before Judge. Returned is false after a panic or [runtime.Goexit].
+	Returned bool
+	Held     time.Duration
+
+	// Set by Judge. The zero Verdict is Failed. What the function has said by [core.Complete], [core.Release] or [core.Hold]
+	// outweighs it.
+	Verdict Verdict
+	// Value returns what is recorded of a completed run; nil records no value. It is called only if that is recorded.
+	// After an error, or a panic, the run is recorded without value.
+	Value func() ([]byte, error)
+	// Reason is for the operator if the outcome is unknown. Keep users' data out of it.
+	Reason string
+	// Err is why the run failed, for hooks; nil if it succeeded.
+	Err error
+
+	// Set by the guard after the end. State is what was to be recorded: [core.StateNone] without a record.
+	State core.State
+	// Lost is why the lease ended before the run did; nil if it did not.
+	Lost error
+	// Unrecorded is why Redis has not confirmed the end. It is [core.ErrStale] if a later run counts instead. Other ends are
+	// retried in the background.
+	Unrecorded error
+}
+
+// Verdict is what becomes of the record of a run.
+type Verdict int
+
+const (
+	// Failed leaves it to the failure policy: the run may have taken effect or not.
+	Failed Verdict = iota
+	// Completed: the run took effect and never runs again.
+	Completed
+	// Released: nothing happened, the next run may begin.
+	Released
+	// Held: the outcome is unknown, and nothing runs until an operator has found out.
+	Held
+	// Withdrawn: nothing has begun, and the number of the attempt is used again.
+	Withdrawn
+)
+
+// State returns what is recorded, if the failure policy does not decide.
+func (v Verdict) State() core.State {
+	switch v {
+	case Completed:
+		return core.StateCompleted
+	case Held:
+		return core.StateUnknown
+	}
+	return core.StateNone
+}
