@@ -71,7 +71,9 @@ type leaseGrant struct {
 }
 
 // Bind returns the context for the run.
-func (g leaseGrant) Bind(ctx context.Context) (context.Context, context.CancelFunc) { return g.facts.Bind(ctx) }
+func (g leaseGrant) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
+	return g.facts.Bind(ctx)
+}
 
 // Number is that of an attempt, which a lock has not.
 func (leaseGrant) Number() int { return 0 }

@@ -25,7 +25,7 @@ type running struct {
 	word          seal.Word // what the function has said
 	holdsFailures atomic.Bool
 
-	mu      sync.Mutex
+	mu    sync.Mutex
 	over  bool        // Call has ended
 	grace *time.Timer // until it counts as an overrun
 }

@@ -32,7 +32,7 @@ var allowed = map[string][]string{
 	"middleware/nethttp": {"core", "internal/jsonfield", "internal/outage", "internal/throttle"},
 	"middleware/gin":     {"middleware/nethttp", "github.com/gin-gonic/gin", "internal/ginroute"},
 
-	"cronlock":   {"core", "github.com/robfig/cron/v3", "internal/guard", "internal/outage"},
+	"cronlock":   {"core", "github.com/robfig/cron/v3", "internal/guard", "internal/outage", "internal/throttle"},
 	"gocronlock": {"core", "github.com/go-co-op/gocron/v2"},
 	"asynqlock":  {"core", "cronlock", "github.com/hibiken/asynq", "internal/jsonfield", "internal/throttle"},
 
