@@ -1,0 +1,197 @@
+package guard_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/guard"
+	"github.com/holdfast-go/holdfast/locktest"
+)
+
+// This is a whole place: a server of a line protocol over TCP. A client sends "KEY payload", and gets the answer of the
+// server's function. With the same key again it gets the same answer, and the function does not run.
+
+// A lineServer answers one line per connection.
+type lineServer struct {
+	answer func(ctx context.Context, payload string) (string, error)
+	do     func(context.Context, guard.Ask, guard.Run) (*guard.Outcome, error)
+	config guard.Config
+}
+
+// lineOptions are the options that its constructors take.
+var lineOptions = []string{
+	"core.WithTTL", "core.WithWait", "FailOpen", "OptionalKey", "WithKeySecret", "WithAskTimeout", "WithFinishTimeout", "WithZombieGrace",
+}
+
+// newLineOnce returns a server whose function takes effect once for each key.
+func newLineOnce(
+	locks *core.Client, answer func(context.Context, string) (string, error), opts ...guard.Option,
+) (*lineServer, error) {
+	place := guard.Place{Name: "line.Once", Takes: append([]string{"core.WithRetention", "core.WithFailurePolicy"}, lineOptions...)}
+	c, err := place.Sort(opts, func(guard.Option) {}) // which sees options of the place's own
+	if err != nil {
+		return nil, err
+	}
+	once, err := guard.NewOnce("line", locks, c)
+	if err != nil {
+		return nil, err
+	}
+	return &lineServer{answer, once.Do, c}, nil
+}
+
+// newLineExclusive returns a server whose function does not run twice at a time for a key.
+func newLineExclusive(
+	strategy core.Strategy, answer func(context.Context, string) (string, error), opts ...guard.Option,
+) (*lineServer, error) {
+	c, err := guard.Place{Name: "line.Exclusive", Takes: lineOptions}.Sort(opts, func(guard.Option) {})
+	if err != nil {
+		return nil, err
+	}
+	exclusive, err := guard.NewExclusive("line", strategy, c)
+	if err != nil {
+		return nil, err
+	}
+	return &lineServer{answer, exclusive.Do, c}, nil
+}
+
+var errNoKey = errors.New("the line has no key")
+
+// ask is what the guard has to know about a line. The fingerprint is that of the payload.
+func (s *lineServer) ask(key, payload string) guard.Ask {
+	if key == "" {
+		return guard.Ask{NoKey: errNoKey, Work: core.Work{Label: "line"}}
+	}
+	sum, fingerprint := sha256.Sum256([]byte(string(s.config.KeySecret)+key)), sha256.Sum256([]byte(payload))
+	hash := hex.EncodeToString(sum[:16])
+	return guard.Ask{Work: core.Work{Label: "line", KeyHash: hash}, Name: "line:" + hash, Fingerprint: fingerprint[:]}
+}
+
+// handle answers a line. ctx ends when the client leaves.
+func (s *lineServer) handle(ctx context.Context, line string) string {
+	key, payload, _ := strings.Cut(line, " ")
+	var answer string
+	var failure error
+	o, err := s.do(ctx, s.ask(key, payload), guard.Run{
+		Call: func(ctx context.Context) { answer, failure = s.answer(ctx, payload) },
+		Judge: func(o *guard.Outcome) {
+			if o.Err = failure; o.Returned && failure == nil {
+				o.Verdict, o.Value = guard.Completed, func() ([]byte, error) { return []byte(answer), nil }
+			}
+		},
+		Replay: func(_ context.Context, r core.Record) error {
+			if r.Omitted {
+				return &core.CompletedError{Record: r}
+			}
+			answer = string(r.Value)
+			return nil
+		},
+		Refuse: func(_ context.Context, not *core.NotRun) { not.Reason = lineCode(not.Err) },
+	})
+	switch {
+	case err != nil:
+		return lineCode(err)
+	case failure != nil:
+		return "FAILED " + failure.Error()
+	case o == nil:
+		return "AGAIN " + answer
+	}
+	return "OK " + answer
+}
+
+// lineCode is the answer to a line that was not run.
+func lineCode(err error) string {
+	switch {
+	case errors.Is(err, errNoKey):
+		return "NOKEY"
+	case errors.Is(err, core.ErrUnavailable):
+		return "UNAVAILABLE"
+	case errors.Is(err, core.ErrInProgress), errors.Is(err, core.ErrNotAcquired):
+		return "BUSY"
+	case errors.Is(err, core.ErrCompleted):
+		return "DONE"
+	case errors.Is(err, core.ErrOutcomeUnknown):
+		return "UNKNOWN"
+	case errors.Is(err, core.ErrFingerprintMismatch):
+		return "MISMATCH"
+	}
+	return "ERROR"
+}
+
+// serve answers lines until the listener is closed. A panic of the function ends its connection, as that of net/http does.
+func (s *lineServer) serve(listener net.Listener) {
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer func() { _ = recover() }()
+			defer conn.Close()
+			lines := bufio.NewReader(conn)
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				return
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			go func() {
+				defer cancel()
+				_, _ = lines.ReadByte() // which returns when the client leaves
+			}()
+			fmt.Fprintln(conn, s.handle(ctx, strings.TrimSuffix(line, "\n")))
+		}()
+	}
+}
+
+// send sends a line and returns the answer, which is "" if the connection ended without one.
+func send(ctx context.Context, addr, line string) string {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	fmt.Fprintln(conn, line)
+	answer, _ := bufio.NewReader(conn).ReadString('\n')
+	return strings.TrimSuffix(answer, "\n")
+}
+
+// A place for a line protocol, from its options to its answers.
+func Example() {
+	redisServer := locktest.NewServer()
+	defer redisServer.Close()
+	locks := redisServer.NewClient() // in a service: core.New(rdb)
+
+	server, err := newLineOnce(locks, func(_ context.Context, payload string) (string, error) {
+		fmt.Println("running for", payload)
+		return strings.ToUpper(payload), nil
+	})
+	if err != nil {
+		panic(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	defer listener.Close()
+	go server.serve(listener)
+
+	ctx, addr := context.Background(), listener.Addr().String()
+	fmt.Println(send(ctx, addr, "order-1 tea"))
+	fmt.Println(send(ctx, addr, "order-1 tea"))
+	fmt.Println(send(ctx, addr, "order-1 coffee"))
+	fmt.Println(send(ctx, addr, ""))
+	// Output:
+	// running for tea
+	// OK TEA
+	// AGAIN TEA
+	// MISMATCH
+	// NOKEY
+}
