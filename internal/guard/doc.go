@@ -31,7 +31,7 @@
 //	  │   │       │      unguarded        │
 //	  │   │       └────┬─────┘            │
 //	  │   │            │                  │
-//	  │   │◄──────[Run.Enter]             │
+//	  │   │◄──────[Run.Around]            │
 //	  │   │  error     │                  │
 //	  │   │      (hook RunStart)          │
 //	  │   │            │                  │

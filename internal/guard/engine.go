@@ -105,7 +105,7 @@ func (v *visit) do(ctx context.Context) (*Outcome, error) {
 	if err == nil {
 		return v.start(ctx, g, nil, left)
 	}
-	if v.opens(ctx, err) {
+	if v.FailOpen && outage.Is(err) && ctx.Err() == nil {
 		unavailable := err
 		if left, err = v.open(unavailable); err == nil {
 			return v.start(ctx, nil, unavailable, left)
@@ -124,7 +124,9 @@ func (v *visit) begin(ctx context.Context) (g grant, err error) {
 			}
 			wait = max(wait-time.Since(began), 0)
 		}
-		g, err = v.claim(ctx, wait)
+		if g, err = v.claim(ctx, wait); v.FailOpen {
+			v.memory.Refused(v.ask.Name, err)
+		}
 		return err
 	}
 	if v.ask.Turn != nil {
@@ -136,16 +138,6 @@ func (v *visit) begin(ctx context.Context) (g grant, err error) {
 		v.unused(ctx, g)
 	}
 	return g, err
-}
-
-// opens reports whether an item runs without Redis because of an error, if no run of its name is known of. It notes what the
-// error says of the name.
-func (v *visit) opens(ctx context.Context, err error) bool {
-	if !v.FailOpen {
-		return false
-	}
-	v.memory.Refused(v.ask.Name, err)
-	return outage.Is(err) && ctx.Err() == nil
 }
 
 // open notes a run without Redis. The error is what is known of another one.

@@ -36,8 +36,14 @@ func (e *Exclusive) Of(ask Ask) *core.Lock {
 	return e.strategy(ask.Name, append(e.Lock[:len(e.Lock):len(e.Lock)], ask.Lock...)...)
 }
 
+// Known returns why a work item would not run in an outage although the guard fails open: what this process knows of its name. It
+// is for [Ask.Turn].
+func (e *Exclusive) Known(ask Ask, unavailable error) error {
+	return e.memory.Known(outage.Question{Key: ask.Name, Lock: e.Of(ask)}, unavailable)
+}
+
 // Do calls run.Call under the lock of the work item. It returns the outcome after that, and otherwise why the item did not
-// run: an error of core or of Turn, Enter or Refuse. The outcome is nil if the item did not run, and has nothing but Returned
+// run: an error of core or of Turn, Around or Refuse. The outcome is nil if the item did not run, and has nothing but Returned
 // if the guard let it pass.
 func (e *Exclusive) Do(ctx context.Context, ask Ask, run Run) (*Outcome, error) {
 	v := e.visit(ask, run)

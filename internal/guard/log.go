@@ -10,7 +10,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/foreign"
-	"github.com/holdfast-go/holdfast/internal/outage"
 	"github.com/holdfast-go/holdfast/internal/throttle"
 )
 
@@ -94,8 +93,8 @@ func (l *Log) logRefused(ctx context.Context, w core.Work, err error) {
 		l.Event(ctx, slog.LevelWarn, "unknown", logUnknown, w, nil)
 	case mistaken(err):
 		l.Event(ctx, slog.LevelError, "mistake", logMistake, w, err)
-	case errors.Is(err, core.ErrUnavailable) && ctx.Err() == nil, outage.Is(err), errors.Is(err, core.ErrMisconfigured),
-		errors.Is(err, core.ErrPermission):
+	case ctx.Err() != nil: // the caller has left
+	case errors.Is(err, core.ErrUnavailable), errors.Is(err, core.ErrMisconfigured), errors.Is(err, core.ErrPermission), replyCode(err) != "":
 		l.Event(ctx, slog.LevelError, "unavailable "+replyCode(err), logUnavailable, w, err)
 	}
 }

@@ -49,12 +49,18 @@ func (o *Once) Of(ask Ask, more ...core.OnceOption) *core.Once {
 	return o.client.Once(ask.Name, append(options, more...)...)
 }
 
+// Known returns why a work item would not run in an outage although the guard fails open: what this process knows of its name. It
+// is for [Ask.Turn].
+func (o *Once) Known(ask Ask, unavailable error) error {
+	return o.memory.Known(outage.Question{Key: ask.Name, Fingerprint: ask.Fingerprint}, unavailable)
+}
+
 // Forget forgets what this process knows of a name without Redis, after an operator has decided about its record. It returns
 // true if that was a run without Redis that is not recorded yet.
 func (o *Once) Forget(name string) bool { return o.memory.Forget(name) }
 
 // Do calls run.Call unless the name has completed before, and records how it ended. It returns the outcome after that, and
-// otherwise why the item did not run: an error of core or of Turn, Enter, Replay or Refuse. The outcome is nil if the item did
+// otherwise why the item did not run: an error of core or of Turn, Around, Replay or Refuse. The outcome is nil if the item did
 // not run, which is no error if Replay has returned the result of an earlier run. It has nothing but Returned if the guard
 // let the item pass.
 func (o *Once) Do(ctx context.Context, ask Ask, run Run) (*Outcome, error) {

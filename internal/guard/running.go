@@ -58,6 +58,14 @@ func Degraded(ctx context.Context) bool {
 	return false
 }
 
+// Abandon stops the renewal of the lease of the innermost run of ctx, as [core.Attempt.Abandon] does. It is for a process that
+// ends while functions run.
+func Abandon(ctx context.Context) {
+	if r := runningFrom(ctx); r != nil && r.grant != nil {
+		r.grant.Abandon()
+	}
+}
+
 // newRunning binds the context of a run to its lease. The caller must call leave.
 func (v *visit) newRunning(ctx context.Context, g grant, unguarded error) *running {
 	r := &running{
@@ -117,32 +125,48 @@ func (r *running) do(ctx context.Context) (err error) {
 			return context.Cause(ended)
 		}
 	}
-	entered, leave := r.ctx, func() {}
-	if r.run.Enter != nil {
-		if entered, leave, err = r.run.Enter(r.ctx, r.outcome); err != nil {
-			return err
-		}
-		if token, ok := core.TokenFrom(entered); ok {
-			r.outcome.Token = token
-		}
+	if r.run.Around == nil {
+		began = true
+		r.call(r.ctx)
+		return nil
 	}
-	defer leave()
-	if r.grant != nil {
-		entered = &runContext{entered, r.grant.Context()}
-	}
-	r.ctx = r.hooks.RunStart(entered, core.RunStart{
-		Work: r.ask.Work, Token: r.outcome.Token, Attempt: r.outcome.Attempt, Waited: r.began.Sub(r.came),
+	err = r.run.Around(r.ctx, r.outcome, func(ctx context.Context) {
+		began = true
+		r.call(ctx)
 	})
-	began, r.outcome.Verdict, r.began = true, Failed, time.Now()
-	defer r.watch(entered)()
+	if began {
+		return nil
+	}
+	return err
+}
+
+// call calls the hook and the function. What the hook has panicked about has not begun.
+func (r *running) call(ctx context.Context) {
+	o := r.outcome
+	if token, ok := core.TokenFrom(ctx); ok && r.grant != nil {
+		o.Token = token
+	}
+	if r.grant != nil {
+		ctx = &runContext{ctx, r.grant.Context()}
+	}
+	started := false
+	defer func() {
+		if !started {
+			r.record()
+		}
+	}()
+	r.ctx = r.hooks.RunStart(ctx, core.RunStart{
+		Work: r.ask.Work, Token: o.Token, Attempt: o.Attempt, Waited: r.began.Sub(r.came),
+	})
+	started, o.Verdict, r.began = true, Failed, time.Now()
+	defer r.watch(ctx)()
 	defer r.conclude()
 	r.run.Call(r.ctx)
-	r.outcome.Returned = true
-	return nil
+	o.Returned = true
 }
 
 // runContext is the context of a run, whose Err asks the clock about the lease. So a function that asks right after a suspend of
-// the host gets the loss, whatever [Run.Enter] has derived the context by.
+// the host gets the loss, whatever [Run.Around] has derived the context by.
 type runContext struct {
 	context.Context
 	lease context.Context

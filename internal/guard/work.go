@@ -15,7 +15,8 @@ type Ask struct {
 	core.Work
 	// Name is the name of the lock, or the key of the record, in Redis. Items exclude each other if their names are equal.
 	Name string
-	// NoKey is why the item has no key; nil if it has one. Then Name and KeyHash are not used.
+	// NoKey is why the item has no key; nil if it has one. Then Name and KeyHash are not used, and the guard does not log the
+	// refusal: only the place knows whose fault it is, and what of the error may be logged. See [Log.Event].
 	NoKey error
 
 	// Fingerprint is compared with that of the record; nil compares nothing. See [core.WithFingerprint].
@@ -49,10 +50,11 @@ type Run struct {
 	// Pass replaces Call for an item that runs without this guard: it has no key and need not have one, or is inside a run
 	// of its key already. Judge is not called then.
 	Pass func(ctx context.Context)
-	// Enter is called when Redis has granted the item, and takes what else it needs: another lock, a deadline. It returns the
-	// context for Call, and what ends that. After an error, which is the reason why the item does not run, it has nothing to
-	// end. Then the grant is withdrawn, unless Enter has set another Verdict.
-	Enter func(ctx context.Context, o *Outcome) (entered context.Context, leave func(), err error)
+	// Around is called when Redis has granted the item, and calls next once it has what else the item needs: another lock, the
+	// lead, a deadline. The context of next descends from ctx. If Around returns without a call of next, its error is the
+	// reason why the item does not run. Then the grant is withdrawn, unless Around has set another Verdict. What it returns
+	// after next does not matter.
+	Around func(ctx context.Context, o *Outcome, next func(ctx context.Context)) error
 	// Judge judges how Call ended, see [Outcome]. If it is nil, a run that returned is completed. If Judge panics, what it has
 	// set until then counts.
 	Judge func(o *Outcome)
