@@ -10,48 +10,39 @@
 //
 // An item goes through these states. What is in brackets is called there.
 //
-//	             Do
-//	              │
-//	no key ───────┼─────── inside a run of its key
-//	  │           │                       │
-//	  │       [Ask.Turn]                  │
-//	  │           │                       │
-//	  │        asking ◄──┐                │
-//	  │           │      │ busy, and      │
-//	  │           ├──────┘ may wait       │
-//	  │           │                       │
-//	  │   ┌───────┼──────────┐            │
-//	  │   │       │          │            │
-//	  │ refused   │     unavailable       │
-//	  │   │       │          │            │
-//	  │   │       │      FailOpen, and    │
-//	  │   │       │      no other run of  │
-//	  │   │       │      the key is known │
-//	  │   │    granted       │            │
-//	  │   │       │      unguarded        │
-//	  │   │       └────┬─────┘            │
-//	  │   │            │                  │
-//	  │   │◄──────[Run.Around]            │
-//	  │   │  error     │                  │
-//	  │   │      (hook RunStart)          │
-//	  │   │            │                  │
-//	  │   │        running ──► overrun    │
-//	  │   │       [Run.Call]   [Run.Overrun]
-//	  │   │            │                  │
-//	  │   │       [Run.Judge]             │
-//	  │   │       recording               │
-//	  │   │      [Outcome.Value]          │
-//	  │   │            │                  │
-//	  ├──►│      (hook RunEnd)         passed
-//	  │   │            │              [Run.Pass]
-//	  │   │            │                  │
-//	  │ [Run.Replay]   │                  │
-//	  │ [Run.Refuse]   │                  │
-//	  │ (hook NotRun)  │                  │
-//	  │   │            │                  │
-//	  │   ▼            ▼                  ▼
-//	  │  error      Outcome         empty Outcome
-//	  └───────────────────── OptionalKey ─►
+//	                     Do
+//	   no key             │            in a run of its key
+//	┌─────────────────────┼──────────────────────┐
+//	│                 [Ask.Turn]                 │
+//	│                  asking ◄─┐ busy, and      │
+//	│                     ├─────┘ may wait       │
+//	│      ┌──────────────┼────────────┐         │
+//	│   refused        granted    unavailable    │
+//	│      │              │            │         │
+//	│      │              │    FailOpen, and no  │
+//	│      │              │    run of the key    │
+//	│      │              │    is known of       │
+//	│      │              │            │         │
+//	│      │              │       unguarded      │
+//	│      │              ├────────────┘         │
+//	│      │   error      │                      │
+//	│      │◄─────── [Run.Around]                │
+//	│      │         hook RunStart               │
+//	│      │              │                      │
+//	│      │           running ──► overrun       │
+//	│      │         [Run.Call]  [Run.Overrun]   │
+//	│      │              │                      │
+//	│      │         [Run.Judge]                 │
+//	│      │          recording                  │
+//	│      │       [Outcome.Value]               │
+//	├─────►│         hook RunEnd                 │
+//	│  [Run.Replay]       │                      │
+//	│  [Run.Refuse]       │                      │
+//	│  hook NotRun        │                      │
+//	│      │              │                      │
+//	│    error         Outcome                passed
+//	│                                        [Run.Pass]
+//	└───── OptionalKey ─────────────────────────►│
 //
 // Running ends in one of three ways: Call returns, panics, or calls [runtime.Goexit]. All three are judged and recorded, and the
 // panic or Goexit continues after that. What becomes of a record is decided in this order: what the function has said by
