@@ -233,16 +233,3 @@ func (e *engine) Incident(ctx context.Context, i core.Incident) {
 	e.logIncident(ctx, i)
 	e.hooks.Incident(ctx, i)
 }
-
-// lostOf returns why a lease was lost whose context this is, nil if it was not. It asks the clock. That the function itself has
-// ended its attempt is no loss.
-func lostOf(lease context.Context) error {
-	if lease.Err() == nil {
-		return nil
-	}
-	cause := context.Cause(lease)
-	if errors.Is(cause, core.ErrNotHeld) && !errors.Is(cause, core.ErrLeaseLost) {
-		return nil
-	}
-	return cause
-}

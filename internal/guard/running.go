@@ -15,9 +15,10 @@ import (
 // running is a work item that may run, from the grant to the end of its record. Of a record it is the [seal.Run] in its context.
 type running struct {
 	*visit
-	outer   *running // in which it is; nil for the outermost
-	grant   grant    // nil without Redis
-	ctx     context.Context
+	outer   *running        // in which it is; nil for the outermost
+	grant   grant           // nil without Redis
+	bound   context.Context // ends with the item or the lease; its Err asks the clock
+	ctx     context.Context // of Call
 	cancel  context.CancelFunc
 	outcome *Outcome
 	began   time.Time
@@ -85,6 +86,7 @@ func (v *visit) newRunning(ctx context.Context, g grant, unguarded error) *runni
 	if v.once != nil {
 		r.ctx = seal.WithRun(r.ctx, r)
 	}
+	r.bound = r.ctx
 	return r
 }
 
@@ -132,7 +134,10 @@ func (r *running) do(ctx context.Context) (err error) {
 	}
 	err = r.run.Around(r.ctx, r.outcome, func(ctx context.Context) {
 		began = true
-		r.call(ctx)
+		if token, ok := core.TokenFrom(ctx); ok && r.grant != nil {
+			r.outcome.Token = token
+		}
+		r.call(&aroundContext{ctx, r.bound})
 	})
 	if began {
 		return nil
@@ -143,12 +148,6 @@ func (r *running) do(ctx context.Context) (err error) {
 // call calls the hook and the function. What the hook has panicked about has not begun.
 func (r *running) call(ctx context.Context) {
 	o := r.outcome
-	if token, ok := core.TokenFrom(ctx); ok && r.grant != nil {
-		o.Token = token
-	}
-	if r.grant != nil {
-		ctx = &runContext{ctx, r.grant.Context()}
-	}
 	started := false
 	defer func() {
 		if !started {
@@ -165,20 +164,37 @@ func (r *running) call(ctx context.Context) {
 	o.Returned = true
 }
 
-// runContext is the context of a run, whose Err asks the clock about the lease. So a function that asks right after a suspend of
-// the host gets the loss, whatever [Run.Around] has derived the context by.
-type runContext struct {
+// aroundContext is a context that [Run.Around] has derived from the bound one. Its Err asks the clock about the lease, too. So a
+// function that asks right after a suspend of the host gets the loss.
+type aroundContext struct {
 	context.Context
-	lease context.Context
+	bound context.Context
 }
 
 // Err implements context.Context.
-func (c *runContext) Err() error {
+func (c *aroundContext) Err() error {
 	if err := c.Context.Err(); err != nil {
 		return err
 	}
-	lost := c.lease.Err() // which ends the context too, at once unless a foreign one is between
+	lost := c.bound.Err() // which ends the context too, at once unless a foreign one is between
 	return cmp.Or(c.Context.Err(), lost)
+}
+
+// lost returns why the lease was lost, nil if it was not. It asks the clock. That the function itself has ended its attempt is no
+// loss.
+func (r *running) lost() error {
+	if r.bound.Err() == nil {
+		return nil
+	}
+	lease := r.grant.Context() // the bound one may have ended with the item
+	if lease.Err() == nil {
+		return nil
+	}
+	cause := context.Cause(lease)
+	if errors.Is(cause, core.ErrNotHeld) && !errors.Is(cause, core.ErrLeaseLost) {
+		return nil
+	}
+	return cause
 }
 
 // conclude judges how Call ended, records that and tells the hooks.
@@ -222,7 +238,7 @@ func (r *running) record() {
 func (r *running) write(value []byte, failure error) {
 	o, ctx := r.outcome, context.WithoutCancel(r.ctx)
 	if r.grant != nil {
-		o.Lost = lostOf(r.grant.Context())
+		o.Lost = r.lost()
 		bounded, cancel := r.finishing(ctx, r.ask)
 		err := r.grant.end(bounded, r, value)
 		cancel()
