@@ -28,7 +28,10 @@ func NewOnce(place string, client *core.Client, c Config) (*Once, error) {
 	if err := core.CheckOnceOptions(c.Once...); err != nil {
 		return nil, err
 	}
-	return &Once{newEngine(place, c, seal.FactsOf(client)), client}, nil
+	o := &Once{newEngine(place, c, seal.FactsOf(client)), client}
+	// First, so that the record is as the config says whatever the client's defaults are.
+	o.Once = append([]core.OnceOption{core.WithRetention(o.Retention), core.WithFailurePolicy(o.FailurePolicy)}, o.Once...)
+	return o, nil
 }
 
 // Of returns the record of a work item, for operators too. More options come last.
