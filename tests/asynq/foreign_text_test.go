@@ -18,12 +18,13 @@ import (
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // foreignTexts are what a producer of tasks may send, and what another program may write to Redis.
 var foreignTexts = map[string]string{
 	"escape": "\x1b[2J", "C1": "\u009b31m", "bidi": "\u202egnp.exe", "line": "a\nlevel=INFO msg=forged", "NUL": "\x00", "broken": "\xff\xfe",
-	"megabyte": strings.Repeat("\x1b\u202e", 1<<18),
+	"long": strings.Repeat("\x1b\u202e", testkit.Rounds(1<<12, 1<<18)),
 }
 
 // Bounds of one text, and of a line of the log, which may have several.
