@@ -66,7 +66,7 @@ type suite struct {
 
 type tests map[string]func(*testing.T, *suite)
 
-// Run runs the suite, usually over both protocols, as parallel subtests of t.
+// Run runs the suite, usually over both protocols, as parallel subtests of t. It makes t itself parallel at its end.
 func Run(t *testing.T, a Adapter) {
 	all := tests{}
 	for _, group := range []tests{
@@ -101,4 +101,5 @@ func Run(t *testing.T, a Adapter) {
 			test(t, &suite{Adapter: a})
 		})
 	}
+	t.Parallel() // not before, because some of it comes alone
 }

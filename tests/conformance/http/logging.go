@@ -100,12 +100,16 @@ func testLogUnavailable(t *testing.T, s *suite) {
 // testLogUnguarded: a gate that stands open is known.
 func testLogUnguarded(t *testing.T, s *suite) {
 	locks, j := logged(t, nowhere(t))
+	var answers []<-chan answer // at the same time, because each request has to try for a second
 	for _, build := range s.builders() {
 		site := s.mount(t, &counter{}, must(t)(build(locks, ByUser, httplock.FailOpen(),
 			httplock.WithAskTimeout(patience), httplock.WithWait(0))))
 		for _, user := range []string{"ada", "bob", "eve"} {
-			site.do(request{user: user, key: "k"}).want(t, http.StatusCreated)
+			answers = append(answers, site.aside(t.Context(), request{user: user, key: "k"}))
 		}
+	}
+	for _, a := range answers {
+		receive(t, a, "the answer").want(t, http.StatusCreated)
 	}
 	j.want(t, 3, "ERROR", "runs unguarded")
 }

@@ -41,20 +41,23 @@ func testInnerRefusal(t *testing.T, s *suite) {
 	for policy := range policies {
 		hold := httplock.WithFailurePolicy(policy)
 		for kind, build := range map[string]builder{"once": s.Once, "idempotent": s.Idempotent} {
-			user := fmt.Sprint("inner-", kind, policy)
-			for code, inner := range s.refusing(t, user) {
-				runs, watch := &counter{}, newWatch()
-				outer := must(t)(build(s.locks, ByUser, unhurried(nil, secret, hold, watch.option())...))
-				site := s.mount(t, runs, outer, inner)
-				for range 2 {
-					a := site.do(request{user: user, key: "k", body: "order"})
-					a.refused(t, a.status, code)
-					if f := receive(t, watch.finished, "the end"); f.Disposition != httplock.Released || f.Err != nil {
-						t.Errorf("%s around %s, policy %d: told %+v, want it released", kind, code, policy, f)
+			t.Run(fmt.Sprint(kind, policy), func(t *testing.T) {
+				t.Parallel()
+				user := fmt.Sprint("inner-", kind, policy)
+				for code, inner := range s.refusing(t, user) {
+					runs, watch := &counter{}, newWatch()
+					outer := must(t)(build(s.locks, ByUser, unhurried(nil, secret, hold, watch.option())...))
+					site := s.mount(t, runs, outer, inner)
+					for range 2 {
+						a := site.do(request{user: user, key: "k", body: "order"})
+						a.refused(t, a.status, code)
+						if f := receive(t, watch.finished, "the end"); f.Disposition != httplock.Released || f.Err != nil {
+							t.Errorf("around %s: told %+v, want it released", code, f)
+						}
 					}
+					runs.ran(t, 0)
 				}
-				runs.ran(t, 0)
-			}
+			})
 		}
 	}
 }

@@ -220,9 +220,11 @@ func (a answer) fresh(t testing.TB, status int, body string) answer {
 	return a
 }
 
-// nowhere is a connection to a Redis that is not there.
+// nowhere is a connection to a Redis that is not there. It dials once per command, where the default dials for two seconds.
 func nowhere(t testing.TB) redis.UniversalClient {
-	rdb := redis.NewClient(&redis.Options{Network: "unix", Addr: t.TempDir() + "/none"})
+	rdb := redis.NewClient(&redis.Options{
+		Network: "unix", Addr: t.TempDir() + "/none", DialerRetries: 1, MaxRetries: -1,
+	})
 	t.Cleanup(func() { _ = rdb.Close() })
 	return rdb
 }
