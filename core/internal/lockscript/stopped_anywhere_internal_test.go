@@ -11,7 +11,7 @@ import (
 var stoppedBeforeAny = map[string]func(l, stopped stoppedLock){
 	"permits granted by a release": func(l, stopped stoppedLock) {
 		l.acquire(never, "w:1", "w:1", "writing", late)
-		l.acquire(never, "a:1", "a:1", "semaphore:2:1", soon)
+		l.acquire(never, "a:1", "a:1", "semaphore:2:1", brief)
 		l.acquire(never, "b:1", "b:1", "semaphore:2:1", late)
 		stopped.release(never, "w:1", "w:1")
 		l.wantAtMostTwo("a:1", "b:1", "c:1", "d:1")
@@ -22,27 +22,27 @@ var stoppedBeforeAny = map[string]func(l, stopped stoppedLock){
 		l.wantAtMostTwo("a:1", "b:1", "c:1", "d:1")
 	},
 	"waiter that asks again after the holder's lease": func(l, stopped stoppedLock) {
-		l.acquire(never, "x:1", "x:1", "fair", soon)
-		l.acquire(never, "a:1", "a:1", "fair", soon)
-		l.await(l.now(), soon)
-		stopped.acquire(never, "a:1", "a:1", "fair", soon)
+		l.acquire(never, "x:1", "x:1", "fair", brief)
+		l.acquire(never, "a:1", "a:1", "fair", brief)
+		l.await(l.now(), brief)
+		stopped.acquire(never, "a:1", "a:1", "fair", brief)
 		l.wantGranted("a:1", "fair")
 	},
 	"reader that asks again after the holder's lease": func(l, stopped stoppedLock) {
-		l.acquire(never, "x:1", "x:1", "writing", soon)
-		l.acquire(never, "a:1", "a:1", "reading", soon)
-		l.await(l.now(), soon)
-		stopped.acquire(never, "a:1", "a:1", "reading", soon)
+		l.acquire(never, "x:1", "x:1", "writing", brief)
+		l.acquire(never, "a:1", "a:1", "reading", brief)
+		l.await(l.now(), brief)
+		stopped.acquire(never, "a:1", "a:1", "reading", brief)
 		l.wantGranted("a:1", "reading")
 	},
 	"writer that enters again": func(l, stopped stoppedLock) {
-		l.acquire(never, "a:1", "a:1", "writing", soon)
-		stopped.acquire(never, "a:1", "a:2", "writing", soon)
+		l.acquire(never, "a:1", "a:1", "writing", brief)
+		stopped.acquire(never, "a:1", "a:2", "writing", brief)
 		l.wantGranted("b:1", "writing")
 	},
 	"owner of a mutex that enters by another strategy": func(l, stopped stoppedLock) {
 		l.acquireCompact("a:1", "")
-		stopped.acquire(never, "a:1", "a:2", "fair", soon)
+		stopped.acquire(never, "a:1", "a:2", "fair", brief)
 		l.wantGranted("b:1", "fair")
 	},
 }
@@ -54,15 +54,15 @@ func (l stoppedLock) acquireCompact(owner, mode string) {
 		mode += " "
 	}
 	ctx := l.t.Context()
-	l.rdb.HSet(ctx, l.keys.Lock, owner, 1, "mode", fmt.Sprint(mode, Milliseconds(soon)), "token", 7)
-	l.rdb.PExpire(ctx, l.keys.Lock, soon)
+	l.rdb.HSet(ctx, l.keys.Lock, owner, 1, "mode", fmt.Sprint(mode, Milliseconds(brief)), "token", 7)
+	l.rdb.PExpire(ctx, l.keys.Lock, brief)
 }
 
 // wantAtMostTwo checks that Redis grants two of these owners a semaphore of two permits, whatever they have by now, and gives
 // them different slots.
 func (l stoppedLock) wantAtMostTwo(owners ...string) {
 	l.t.Helper()
-	l.await(l.now(), soon)
+	l.await(l.now(), brief)
 	slots := make(map[any]string)
 	granted := 0
 	for _, owner := range owners {
@@ -85,7 +85,7 @@ func (l stoppedLock) wantAtMostTwo(owners ...string) {
 // wantGranted checks that an owner gets the lock once the leases of others have ended.
 func (l stoppedLock) wantGranted(owner, mode string) {
 	l.t.Helper()
-	l.await(l.now(), 2*soon)
+	l.await(l.now(), 2*brief)
 	if reply, ok := l.acquire(never, owner, owner, mode, late).([]any); ok && reply[0] != int64(1) {
 		l.t.Errorf("%s was told %v", owner, reply)
 	}
