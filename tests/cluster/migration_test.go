@@ -47,13 +47,13 @@ func surviveMigration(t *testing.T, cluster *testkit.Cluster, ttl time.Duration,
 	}
 	slot := cluster.Slot("lock:{m}")
 	m := cluster.BeginMigration(slot, coretest.ServedElsewhere(cluster, slot))
-	coretest.AwaitRenewed(t, append(exclusive, shared...), 2*ttl)
+	coretest.AwaitRenewed(t, append(exclusive, shared...), ttl)
 	m.MoveKeys(moved...)
-	coretest.AwaitRenewed(t, append(exclusive, shared...), 2*ttl)
+	coretest.AwaitRenewed(t, append(exclusive, shared...), ttl)
 	m.MoveKeys()
-	coretest.AwaitRenewed(t, append(exclusive, shared...), 2*ttl)
+	coretest.AwaitRenewed(t, append(exclusive, shared...), ttl)
 	m.End()
-	coretest.AwaitRenewed(t, append(exclusive, shared...), 2*ttl)
+	coretest.AwaitRenewed(t, append(exclusive, shared...), ttl)
 	for _, l := range append(exclusive, shared...) {
 		if l.Context().Err() != nil {
 			t.Errorf("%s was lost: %v", l.Name(), context.Cause(l.Context()))

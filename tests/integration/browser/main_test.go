@@ -28,6 +28,9 @@ type tab struct {
 	ctx context.Context
 }
 
+// chromiums bounds how many run at the same time: each has several processes.
+var chromiums = make(chan struct{}, 3)
+
 // openTab starts a Chromium, and skips the test if there is none.
 func openTab(t *testing.T) *tab {
 	t.Helper()
@@ -41,6 +44,8 @@ func openTab(t *testing.T) *tab {
 	if program == "" {
 		t.Skip("there is no Chromium: apt-get install chromium")
 	}
+	chromiums <- struct{}{}
+	t.Cleanup(func() { <-chromiums })
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.Flag("lang", "en"))
 	if os.Geteuid() == 0 { // Chromium refuses its sandbox to root
 		opts = append(opts, chromedp.Flag("no-sandbox", true))

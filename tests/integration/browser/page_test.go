@@ -59,6 +59,7 @@ func complaints(b *tab) func() []string {
 
 // TestLivePage: the bar of a lease moves, a new holder appears, a released one goes, and a row that has the focus keeps it.
 func TestLivePage(t *testing.T) {
+	t.Parallel()
 	b := openTab(t)
 	server := testkit.Start(t)
 	locks := newClient(t, server)
@@ -101,6 +102,7 @@ func TestLivePage(t *testing.T) {
 
 // TestOutage: an open page says that it is not up to date while Redis is away, and is live again afterwards.
 func TestOutage(t *testing.T) {
+	t.Parallel()
 	b := openTab(t)
 	server := testkit.Start(t)
 	page := serve(t, newClient(t, server))
@@ -119,6 +121,7 @@ func TestOutage(t *testing.T) {
 
 // TestOutageStaysRed: while reads fail one after the other, an open page never turns green, and its times stand still.
 func TestOutageStaysRed(t *testing.T) {
+	t.Parallel()
 	b := openTab(t)
 	server := testkit.Start(t)
 	locks := newClient(t, server)
@@ -148,6 +151,7 @@ func TestOutageStaysRed(t *testing.T) {
 
 // TestOpenedInAnOutage: a page that was opened while Redis is down is red, and comes back by itself.
 func TestOpenedInAnOutage(t *testing.T) {
+	t.Parallel()
 	b := openTab(t)
 	server := testkit.Start(t)
 	page := serve(t, newClient(t, server))
@@ -160,6 +164,7 @@ func TestOpenedInAnOutage(t *testing.T) {
 
 // TestOutageOfThisProcess: the page of what this process holds comes from memory. It goes on in an outage, and is not green.
 func TestOutageOfThisProcess(t *testing.T) {
+	t.Parallel()
 	b := openTab(t)
 	server := testkit.Start(t)
 	locks := newClient(t, server)
@@ -179,6 +184,7 @@ func TestOutageOfThisProcess(t *testing.T) {
 
 // TestStateIsInSight: the line that says whether a page is up to date is in the header, and stays in sight on a long page.
 func TestStateIsInSight(t *testing.T) {
+	t.Parallel()
 	b := openTab(t)
 	server := testkit.Start(t)
 	locks := newClient(t, server)
@@ -207,6 +213,7 @@ func TestStateIsInSight(t *testing.T) {
 // TestStale: a page without news is green for some seconds only. Its script counts by itself, so a slow read or a proxy that
 // swallows the stream cannot keep it green.
 func TestStale(t *testing.T) {
+	t.Parallel()
 	b := openTab(t)
 	b.do(chromedp.Navigate(serve(t, newClient(t, testkit.Start(t)))))
 	b.await(`document.getElementById("state").textContent === "live"`)
@@ -218,6 +225,7 @@ func TestStale(t *testing.T) {
 
 // TestForceUnlockByKeyboard: an operator who is logged in frees a lock with the keyboard alone. Others see no such link.
 func TestForceUnlockByKeyboard(t *testing.T) {
+	t.Parallel()
 	b := openTab(t)
 	server := testkit.Start(t)
 	locks := newClient(t, server)
@@ -261,6 +269,7 @@ func (b *tab) tabTo(expression string) {
 
 // TestWithoutJavaScript: all of a page is there, and forms work; only the updates are missing.
 func TestWithoutJavaScript(t *testing.T) {
+	t.Parallel()
 	b := openTab(t)
 	server := testkit.Start(t)
 	locks := newClient(t, server)

@@ -43,6 +43,7 @@ var all = flag.Bool("all", false, "take pictures of the other pages too")
 
 // TestScreenshots writes pictures of the pages. It checks that no page is wider than its window.
 func TestScreenshots(t *testing.T) {
+	t.Parallel()
 	b := openTab(t)
 	s := newScene(t)
 	page := serve(t, s.locks["web-1:4711"], inspector.WithActions(authorised))
