@@ -137,7 +137,7 @@ func ExampleNotAcquiredError() {
 	ctx := context.Background()
 	_, _ = locks.Mutex("order:42").Lock(ctx)
 
-	_, err := locks.Mutex("order:42").Lock(ctx, core.WithWait(20*time.Millisecond))
+	_, err := locks.Mutex("order:42").TryLock(ctx)
 	var refused *core.NotAcquiredError
 	if errors.As(err, &refused) {
 		fmt.Println(refused.Name, "is free within", refused.RetryAfter.Round(10*time.Second))
