@@ -39,7 +39,7 @@ test: needed downloads ## run all tests of the library on real Redis servers, mo
 	raced=$$($(GO) list ./... | grep -vxF "$$plain") || exit; \
 	$(TOOL) gotestsum --jsonfile "$$events" --format pkgname --format-hide-empty-pkg --hide-summary skipped --raw-command -- \
 		env GOWORK=$(GOWORK) bash -c '$(GO) test -json -race -shuffle=on -vet=off -ldflags=-w -p 4 -timeout 20m $(LONGEST) $$1; \
-			$(GO) test -json -shuffle=on -vet=off -p 4 $(LONGEST_PLAIN) $$2' tests "$$raced" "$$plain"; \
+			$(GO) test -json -shuffle=on -vet=off -ldflags=-w -p 4 $(LONGEST_PLAIN) $$2' tests "$$raced" "$$plain"; \
 	GOWORK=off $(GO) -C tools run ./verdict "$$events"
 
 modules: needed ## run the tests of the modules beside the library and of the command, with exactly their dependencies
