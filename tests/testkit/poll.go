@@ -6,8 +6,8 @@ import (
 )
 
 // Eventually waits until cond is true, and fails the test at once if it is not
-// within the time given. It looks once per millisecond. What says in the failure
-// message what was waited for.
+// within the time given. It looks once per millisecond at first, and less often
+// the longer it takes. What says in the failure message what was waited for.
 func Eventually(t testing.TB, within time.Duration, what string, cond func() bool) {
 	t.Helper()
 	poll(t, within, time.Millisecond, what, cond)
@@ -23,13 +23,17 @@ func await(t testing.TB, what string, cond func() bool) {
 	poll(t, agreeTimeout, 20*time.Millisecond, what, cond)
 }
 
+// rarest is how seldom poll looks if that is less often than asked for: what takes long may be seen a bit later.
+const rarest = 10 * time.Millisecond
+
 func poll(t testing.TB, within, pause time.Duration, what string, cond func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(within)
+	began := time.Now()
 	for !cond() {
-		if time.Now().After(deadline) {
+		took := time.Since(began)
+		if took > within {
 			t.Fatalf("not within %v: %s", within, what)
 		}
-		time.Sleep(pause)
+		time.Sleep(max(pause, min(took/16, rarest)))
 	}
 }
