@@ -21,7 +21,7 @@ import (
 )
 
 // patience bounds what must happen, however slow the machine.
-const patience = 20 * time.Second
+const patience = 30 * time.Second
 
 func TestMain(m *testing.M) {
 	gin.SetMode(gin.TestMode)

@@ -68,7 +68,7 @@ func TestWrongClientOpensNoGuard(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { _ = locks.Close() })
-				services = append(services, httplock.Once(locks, httplock.ByHeader("User"), httplock.FailOpen())(
+				services = append(services, httplock.Once(locks, httplock.ByHeader("User"), httplock.FailOpen(), httplock.WithAskTimeout(httpkit.Patience))(
 					http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 						mu.Lock()
 						defer mu.Unlock()
