@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/catalog"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // Digest returns what the log shows in place of the lock or election of that name: 8 hex digits. [Client.FindDigest] finds the
@@ -74,15 +75,15 @@ func matcher(wanted string) (func(key string) bool, bool) {
 
 // withDigest is FindDigest for locks, or for records. It reads only the names of keys.
 func (c *Client) withDigest(ctx context.Context, matches func(key string) bool, records bool) iter.Seq2[Match, error] {
-	return pages(func(cursor string) (found []Match, next string, err error) {
-		err = c.listing(ctx, "find digest", 0, func(l *catalog.Lister, want int) (err error) {
-			var names []string
-			names, next, err = l.Find(ctx, records, matches, cursor)
+	return pages(ctx, func(p *seal.Page) (found []Match, err error) {
+		err = c.listing(ctx, "find digest", 0, func(l *catalog.Lister, want int) error {
+			names, next, err := l.Find(ctx, records, matches, p.Cursor)
+			p.Next = next
 			for _, name := range names {
 				found = append(found, Match{name, records})
 			}
 			return err
 		})
-		return found, next, err
+		return found, err
 	})
 }

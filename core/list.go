@@ -5,9 +5,12 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/catalog"
+	"github.com/holdfast-go/holdfast/core/internal/oncescript"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // Bounds of lists.
@@ -17,16 +20,6 @@ const (
 	// maxListedHolders bounds the holders of one lock that an [Entry] has.
 	maxListedHolders = 3
 )
-
-// Page is a part of the list of all locks that are held.
-type Page struct {
-	// Locks are sorted by name. There may be none, even if there are more pages.
-	Locks []Entry
-	// Next is the cursor of the next page. It is empty if this is the last one.
-	Next string
-	// Skipped counts the hashes whose keys could be those of locks, and which are no locks.
-	Skipped int
-}
 
 // Entry is one lock of a list, at one instant. [Client.Inspect] says more of it.
 type Entry struct {
@@ -52,14 +45,6 @@ type Entry struct {
 	Value string
 }
 
-// RecordPage is a part of the list of all records of [Once].
-type RecordPage struct {
-	// Records are sorted by key. There may be none, even if there are more pages.
-	Records []RecordEntry
-	// Next is the cursor of the next page. It is empty if this is the last one.
-	Next string
-}
-
 // RecordEntry is one record of a list. Value and Fingerprint are always nil: [Once.Peek] reads them.
 type RecordEntry struct {
 	Record
@@ -67,34 +52,35 @@ type RecordEntry struct {
 	Size int
 }
 
-// List returns a page of the locks that are held and whose names begin with prefix, for operators. An empty cursor is the first
-// page, and [Page.Next] leads to the next one. limit is about how many locks a page has, 1 to 1,000; 0 is 100. A page may have
-// more or fewer, or none: a call looks at a bounded number of keys, and no command of it keeps the server busy for long.
+// Locks returns the locks that are held and whose names begin with prefix, for operators. It ends after the first error. It reads
+// them in pages, and those of a page are sorted by name. Each call looks at a bounded number of keys, and no command of it keeps
+// the server busy for long.
 //
-// The pages of one walk are no snapshot. A lock that is held during the whole walk is in it, perhaps twice. One that is taken
-// or released meanwhile may be in it or not. That also holds for a Cluster whose slots move, and after a restart or a failover:
-// then the scan of that server begins again. Without the right to INFO the client cannot notice that, and a lock may be missing. So
-// may one whose slot is on its way from one master to another during the whole walk.
+// The list is no snapshot. A lock that is held during the whole walk is in it, perhaps twice. One that is taken or released
+// meanwhile may be in it or not. That also holds for a Cluster whose slots move, and after a restart or a failover: then the scan
+// of that server begins again. Without the right to INFO the client cannot notice that, and a lock may be missing. So may one
+// whose slot is on its way from one master to another during the whole walk.
 //
 // A walk costs Redis a look at each key of its database, not only those of locks. The user needs the right to SCAN, see
 // docs/redis.md, and otherwise gets [ErrPermission]. [Client.Held] lists what this process holds, and asks no server.
 //
-// List finds only locks under the prefix of this client. It returns [ErrInvalidOption] for a cursor that no List has returned.
-// With an error, the same cursor may be used again.
-func (c *Client) List(ctx context.Context, prefix, cursor string, limit int) (page Page, err error) {
-	err = c.listing(ctx, "list locks", limit, func(l *catalog.Lister, want int) error {
-		found, skipped, next, err := l.Locks(ctx, prefix, cursor, want)
-		if err != nil {
-			return err
-		}
-		page = Page{Next: next, Skipped: skipped}
-		for _, lock := range found {
-			page.Locks = append(page.Locks, newEntry(lock))
-		}
-		c.addEntryInstances(ctx, page.Locks)
-		return nil
+// Locks finds only locks under the prefix of this client.
+func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[Entry, error] {
+	return pages(ctx, func(p *seal.Page) (entries []Entry, err error) {
+		err = c.listing(ctx, "list locks", p.Limit, func(l *catalog.Lister, want int) error {
+			found, skipped, next, err := l.Locks(ctx, prefix, p.Cursor, want)
+			if err != nil {
+				return err
+			}
+			p.Next, p.Skipped = next, skipped
+			for _, lock := range found {
+				entries = append(entries, newEntry(lock))
+			}
+			c.addEntryInstances(ctx, entries)
+			return nil
+		})
+		return entries, err
 	})
-	return page, err
 }
 
 // newEntry returns the entry of a lock.
@@ -110,42 +96,43 @@ func newEntry(s catalog.Lock) Entry {
 	return e
 }
 
-// Locks is [Client.List] as an iterator over all pages. It ends after the first error.
-func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[Entry, error] {
-	return pages(func(cursor string) ([]Entry, string, error) {
-		page, err := c.List(ctx, prefix, cursor, maxListed)
-		return page.Locks, page.Next, err
-	})
-}
-
-// ListRecords is [Client.List] for the records of [Once] whose keys begin with prefix. The user needs the rights to SCAN and
-// HSTRLEN. Records without state are left out. With states, only records of those states are listed: a
-// call then reads up to 1,000 records, without their values, to find as many as limit.
-func (c *Client) ListRecords(ctx context.Context, prefix, cursor string, limit int, states ...State) (page RecordPage, err error) {
-	wanted, err := inStates(states)
-	if err != nil {
-		return page, err
-	}
-	err = c.listing(ctx, "list records", limit, func(l *catalog.Lister, want int) error {
-		found, next, err := l.Records(ctx, prefix, cursor, want, wanted)
+// Records is [Client.Locks] for the records of [Once] whose keys begin with prefix, without their values. The user needs the
+// rights to SCAN and HSTRLEN. Records without state are left out.
+func (c *Client) Records(ctx context.Context, prefix string) iter.Seq2[RecordEntry, error] {
+	return pages(ctx, func(p *seal.Page) (records []RecordEntry, err error) {
+		wanted, err := inStates(p.States)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		page.Next = next
-		for _, r := range found {
-			page.Records = append(page.Records, RecordEntry{newRecord(r.Key, r.Record), r.Size})
-		}
-		return nil
+		err = c.listing(ctx, "list records", p.Limit, func(l *catalog.Lister, want int) error {
+			found, next, err := l.Records(ctx, prefix, p.Cursor, want, wanted)
+			if err != nil {
+				return err
+			}
+			p.Next = next
+			for _, r := range found {
+				records = append(records, RecordEntry{newRecord(r.Key, r.Record), r.Size})
+			}
+			return nil
+		})
+		return records, err
 	})
-	return page, err
 }
 
-// AllRecords is [Client.ListRecords] as an iterator over all pages. It ends after the first error.
-func (c *Client) AllRecords(ctx context.Context, prefix string, states ...State) iter.Seq2[RecordEntry, error] {
-	return pages(func(cursor string) ([]RecordEntry, string, error) {
-		page, err := c.ListRecords(ctx, prefix, cursor, maxListed, states...)
-		return page.Records, page.Next, err
-	})
+// inStates returns a function that returns true for records in one of the states, nil if there are none: then all records
+// are wanted.
+func inStates(states []string) (func(oncescript.Record) bool, error) {
+	for _, s := range states {
+		switch State(s) {
+		case StateRunning, StateAbandoned, StateUnknown, StateCompleted:
+		default:
+			return nil, invalidOption("list records: state %q: use running, abandoned, unknown or completed", s)
+		}
+	}
+	if len(states) == 0 {
+		return nil, nil
+	}
+	return func(r oncescript.Record) bool { return slices.Contains(states, string(stateOf(r))) }, nil
 }
 
 // listing runs read, which lists about as many as want, and makes its error one of the API.
@@ -167,11 +154,13 @@ func (c *Client) listing(ctx context.Context, what string, limit int, read func(
 	return errorf("holdfast: %s: %w", what, failure(ctx, c.prefix, err))
 }
 
-// pages iterates over all pages. It ends after the first error.
-func pages[E any](read func(cursor string) (page []E, next string, err error)) iter.Seq2[E, error] {
+// pages iterates over all pages, or over the one for which ctx asks. It ends after the first error.
+func pages[E any](ctx context.Context, read func(*seal.Page) ([]E, error)) iter.Seq2[E, error] {
 	return func(yield func(E, error) bool) {
-		for cursor, more := "", true; more; more = cursor != "" {
-			page, next, err := read(cursor)
+		one := seal.PageFrom(ctx)
+		p := cmp.Or(one, &seal.Page{Limit: maxListed})
+		for {
+			page, err := read(p)
 			if err != nil {
 				var none E
 				yield(none, err)
@@ -182,7 +171,10 @@ func pages[E any](read func(cursor string) (page []E, next string, err error)) i
 					return
 				}
 			}
-			cursor = next
+			if one != nil || p.Next == "" {
+				return
+			}
+			p.Cursor = p.Next
 		}
 	}
 }

@@ -103,31 +103,10 @@ func (o *Once) seen(r Record) (oncescript.Seen, error) {
 	return s, nil
 }
 
-// inStates returns a function that returns true for records in one of the states, nil if there are none: then all records
-// are wanted.
-func inStates(states []State) (func(oncescript.Record) bool, error) {
-	for _, s := range states {
-		switch s {
-		case StateRunning, StateAbandoned, StateUnknown, StateCompleted:
-		default:
-			return nil, invalidOption("list records: state %q: use running, abandoned, unknown or completed", s)
-		}
-	}
-	if len(states) == 0 {
-		return nil, nil
-	}
-	return func(r oncescript.Record) bool { return slices.Contains(states, stateOf(r)) }, nil
-}
-
-// Records reads the records of a group, the latest first: those of [Once] with [WithGroup], [WithQuota] or
-// [WithQuotaBytes] whose keys have the same text in their first pair of braces as key. It is for operators: the answer
-// may be outdated when it arrives, and each record is read by itself. Records without state are left out. With states, only
-// records of those states are returned, and no value of others is read. That needs the right to HSTRLEN.
-func (c *Client) Records(ctx context.Context, key string, states ...State) ([]Record, error) {
-	wanted, err := inStates(states)
-	if err != nil {
-		return nil, err
-	}
+// GroupRecords reads the records of a group, the latest first: those of [Once] with [WithGroup] or [WithQuota] whose keys have the
+// same text in their first pair of braces as key. It scans nothing, so it is cheap where [Client.Records] is not. The answer may be
+// outdated when it arrives, and each record is read by itself. Records without state are left out.
+func (c *Client) GroupRecords(ctx context.Context, key string) ([]Record, error) {
 	if _, err := keysOf(c.prefix, key); err != nil {
 		return nil, err
 	}
@@ -135,35 +114,31 @@ func (c *Client) Records(ctx context.Context, key string, states ...State) ([]Re
 	if !ok {
 		return nil, fmt.Errorf("%w: %q has no braces to name a group", ErrInvalidName, key)
 	}
-	names, err := c.listRecords(ctx, key, group)
+	names, err := c.groupNames(ctx, key, group)
 	if err != nil {
 		return nil, err
 	}
 	slices.Sort(names) // one that was recorded meanwhile lets others be listed twice
-	names = slices.Compact(names)
-	if wanted != nil {
-		if names, err = c.namesInStates(ctx, names, wanted); err != nil {
-			return nil, err
-		}
-	}
-	records, err := c.peekAll(ctx, names)
+	records, err := c.peekAll(ctx, slices.Compact(names))
 	if err != nil {
 		return nil, err
 	}
-	records = slices.DeleteFunc(records, func(r Record) bool {
-		return r.State == StateNone || len(states) > 0 && !slices.Contains(states, r.State)
-	})
+	records = slices.DeleteFunc(records, func(r Record) bool { return r.State == StateNone })
 	slices.SortStableFunc(records, func(a, b Record) int { return cmp.Compare(b.Began.UnixMicro(), a.Began.UnixMicro()) })
 	return records, nil
 }
 
-// listRecords returns the keys of the records of a group.
-func (c *Client) listRecords(ctx context.Context, key, group string) (names []string, err error) {
-	for seen := 0; ; {
+// maxGroup is how many members of a group are read. More are an error: a server that never comes to an end must not use up the memory.
+const maxGroup = 1_000_000
+
+// groupNames returns the keys of the records of a group.
+func (c *Client) groupNames(ctx context.Context, key, group string) (names []string, err error) {
+	once := c.Once(key)
+	for seen := 0; seen < maxGroup; {
 		var read int
 		var listed []string
-		err := c.Once(key).ask(ctx, "list records of", func(ctx context.Context) (err error) {
-			read, listed, err = c.Once(key).backend().List(ctx, group, c.prefix, seen)
+		err := once.ask(ctx, "list records of", func(ctx context.Context) (err error) {
+			read, listed, err = once.backend().List(ctx, group, c.prefix, seen)
 			return err
 		})
 		if err != nil {
@@ -174,28 +149,7 @@ func (c *Client) listRecords(ctx context.Context, key, group string) (names []st
 			return names, nil
 		}
 	}
-}
-
-// namesInStates returns the names whose records are wanted. It reads no values.
-func (c *Client) namesInStates(ctx context.Context, names []string, wanted func(oncescript.Record) bool) ([]string, error) {
-	in, err := readAll(ctx, names, func(name string) (found oncescript.Record, err error) {
-		o := c.Once(name)
-		err = o.ask(ctx, "read the state of", func(ctx context.Context) (err error) {
-			found, _, err = o.backend().Summary(ctx, o.keys)
-			return err
-		})
-		return found, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	kept := names[:0]
-	for i, name := range names {
-		if wanted(in[i]) {
-			kept = append(kept, name)
-		}
-	}
-	return kept, nil
+	return nil, errorf("holdfast: list records of once %q: the group has more than %d members", key, maxGroup)
 }
 
 // peekAll reads records side by side.

@@ -69,7 +69,7 @@ func (j *job) last(ctx context.Context) (time.Time, error) {
 }
 
 func (j *job) lastNow(ctx context.Context) (time.Time, error) {
-	records, err := j.locks.Records(ctx, groupOf(j.name))
+	records, err := j.locks.GroupRecords(ctx, groupOf(j.name))
 	if err != nil {
 		return time.Time{}, err
 	}

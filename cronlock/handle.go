@@ -68,7 +68,7 @@ func (h *JobHandle) History(ctx context.Context) ([]Run, error) {
 	if err := h.check(); err != nil {
 		return nil, err
 	}
-	records, err := h.locks.Records(ctx, groupOf(h.name))
+	records, err := h.locks.GroupRecords(ctx, groupOf(h.name))
 	if err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func TestRunNow(t *testing.T) {
 	if late := time.Since(runs[0].Tick); late < 0 || late > time.Minute || runs[0].Tick.Equal(runs[1].Tick) {
 		t.Errorf("the ticks of runs out of turn are %v and %v", runs[0].Tick, runs[1].Tick)
 	}
-	records, err := locks.Records(ctx, "cron:{job}")
+	records, err := locks.GroupRecords(ctx, "cron:{job}")
 	if err != nil || len(records) < 3 {
 		t.Fatalf("records %v, error %v", records, err)
 	}

@@ -153,7 +153,7 @@ func Jobs(ctx context.Context, locks *core.Client) ([]JobInfo, error) {
 	if locks == nil {
 		return nil, errNoClient
 	}
-	records, err := locks.Records(ctx, registry)
+	records, err := locks.GroupRecords(ctx, registry)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +215,7 @@ func (l *listed) fill(ctx context.Context, locks *core.Client) error {
 	if err != nil {
 		return err
 	}
-	records, err := locks.Records(ctx, groupOf(i.Name))
+	records, err := locks.GroupRecords(ctx, groupOf(i.Name))
 	if err != nil {
 		return err
 	}

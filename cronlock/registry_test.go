@@ -242,7 +242,7 @@ func TestRunNowIsRemembered(t *testing.T) {
 	if err := cronlock.Job(locks, "job").Run(t.Context(), r.cron); err != nil {
 		t.Fatal(err)
 	}
-	records, err := locks.Records(t.Context(), "cron:{job}")
+	records, err := locks.GroupRecords(t.Context(), "cron:{job}")
 	if err != nil || len(records) != 1 {
 		t.Fatalf("records %v, error %v", records, err)
 	}

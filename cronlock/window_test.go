@@ -50,7 +50,7 @@ func TestWindow(t *testing.T) {
 			r.fire(time.Now().Add(test.tick).Truncate(time.Second))
 			runs := 1 - len(test.want)
 			r.expect(t, runs, test.want...)
-			records, err := locks.Records(t.Context(), "cron:{job}")
+			records, err := locks.GroupRecords(t.Context(), "cron:{job}")
 			if len(records) != runs || err != nil {
 				t.Errorf("%d records, error %v, want %d", len(records), err, runs)
 			}
@@ -98,7 +98,7 @@ func TestRemembered(t *testing.T) {
 			r := &replica{cron: cron.New(), locks: locks}
 			r.add(t, after(test.period), idle, test.opts...)
 			r.fire(time.Now().Truncate(time.Second))
-			records, err := locks.Records(t.Context(), "cron:{job}")
+			records, err := locks.GroupRecords(t.Context(), "cron:{job}")
 			if err != nil || len(records) != 1 {
 				t.Fatalf("records %v, error %v", records, err)
 			}

@@ -23,7 +23,7 @@
 //
 // # What a page costs Redis
 //
-// Each page reads a bounded part: a list some [core.Client.List], a lock or this process one [core.Client.Inspect]. The pages of schedules read
+// Each page reads a bounded part: a list one page of [core.Client.Locks], a lock or this process one [core.Client.Inspect]. The pages of schedules read
 // the runs of their jobs. No request sends KEYS, or walks over all keys. The only search is that for a digest, for two seconds
 // at most, one at a time.
 //

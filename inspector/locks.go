@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // lockList is a part of the list of all locks that are held.
@@ -54,18 +55,18 @@ var lockOrders = []order[lockRow]{
 
 func readLocks(ctx context.Context, h *Handler, q url.Values) (any, error) {
 	list := lockList{part: newPart("", q), Locks: []lockRow{}}
-	page, err := h.locks.List(ctx, list.Prefix, list.Cursor, list.Limit)
-	if err != nil {
-		return nil, err
-	}
-	list.Next, list.Skipped = page.Next, page.Skipped
-	for _, e := range page.Locks {
+	page := &seal.Page{Cursor: list.Cursor, Limit: list.Limit}
+	for e, err := range h.locks.Locks(seal.WithPage(ctx, page), list.Prefix) {
+		if err != nil {
+			return nil, err
+		}
 		list.Locks = append(list.Locks, lockRow{
 			Name: e.Name, Digest: h.locks.Digest(e.Name), Mode: e.Mode, Foreign: e.Foreign,
 			Holders: h.newHolders(e.Holders), Holds: e.Holds, TTL: newCountdown(e.TTL, h.locks.TTL()),
 			Places: e.Places, Waiters: e.Waiters, Value: e.Value,
 		})
 	}
+	list.Next, list.Skipped = page.Next, page.Skipped
 	list.sort(sorted(list.Locks, lockOrders, q))
 	return list, nil
 }

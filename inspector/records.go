@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // recordList is a part of the list of all records.
@@ -63,7 +64,7 @@ func (h *Handler) newRecord(r core.Record, size int) recordView {
 
 // choose adds the choice of a state to the list, and returns the states to be listed. An unknown one is that of no record, which
 // core refuses.
-func (l *recordList) choose(state string) (states []core.State) {
+func (l *recordList) choose(state string) (states []string) {
 	by := selection{Name: "state", Title: "State"}
 	for _, s := range recordStates {
 		title := string(s)
@@ -74,7 +75,7 @@ func (l *recordList) choose(state string) (states []core.State) {
 	}
 	l.Form.Selects = append([]selection{by}, l.Form.Selects...)
 	if l.State = core.State(state); l.State != core.StateNone {
-		states = []core.State{l.State}
+		states = []string{state}
 	}
 	return states
 }
@@ -94,28 +95,29 @@ var recordStates = []core.State{core.StateNone, core.StateUnknown, core.StateRun
 // mostParts bounds how many parts are read for one page if those before have no record in the state.
 const mostParts = 10
 
-// listRecords reads the next part with a record in one of the states, or as much as a page may read.
-func (h *Handler) listRecords(ctx context.Context, p part, states []core.State) (page core.RecordPage, err error) {
-	page.Next = p.Cursor
+// readPart reads the next part with a record in one of the states, or as much as a page may read.
+func (h *Handler) readPart(ctx context.Context, list *recordList, states []string) error {
+	page := &seal.Page{Next: list.Cursor, Limit: list.Limit, States: states}
 	for range mostParts {
-		page, err = h.locks.ListRecords(ctx, p.Prefix, page.Next, p.Limit, states...)
-		if err != nil || len(page.Records) > 0 || page.Next == "" || len(states) == 0 {
+		page.Cursor = page.Next
+		for r, err := range h.locks.Records(seal.WithPage(ctx, page), list.Prefix) {
+			if err != nil {
+				return err
+			}
+			list.Records = append(list.Records, h.newRecord(r.Record, r.Size))
+		}
+		if len(list.Records) > 0 || page.Next == "" || len(states) == 0 {
 			break
 		}
 	}
-	return page, err
+	list.Next = page.Next
+	return nil
 }
 
 func readRecords(ctx context.Context, h *Handler, q url.Values) (any, error) {
 	list := recordList{part: newPart("records", q), Records: []recordView{}}
-	states := list.choose(q.Get("state"))
-	page, err := h.listRecords(ctx, list.part, states)
-	if err != nil {
+	if err := h.readPart(ctx, &list, list.choose(q.Get("state"))); err != nil {
 		return nil, err
-	}
-	list.Next = page.Next
-	for _, r := range page.Records {
-		list.Records = append(list.Records, h.newRecord(r.Record, r.Size))
 	}
 	list.sort(sorted(list.Records, recordOrders, q))
 	return list, nil

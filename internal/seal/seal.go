@@ -67,3 +67,31 @@ func (m Mark) mark() Mark { return m }
 
 // MarkOf returns the mark of an option.
 func MarkOf(o Option) Mark { return o.mark() }
+
+// Page is one page of the lists of a core client, for programs that show one at a time and continue with its cursor.
+type Page struct {
+	// Cursor is the Next of the page before, and "" for the first page.
+	Cursor string
+	// Limit is about how many entries the page has, 1 to 1,000; 0 is 100. A page may have more or fewer, or none.
+	Limit int
+	// States are those of the records that are wanted; nil for all. A call then reads up to 1,000 records to find them.
+	States []string
+
+	// Next is set to the cursor of the next page, and to "" after the last one. After an error, Cursor may be used again.
+	Next string
+	// Skipped is set to the number of hashes whose keys could be those of locks, and which are no locks.
+	Skipped int
+}
+
+type pageKey struct{}
+
+// WithPage returns a context with which a list of a core client is limited to a page. The fields of p are set when the list has ended.
+func WithPage(ctx context.Context, p *Page) context.Context {
+	return context.WithValue(ctx, pageKey{}, p)
+}
+
+// PageFrom returns the page that is wanted, nil for all of them.
+func PageFrom(ctx context.Context) *Page {
+	p, _ := ctx.Value(pageKey{}).(*Page)
+	return p
+}

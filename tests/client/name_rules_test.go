@@ -157,7 +157,7 @@ func TestOddKeysOfOnce(t *testing.T) {
 			}
 		}
 		for tag, want := range groups {
-			records, err := locks.Records(ctx, want[0])
+			records, err := locks.GroupRecords(ctx, want[0])
 			var got []string
 			for _, r := range records {
 				got = append(got, r.Key)
@@ -191,7 +191,7 @@ func entrances(ctx context.Context, c *core.Client, name string) map[string]erro
 	_, errs["Multi.TryLock"] = core.Multi(c.Fair(name)).TryLock(ctx)
 	_, errs["Inspect"] = c.Inspect(ctx, name)
 	_, errs["ForceUnlock"] = c.ForceUnlock(ctx, name)
-	_, errs["Records"] = c.Records(ctx, name)
+	_, errs["Records"] = c.GroupRecords(ctx, name)
 	o := c.Once(name, core.WithGroup())
 	_, errs["Once.Begin"] = o.Begin(ctx)
 	_, errs["Once.Do"] = o.Do(ctx, coretest.Answers(nil, ""))

@@ -27,7 +27,7 @@ func TestListInCluster(t *testing.T) {
 	}
 	coretest.WantAll(t, coretest.PagesOf(t, locks, "name", 50, func(int) {}), names)
 	records := 0
-	for r, err := range locks.AllRecords(context.Background(), "") {
+	for r, err := range locks.Records(context.Background(), "") {
 		if err != nil || r.State != core.StateRunning {
 			t.Errorf("%+v, %v", r, err)
 		}

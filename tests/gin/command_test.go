@@ -145,7 +145,7 @@ func TestCommandNamesRecords(t *testing.T) {
 			w := httptest.NewRecorder()
 			handler.ServeHTTP(w, keyedRequest(test.path))
 			var names []string
-			for record, err := range locks.AllRecords(t.Context(), "") {
+			for record, err := range locks.Records(t.Context(), "") {
 				if err != nil {
 					t.Fatal(err)
 				}

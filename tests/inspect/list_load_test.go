@@ -41,7 +41,7 @@ func TestListOfMany(t *testing.T) {
 
 	found, pages := make(map[string]int), 0
 	for cursor := ""; pages == 0 || cursor != ""; pages++ {
-		page, err := locks.List(ctx, "", cursor, 100)
+		page, err := coretest.LockPage(ctx, locks, "", cursor, 100)
 		if err != nil {
 			t.Fatal(err)
 		}

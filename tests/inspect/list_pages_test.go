@@ -32,11 +32,11 @@ func TestListPages(t *testing.T) {
 		}), names)
 	}
 	rdb.Del(ctx, "lock:"+names[0])
-	first, err := locks.List(ctx, "name", "", 10)
+	first, err := coretest.LockPage(ctx, locks, "name", "", 10)
 	if err != nil || first.Next == "" || len(first.Locks) < 10 || len(first.Locks) > 100 {
 		t.Fatalf("a page of 10 has %d, %v", len(first.Locks), err)
 	}
-	again, err := locks.List(ctx, "name", first.Next, 10)
+	again, err := coretest.LockPage(ctx, locks, "name", first.Next, 10)
 	if err != nil || again.Next == first.Next {
 		t.Errorf("the cursor stays at %q, %v", again.Next, err)
 	}
@@ -48,19 +48,19 @@ func TestListArguments(t *testing.T) {
 	ctx := context.Background()
 	locks := coretest.NewClient(t, testkit.Start(t).Client())
 	for _, limit := range []int{-1, 1001} {
-		_, err := locks.List(ctx, "", "", limit)
+		_, err := coretest.LockPage(ctx, locks, "", "", limit)
 		coretest.WantInvalid(t, err, core.ErrInvalidOption, fmt.Sprint(limit))
-		_, err = locks.ListRecords(ctx, "", "", limit)
+		_, err = coretest.RecordPage(ctx, locks, "", "", limit)
 		coretest.WantInvalid(t, err, core.ErrInvalidOption, fmt.Sprint(limit))
 	}
 	for _, cursor := range []string{"0", "nonsense", "MXx8fHg", "MXx8fHx8OTk5OTk5"} {
-		_, err := locks.List(ctx, "", cursor, 0)
+		_, err := coretest.LockPage(ctx, locks, "", cursor, 0)
 		coretest.WantInvalid(t, err, core.ErrInvalidOption, cursor)
 	}
 	if err := locks.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, err := locks.List(ctx, "", "", 0)
+	_, err := coretest.LockPage(ctx, locks, "", "", 0)
 	coretest.WantErr(t, err, core.ErrClosed)
 	for _, err := range locks.Locks(ctx, "") {
 		coretest.WantErr(t, err, core.ErrClosed)
@@ -106,7 +106,7 @@ func TestListOfAFrozenServer(t *testing.T) {
 	server.Pause()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	_, err := locks.List(ctx, "", "", 0)
+	_, err := coretest.LockPage(ctx, locks, "", "", 0)
 	coretest.WantErr(t, err, core.ErrUnavailable)
 	coretest.WantErr(t, err, context.DeadlineExceeded)
 	server.Resume()
@@ -121,7 +121,7 @@ func TestListDespiteAPanic(t *testing.T) {
 	rdb := testkit.Start(t).Client()
 	locks := coretest.NewClient(t, rdb, core.WithLogger(nil))
 	rdb.AddHook(panicsIn{"scan"})
-	_, err := locks.List(context.Background(), "", "", 0)
+	_, err := coretest.LockPage(context.Background(), locks, "", "", 0)
 	if err == nil || errors.Is(err, core.ErrUnavailable) {
 		t.Errorf("List = %v", err)
 	}

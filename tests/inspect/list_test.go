@@ -72,7 +72,7 @@ func TestListOfOtherKinds(t *testing.T) {
 	if err := coretest.MustBegin(t, locks.Once("record")).Complete(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
-	page, err := locks.List(ctx, "", "", 0)
+	page, err := coretest.LockPage(ctx, locks, "", "", 0)
 	if err != nil || page.Skipped != 3 || page.Next != "" || len(page.Locks) != 3 {
 		t.Fatalf("%+v, %v", page, err)
 	}
@@ -116,7 +116,7 @@ func TestListOfPrefix(t *testing.T) {
 				t.Errorf("client %q, prefix %q: %q", client, prefix, slices.Sorted(maps.Keys(found)))
 			}
 			records := 0
-			for r, err := range locks.AllRecords(context.Background(), prefix) {
+			for r, err := range locks.Records(context.Background(), prefix) {
 				if at := slices.Index(names, r.Key); err != nil || at < 0 || r.Size != at || r.Note != r.Key || r.Value != nil {
 					t.Errorf("client %q, prefix %q: %+v, %v", client, prefix, r, err)
 				}
@@ -155,7 +155,7 @@ func TestListRecords(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
-	page, err := locks.ListRecords(ctx, "", "", 0)
+	page, err := coretest.RecordPage(ctx, locks, "", "", 0)
 	if err != nil || page.Next != "" || len(page.Records) != 4 {
 		t.Fatalf("%+v, %v", page, err)
 	}

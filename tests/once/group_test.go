@@ -93,7 +93,7 @@ func TestRunningRecordStaysInItsGroup(t *testing.T) {
 	testkit.Eventually(t, coretest.Within, "a place for longer than one retention", func() bool {
 		return rdb.ZScore(ctx, groupOf("a"), coretest.RecordOf("{a}:1")).Val() > began+500
 	})
-	if records, err := locks.Records(ctx, "{a}"); err != nil || len(records) != 1 {
+	if records, err := locks.GroupRecords(ctx, "{a}"); err != nil || len(records) != 1 {
 		t.Errorf("%+v, %v", records, err)
 	}
 	_, err := of(2).Begin(ctx)
@@ -130,7 +130,7 @@ func TestForgetOfAGroup(t *testing.T) {
 	if rdb.ZScore(ctx, groupOf("a"), coretest.RecordOf("{a}:1")).Val() <= until {
 		t.Error("a resolved record counts no longer than before")
 	}
-	if records, err := locks.Records(ctx, "{a}"); err != nil || len(records) != 1 {
+	if records, err := locks.GroupRecords(ctx, "{a}"); err != nil || len(records) != 1 {
 		t.Errorf("%+v, %v", records, err)
 	}
 	coretest.Forget(t, locks.Once("{a}:1"))

@@ -172,7 +172,7 @@ func TestGroupTakesOutWhatHasExpired(t *testing.T) {
 		if n := rdb.ZCard(ctx, groupOf("a")).Val(); n != int64(left) {
 			t.Fatalf("%d records are listed, want %d", n, left)
 		}
-		if records, err := locks.Records(ctx, "{a}"); err != nil || len(records) != 0 {
+		if records, err := locks.GroupRecords(ctx, "{a}"); err != nil || len(records) != 0 {
 			t.Fatalf("%+v, %v", records, err)
 		}
 		once := locks.Once("{a}", core.WithQuota(1), core.WithQuotaBytes(2<<20))

@@ -39,7 +39,7 @@ func TestRecordsOfALargeGroup(t *testing.T) {
 	begin("{a}last")
 	asked := func() int { return int(server.CommandStats()["zrange"].Calls) }
 	before := asked()
-	records, err := locks.Records(ctx, "{a}")
+	records, err := locks.GroupRecords(ctx, "{a}")
 	if err != nil || len(records) != 2 {
 		t.Errorf("Records: %d, %v", len(records), err)
 	}
@@ -65,7 +65,7 @@ func TestRecordsOfAGroup(t *testing.T) {
 	if err := first.Complete(ctx, []byte("done")); err != nil {
 		t.Fatal(err)
 	}
-	records, err := locks.Records(ctx, "job:{report}")
+	records, err := locks.GroupRecords(ctx, "job:{report}")
 	if err != nil || len(records) != 2 {
 		t.Fatalf("%d records, %v: %+v", len(records), err, records)
 	}
@@ -83,9 +83,9 @@ func TestRecordsOfAGroup(t *testing.T) {
 			t.Errorf("record %d is %+v, want %+v", i, r, want)
 		}
 	}
-	_, err = locks.Records(ctx, "no braces")
+	_, err = locks.GroupRecords(ctx, "no braces")
 	coretest.WantErr(t, err, core.ErrInvalidName)
-	if none, err := locks.Records(ctx, "{nobody}"); err != nil || len(none) != 0 {
+	if none, err := locks.GroupRecords(ctx, "{nobody}"); err != nil || len(none) != 0 {
 		t.Errorf("%+v, %v", none, err)
 	}
 }

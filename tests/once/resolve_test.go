@@ -304,7 +304,7 @@ func TestResolveCounts(t *testing.T) {
 	}
 	_, err := of(2).Begin(ctx)
 	coretest.WantErr(t, err, core.ErrTooManyKeys)
-	records, err := locks.Records(ctx, "pay:{ada}")
+	records, err := locks.GroupRecords(ctx, "pay:{ada}")
 	keys := make([]string, len(records))
 	for i, r := range records {
 		keys[i] = r.Key

@@ -133,7 +133,7 @@ func TestObserver(t *testing.T) {
 	if r, err := observer.Once("{a}name").Peek(ctx); err != nil || string(r.Value) != "value" {
 		t.Errorf("Peek = %+v, %v", r, err)
 	}
-	if records, err := observer.Records(ctx, "{a}"); err != nil || len(records) != 1 {
+	if records, err := observer.GroupRecords(ctx, "{a}"); err != nil || len(records) != 1 {
 		t.Errorf("Records = %+v, %v", records, err)
 	}
 	if err := listEveryWay(observer); err != nil {
@@ -176,7 +176,7 @@ func TestWrongPassword(t *testing.T) {
 	calls := map[string]func() error{
 		"Inspect": func() error { _, err := locks.Inspect(t.Context(), "name"); return err },
 		"List":    func() error { return listEveryWay(locks) },
-		"records": func() error { _, err := locks.ListRecords(t.Context(), "", "", 0); return err },
+		"records": func() error { _, err := coretest.RecordPage(t.Context(), locks, "", "", 0); return err },
 	}
 	for i := range 20 {
 		calls[fmt.Sprint("TryLock ", i)] = func() error { _, err := locks.Mutex(fmt.Sprint(i)).TryLock(t.Context()); return err }

@@ -229,7 +229,7 @@ func TestForgedGroup(t *testing.T) {
 	}
 	before, most, done := runtime.NumGoroutine(), 0, make(chan error, 1)
 	go func() {
-		records, err := locks.Records(t.Context(), "{u}")
+		records, err := locks.GroupRecords(t.Context(), "{u}")
 		if err == nil && len(records) != 1 {
 			err = fmt.Errorf("%d records", len(records))
 		}
@@ -252,7 +252,7 @@ func TestForgedGroup(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := locks.Records(ctx, "{u}"); err == nil {
+	if _, err := locks.GroupRecords(ctx, "{u}"); err == nil {
 		t.Error("records after the end of the context")
 	}
 }

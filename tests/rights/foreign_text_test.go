@@ -50,13 +50,13 @@ func callsWith(ctx context.Context, c *core.Client, text string) map[string]erro
 	_, errs["WithQuota"] = c.Once(text, core.WithQuota(5)).Begin(ctx)
 	errs["Forget"] = c.Once(text).Forget(ctx, core.Record{})
 	errs["Resolve"] = c.Once(text).Resolve(ctx, core.Record{}, nil)
-	_, errs["Records"] = c.Records(ctx, text)
-	_, errs["Records, state"] = c.Records(ctx, "{a}", core.State(text))
+	_, errs["Records"] = c.GroupRecords(ctx, text)
+	_, errs["Records, state"] = coretest.RecordPage(ctx, c, "", "", 0, text)
 	for _, err := range c.FindDigest(ctx, text) {
 		errs["FindDigest"] = err
 		break
 	}
-	_, errs["ListLocks, cursor"] = c.List(ctx, "", text, 10)
+	_, errs["ListLocks, cursor"] = coretest.LockPage(ctx, c, "", text, 10)
 	_, errs["WithOwner"] = c.Mutex("a", core.WithOwner(text)).TryLock(ctx)
 	return errs
 }

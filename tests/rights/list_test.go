@@ -15,8 +15,8 @@ import (
 // listEveryWay lists locks and records, and returns the first error.
 func listEveryWay(locks *core.Client) error {
 	ctx := context.Background()
-	_, inLocks := locks.List(ctx, "", "", 0)
-	_, inRecords := locks.ListRecords(ctx, "", "", 0)
+	_, inLocks := coretest.LockPage(ctx, locks, "", "", 0)
+	_, inRecords := coretest.RecordPage(ctx, locks, "", "", 0)
 	errs := []error{inLocks, inRecords}
 	for _, err := range locks.FindDigest(ctx, locks.Digest("name")) {
 		errs = append(errs, err)
@@ -36,13 +36,13 @@ func TestListRights(t *testing.T) {
 	coretest.Expand(t, locks, "shared")
 	coretest.MustBegin(t, locks.Once("name"))
 	coretest.WantErr(t, listEveryWay(locks), core.ErrPermission)
-	_, err := locks.ListRecords(t.Context(), "", "", 0)
+	_, err := coretest.RecordPage(t.Context(), locks, "", "", 0)
 	coretest.WantErr(t, err, core.ErrPermission)
 	coretest.SetUser(t, server, append(few, "+scan"))
 	if found := coretest.ListAll(t, locks, ""); len(found) != 2 {
 		t.Errorf("%+v", found)
 	}
-	_, err = locks.ListRecords(t.Context(), "", "", 0)
+	_, err = coretest.RecordPage(t.Context(), locks, "", "", 0)
 	coretest.WantErr(t, err, core.ErrPermission)
 
 	able := testkit.Start(t)

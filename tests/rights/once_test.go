@@ -44,7 +44,7 @@ func countEveryWay(t testing.TB, locks, other *core.Client) {
 	if err := coretest.ResolveNow(ctx, other.Once("{bounded}:held"), nil); err != nil {
 		t.Error(err)
 	}
-	if records, err := other.Records(ctx, "{bounded}"); err != nil || len(records) != 2 {
+	if records, err := other.GroupRecords(ctx, "{bounded}"); err != nil || len(records) != 2 {
 		t.Errorf("%+v, %v", records, err)
 	}
 	coretest.Forget(t, other.Once("{bounded}:held"))

@@ -71,10 +71,20 @@ func TestForeignServerRecords(t *testing.T) {
 	} {
 		locks := coretest.NewClient(t, foreignServer(t, repliesOf(reply)), core.WithTTL(time.Second))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		records, err := locks.Records(ctx, "{group}key")
+		records, err := locks.GroupRecords(ctx, "{group}key")
 		cancel()
 		if err == nil || !strings.Contains(err.Error(), "unexpected reply") {
 			t.Errorf("%s: %d records, error %v", reply, len(records), err)
 		}
+	}
+}
+
+// TestEndlessGroup: a server that always replies one more full page of a group gives an error in the end, whatever the context.
+func TestEndlessGroup(t *testing.T) {
+	t.Parallel()
+	locks := coretest.NewClient(t, foreignServer(t, repliesOf("*1 :1000")))
+	records, err := locks.GroupRecords(context.Background(), "{group}key")
+	if err == nil || !strings.Contains(err.Error(), "more than 1000000 members") {
+		t.Errorf("%d records, error %v", len(records), err)
 	}
 }

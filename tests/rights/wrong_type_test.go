@@ -91,7 +91,7 @@ func TestDataIsNoLock(t *testing.T) {
 				t.Errorf("%s: %s: %v", what, operation, err)
 			}
 		}
-		if page, err := locks.List(ctx, what, "", 0); err != nil || len(page.Locks) != 0 || page.Skipped == 0 {
+		if page, err := coretest.LockPage(ctx, locks, what, "", 0); err != nil || len(page.Locks) != 0 || page.Skipped == 0 {
 			t.Errorf("%s: listed as %+v, %v", what, page, err)
 		}
 		if after := fieldsOf(rdb, key); !maps.Equal(before, after) || rdb.PTTL(ctx, key).Val() != -1 {
@@ -105,7 +105,7 @@ func TestDataIsNoLock(t *testing.T) {
 			rdb.HSet(ctx, key, fields)
 			rdb.PExpire(ctx, key, coretest.Long)
 			coretest.WantErr(t, coretest.TryLock(strategy(what)), core.ErrNotAcquired)
-			page, err := locks.List(ctx, what, "", 0)
+			page, err := coretest.LockPage(ctx, locks, what, "", 0)
 			info, inspected := locks.Inspect(ctx, what)
 			if err != nil || inspected != nil || info.Mode == "" || len(page.Locks) == 0 || !page.Locks[0].Foreign || page.Skipped != 0 {
 				t.Errorf("%s: %s: %+v, %v, listed as %+v, %v", what, kind, info, inspected, page, err)
@@ -230,7 +230,7 @@ func TestDataIsNoRecord(t *testing.T) {
 				t.Errorf("%s: %s: %v", what, operation, err)
 			}
 		}
-		if page, err := locks.ListRecords(ctx, what, "", 0); err != nil || len(page.Records) != 0 {
+		if page, err := coretest.RecordPage(ctx, locks, what, "", 0); err != nil || len(page.Records) != 0 {
 			t.Errorf("%s: listed as %+v, %v", what, page, err)
 		}
 		if after := fieldsOf(rdb, coretest.RecordOf(what)); !maps.Equal(before, after) || rdb.PTTL(ctx, coretest.RecordOf(what)).Val() != -1 {

@@ -237,7 +237,7 @@ func TestOnceNamesTheJob(t *testing.T) {
 	run(t, urlOf(srv), "once", "script", "-c", "echo ran").want(t, 0, "ran", "")
 	run(t, urlOf(srv), "once", "backup", "--tick", "1000h", "--", "echo", "ran").want(t, 0, "ran\n", "")
 	labels := map[string]bool{}
-	for r, err := range locks.AllRecords(t.Context(), "") {
+	for r, err := range locks.Records(t.Context(), "") {
 		if err != nil || r.Instance == "" {
 			t.Errorf("%+v, %v", r, err)
 		}

@@ -95,7 +95,7 @@ func (l *Ledger) Forget(ctx context.Context, key Key) error {
 // Records reads the records of a scope of Idempotent, the latest first. They are listed if the guard has a quota or
 // holds failures ([core.HoldFailures]), from its first request with that on. Otherwise Records fails. It also fails
 // for a guard that is not Idempotent, whose keys have no scope. Errors are also those of [Ledger.Peek] and
-// [core.Client.Records].
+// [core.Client.GroupRecords].
 func (l *Ledger) Records(ctx context.Context, scope Key) ([]Record, error) {
 	o, err := l.engine()
 	if err != nil {
@@ -114,7 +114,7 @@ func (l *Ledger) Records(ctx context.Context, scope Key) ([]Record, error) {
 	if err := o.accept(key); err != nil {
 		return nil, err
 	}
-	found, err := o.client.Records(ctx, o.recordName(key))
+	found, err := o.client.GroupRecords(ctx, o.recordName(key))
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -33,6 +34,40 @@ func ListAll(t testing.TB, locks *core.Client, prefix string) (found map[string]
 	return found
 }
 
+// Page is one page of the locks that are held, or of the records.
+type Page struct {
+	Locks   []core.Entry
+	Records []core.RecordEntry
+	Next    string
+	Skipped int
+}
+
+// LockPage reads one page of locks, as the inspector does.
+func LockPage(ctx context.Context, locks *core.Client, prefix, cursor string, limit int) (page Page, err error) {
+	p := &seal.Page{Cursor: cursor, Limit: limit}
+	for e, err := range locks.Locks(seal.WithPage(ctx, p), prefix) {
+		if err != nil {
+			return page, err
+		}
+		page.Locks = append(page.Locks, e)
+	}
+	page.Next, page.Skipped = p.Next, p.Skipped
+	return page, nil
+}
+
+// RecordPage reads one page of records in one of the states, or of all.
+func RecordPage(ctx context.Context, locks *core.Client, prefix, cursor string, limit int, states ...string) (page Page, err error) {
+	p := &seal.Page{Cursor: cursor, Limit: limit, States: states}
+	for r, err := range locks.Records(seal.WithPage(ctx, p), prefix) {
+		if err != nil {
+			return page, err
+		}
+		page.Records = append(page.Records, r)
+	}
+	page.Next = p.Next
+	return page, nil
+}
+
 // PagesOf walks over all pages of that limit. It calls between before each page but the first.
 func PagesOf(t testing.TB, locks *core.Client, prefix string, limit int, between func(page int)) map[string]int {
 	t.Helper()
@@ -42,9 +77,9 @@ func PagesOf(t testing.TB, locks *core.Client, prefix string, limit int, between
 		if page > 0 {
 			between(page)
 		}
-		p, err := locks.List(context.Background(), prefix, cursor, limit)
+		p, err := LockPage(context.Background(), locks, prefix, cursor, limit)
 		if errors.Is(err, core.ErrUnavailable) {
-			p, err = locks.List(context.Background(), prefix, cursor, limit) // the same page, as the doc says
+			p, err = LockPage(context.Background(), locks, prefix, cursor, limit) // the same page, as the doc says
 		}
 		if err != nil {
 			t.Fatalf("page %d: %v", page, err)

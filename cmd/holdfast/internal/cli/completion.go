@@ -184,7 +184,7 @@ func (c *namesCommand) walk(ctx context.Context, locks *core.Client, add func(na
 		}
 	}
 	if c.Kind != "locks" {
-		for record, err := range locks.AllRecords(ctx, c.Begin) {
+		for record, err := range locks.Records(ctx, c.Begin) {
 			if err != nil {
 				return err
 			}

@@ -124,7 +124,7 @@ func (c *clients) isEmpty(ctx context.Context) (bool, error) {
 	for _, err := range c.locks.Locks(ctx, "") {
 		return false, err
 	}
-	for _, err := range c.locks.AllRecords(ctx, "") {
+	for _, err := range c.locks.Records(ctx, "") {
 		return false, err
 	}
 	return true, nil

@@ -23,16 +23,12 @@ func (c *recordsCommand) Run(env *environment) error {
 	}
 	defer all.close()
 	t := &table{head: []string{"KEY", "STATE", "ATTEMPT", "BEGAN", "KEPT FOR", "SIZE", "PROCESS", "LABEL", "NOTE", "REASON"}}
-	var states []core.State
-	if c.State != "" {
-		states = append(states, core.State(c.State))
-	}
 	seen := make(map[string]bool)
-	for r, err := range all.locks.AllRecords(env.ctx, c.Prefix, states...) {
+	for r, err := range all.locks.Records(env.ctx, c.Prefix) {
 		if err != nil {
 			return err
 		}
-		if seen[r.Key] {
+		if seen[r.Key] || c.State != "" && string(r.State) != c.State {
 			continue
 		}
 		seen[r.Key] = true
