@@ -3,11 +3,11 @@ package core
 import (
 	"errors"
 	"reflect"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // Client makes locks on one Redis: a server, a Sentinel group or a Cluster. It renews all leases with one timer, and
@@ -43,7 +43,9 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	e := newEngine(config, []redis.UniversalClient{rdb}, drift)
 	s := newServer(e, rdb)
 	mutex := lockscript.Mutex{OneRedis: lockscript.OneRedis{Instance: s.Instance}}
-	return &Client{handle: e.newHandle(), engine: e, server: s, mutex: mutex}, nil
+	c := &Client{engine: e, server: s, mutex: mutex}
+	c.handle = seal.HandleOf(clientFacts{c})
+	return c, nil
 }
 
 // isNil also finds a nil pointer of one of the client's types.
@@ -75,7 +77,3 @@ func (c *Client) Close() error {
 	}
 	return err
 }
-
-// TTL returns the TTL of the client's leases, see [WithTTL]. It is for adapters that refuse options which cannot work
-// with it.
-func (c *Client) TTL() time.Duration { return c.lock.ttl }

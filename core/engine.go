@@ -208,10 +208,12 @@ func (e *engine) releaseLast(l *Lease, silent *atomic.Bool) error {
 		failure(context.Background(), h.Keys.Lock, err))
 }
 
-// engineFacts is what adapters know of a client, and of an election.
+// engineFacts is what adapters know of an election, and part of what they know of a client.
 type engineFacts struct{ *engine }
 
 // Facts implements [seal.Source].
-func (e engineFacts) Facts() seal.Facts { return seal.Facts{Logger: e.logger, Hooks: &e.hooks} }
+func (e engineFacts) Facts() seal.Facts {
+	return seal.Facts{Logger: e.logger, Hooks: &e.hooks, TTL: e.lock.ttl}
+}
 
 func (e *engine) newHandle() handle { return seal.HandleOf(engineFacts{e}) }

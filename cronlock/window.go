@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/robfig/cron/v3"
+
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // mostRemembered bounds how many ticks of a job are remembered for the sake of options.
@@ -61,5 +63,5 @@ func (j *job) ttl() time.Duration {
 	if j.config.TTL > 0 || j.locks == nil {
 		return j.config.TTL
 	}
-	return j.locks.TTL()
+	return seal.FactsOf(j.locks).TTL
 }

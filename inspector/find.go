@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/logdigest"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // searchLimit bounds the search for a digest, which has to look at all keys.
@@ -79,7 +80,7 @@ func (h *Handler) findDigest(ctx context.Context, view findView, digest string) 
 	view.Searched = true
 	ctx, cancel := context.WithTimeout(ctx, searchLimit)
 	defer cancel()
-	for found, err := range h.locks.FindDigest(ctx, digest) {
+	for found, err := range seal.NamesOf(h.locks).FindDigest(ctx, digest) {
 		switch {
 		case ctx.Err() != nil:
 			view.Stopped = true

@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // lockView is all that Redis knows of one lock.
@@ -55,7 +56,7 @@ func readLock(ctx context.Context, h *Handler, q url.Values) (any, error) {
 	name := q.Get("name")
 	info, err := h.locks.Inspect(ctx, name)
 	if errors.Is(err, core.ErrWrongType) {
-		return lockView{Name: name, Digest: h.locks.Digest(name), NotLock: true, Holders: []holder{}, Queue: []waiter{}}, nil
+		return lockView{Name: name, Digest: seal.NamesOf(h.locks).Digest(name, false), NotLock: true, Holders: []holder{}, Queue: []waiter{}}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -65,8 +66,8 @@ func readLock(ctx context.Context, h *Handler, q url.Values) (any, error) {
 
 func (h *Handler) newLock(name string, info core.Info) lockView {
 	view := lockView{
-		Name: name, Digest: h.locks.Digest(name), Mode: info.Mode, Holders: h.newHolders(info.Holders), Shares: info.Shares,
-		TTL: newCountdown(info.TTL, h.locks.TTL()), Waiters: info.Waiters, Queue: []waiter{}, Places: info.Places,
+		Name: name, Digest: seal.NamesOf(h.locks).Digest(name, false), Mode: info.Mode, Holders: h.newHolders(info.Holders), Shares: info.Shares,
+		TTL: newCountdown(info.TTL, seal.FactsOf(h.locks).TTL), Waiters: info.Waiters, Queue: []waiter{}, Places: info.Places,
 		Value: info.Value,
 	}
 	for _, w := range info.Queue {

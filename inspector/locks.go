@@ -61,8 +61,8 @@ func readLocks(ctx context.Context, h *Handler, q url.Values) (any, error) {
 			return nil, err
 		}
 		list.Locks = append(list.Locks, lockRow{
-			Name: e.Name, Digest: h.locks.Digest(e.Name), Mode: e.Mode, Foreign: e.Foreign,
-			Holders: h.newHolders(e.Holders), Holds: e.Holds, TTL: newCountdown(e.TTL, h.locks.TTL()),
+			Name: e.Name, Digest: seal.NamesOf(h.locks).Digest(e.Name, false), Mode: e.Mode, Foreign: e.Foreign,
+			Holders: h.newHolders(e.Holders), Holds: e.Holds, TTL: newCountdown(e.TTL, seal.FactsOf(h.locks).TTL),
 			Places: e.Places, Waiters: e.Waiters, Value: e.Value,
 		})
 	}

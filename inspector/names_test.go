@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/inspector"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -41,17 +42,17 @@ func TestOddNames(t *testing.T) {
 			lacks(t, page, "<script>alert", "<img", "\x1b", "\u202E", `href="javascript:`)
 		}
 		contains(t, list, `"./lock`+q+`"`)
-		contains(t, body, "force-unlock"+q, locks.Digest(name))
+		contains(t, body, "force-unlock"+q, seal.NamesOf(locks).Digest(name, false))
 		typed := name
 		if strings.ContainsAny(name, "\n\t\u202E") || !utf8.ValidString(name) || strings.TrimSpace(name) != name || len(name) > 120 {
-			typed = locks.Digest(name)
+			typed = seal.NamesOf(locks).Digest(name, false)
 			contains(t, s.get(http.StatusOK, "force-unlock"+q), "the digest, because the name is hard to type")
 		}
 		s.act(http.StatusOK, "force-unlock"+q, typed)
 		if info, err := locks.Inspect(t.Context(), name); err != nil || info.Mode != "" {
 			t.Errorf("%q: %+v, %v", name, info, err)
 		}
-		s.act(http.StatusOK, "forget"+q, strings.ReplaceAll(typed, locks.Digest(name), locks.Once(name).Digest()))
+		s.act(http.StatusOK, "forget"+q, strings.ReplaceAll(typed, seal.NamesOf(locks).Digest(name, false), seal.NamesOf(locks).Digest(name, true)))
 		if r, err := locks.Once(name).Peek(t.Context()); err != nil || r.State != core.StateNone {
 			t.Errorf("%q: %+v, %v", name, r, err)
 		}
@@ -79,14 +80,14 @@ func TestFindKeyHash(t *testing.T) {
 	held(t, locks, "http:{"+user+"}:"+hash, time.Hour)
 	mustLock(t, locks.Mutex("order:42"))
 	for q, want := range map[string]string{
-		hash:                                 "<span class=\"name\">http:{" + user + "}:" + hash + "</span>",
-		"key_hash=" + hash:                   "Record of Once",
-		" key=" + hash + "\n":                "Record of Once",
-		`"key_hash":"` + hash + `"`:          "Record of Once",
-		"lock=" + locks.Digest("order:42"):   "<h2>Holders</h2>",
-		" " + locks.Digest("order:42") + " ": "<h2>Holders</h2>",
-		user:                                 "has this digest",
-		hash[1:] + "!":                       "No lock of this name is held",
+		hash:                        "<span class=\"name\">http:{" + user + "}:" + hash + "</span>",
+		"key_hash=" + hash:          "Record of Once",
+		" key=" + hash + "\n":       "Record of Once",
+		`"key_hash":"` + hash + `"`: "Record of Once",
+		"lock=" + seal.NamesOf(locks).Digest("order:42", false):   "<h2>Holders</h2>",
+		" " + seal.NamesOf(locks).Digest("order:42", false) + " ": "<h2>Holders</h2>",
+		user:           "has this digest",
+		hash[1:] + "!": "No lock of this name is held",
 	} {
 		contains(t, s.get(http.StatusOK, "find?q="+url.QueryEscape(q)), want)
 	}
@@ -99,7 +100,6 @@ func TestFind(t *testing.T) {
 	locks := newClient(t, server.Client())
 	s := newSite(t, locks)
 	mustLock(t, locks.Mutex("order:42"))
-	once := locks.Once("pay:1")
 	keyHash := strings.Repeat("a", 43)
 	for _, key := range []string{"pay:1", "order:42", "http:{" + strings.Repeat("b", 43) + "}:" + keyHash} {
 		if _, err := locks.Once(key).Do(t.Context(), func(context.Context) ([]byte, error) { return nil, nil }); err != nil {
@@ -107,13 +107,13 @@ func TestFind(t *testing.T) {
 		}
 	}
 	for q, want := range map[string]string{
-		"pay:1":                  "Record of Once",
-		locks.Digest("order:42"): "<h1><span class=\"name\">order:42</span></h1>",
-		once.Digest():            "Record of Once",
-		"order:42":               "record?name=order%3A42", // a lock and a record of one name
-		"nothing":                "No lock of this name is held",
-		"01234567":               "has this digest",
-		keyHash:                  "Record of Once", // the key_hash of a line of the log
+		"pay:1": "Record of Once",
+		seal.NamesOf(locks).Digest("order:42", false): "<h1><span class=\"name\">order:42</span></h1>",
+		seal.NamesOf(locks).Digest("pay:1", true):     "Record of Once",
+		"order:42": "record?name=order%3A42", // a lock and a record of one name
+		"nothing":  "No lock of this name is held",
+		"01234567": "has this digest",
+		keyHash:    "Record of Once", // the key_hash of a line of the log
 	} {
 		contains(t, s.get(http.StatusOK, "find?q="+url.QueryEscape(q)), want)
 	}

@@ -1,5 +1,7 @@
 package inspector
 
+import "github.com/holdfast-go/holdfast/internal/seal"
+
 // object is what has a page of its own, and what an action is done to. Its text is the name of that page.
 type object string
 
@@ -18,7 +20,7 @@ func (o object) address(name string, more ...string) string {
 // its name, and only serves to confirm an action.
 func (h *Handler) digestOf(kind object, name string) string {
 	if kind == objectRecord {
-		return h.locks.Once(name).Digest()
+		return seal.NamesOf(h.locks).Digest(name, true)
 	}
-	return h.locks.Digest(name)
+	return seal.NamesOf(h.locks).Digest(name, false)
 }

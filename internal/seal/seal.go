@@ -4,8 +4,10 @@ package seal
 
 import (
 	"context"
+	"iter"
 	"log/slog"
 	"reflect"
+	"time"
 )
 
 // Facts are what adapters know of a value of core beyond its API.
@@ -14,6 +16,10 @@ type Facts struct {
 	Logger *slog.Logger
 	// Hooks is the *core.Hooks of the client. It is nil for a value that has no client.
 	Hooks any
+	// TTL is that of the leases of a client or an election if nothing else is said. It is 0 for other values.
+	TTL time.Duration
+	// Names is nil except for a client.
+	Names Names
 	// Mode is the [core.Mode] in which a lock is acquired. For a Multi it is that of readers if all members are readers, and
 	// otherwise that of its first other member. It is "" for a Multi without members, and for what is no lock.
 	Mode string
@@ -26,6 +32,29 @@ type Facts struct {
 	// attempt does. The caller must call cancel. It is nil except for a lease.
 	Bind func(ctx context.Context) (bound context.Context, cancel context.CancelFunc)
 }
+
+// Names leads from the log of a client to names in Redis, and back.
+type Names interface {
+	// Digest returns what the log shows in place of the lock or the election of that name, or of the record of that key: 8 hex
+	// digits.
+	Digest(name string, record bool) string
+	// FindDigest looks for the locks that are held, and the records, with a digest of the log. That is either what Digest
+	// returns, in either case, or the 43 characters of a key_hash, which the guards for HTTP and tasks log and end their names
+	// with. It walks over all keys, so stop it after the first match, or end ctx. A lock that was released has left no name. A
+	// digest of another form is an error.
+	FindDigest(ctx context.Context, digest string) iter.Seq2[Named, error]
+}
+
+// Named is what has a digest.
+type Named struct {
+	// Name of the lock, or key of the record, without prefix.
+	Name string
+	// Record is true for the key of a record, and false for the name of a lock or an election.
+	Record bool
+}
+
+// NamesOf returns the names of a client of core.
+func NamesOf(x interface{ facts() Facts }) Names { return FactsOf(x).Names }
 
 // Source returns the facts of a value.
 type Source interface{ Facts() Facts }

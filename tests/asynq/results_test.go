@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // keep lets asynq keep a task that has completed, with its result.
@@ -215,7 +216,7 @@ func TestReplaysAreLogged(t *testing.T) {
 			t.Errorf("%s: no key_hash in %s", name, log.String())
 		} else if hash, _, _ := strings.Cut(rest, " "); logged {
 			found := 0
-			for m, err := range d.locks.FindDigest(t.Context(), hash) {
+			for m, err := range seal.NamesOf(d.locks).FindDigest(t.Context(), hash) {
 				if found++; err != nil || !m.Record || m.Name != "asynq:"+hash {
 					t.Errorf("%s: %s is that of %+v, %v", name, hash, m, err)
 				}

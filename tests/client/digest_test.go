@@ -8,14 +8,15 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
 // findAll returns all names of a digest, locks and records.
-func findAll(t testing.TB, locks *core.Client, digest string) (found []core.Match) {
+func findAll(t testing.TB, locks *core.Client, digest string) (found []seal.Named) {
 	t.Helper()
-	for m, err := range locks.FindDigest(context.Background(), digest) {
+	for m, err := range seal.NamesOf(locks).FindDigest(context.Background(), digest) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,8 +40,8 @@ func TestKeyHashOfTheLog(t *testing.T) {
 		coretest.MustBegin(t, locks.Once("http:{"+other+"}:"+hash))
 		coretest.MustBegin(t, locks.Once("http:{"+hash+"}:"+other)) // of a user, whose requests have other hashes
 		found := findAll(t, locks, " "+hash)
-		slices.SortFunc(found, func(a, b core.Match) int { return strings.Compare(a.Name, b.Name) })
-		if want := []core.Match{{Name: "asynq:" + hash, Record: true}, {Name: "http:" + hash, Record: false}, {Name: "http:{" + other + "}:" + hash, Record: true}}; !slices.Equal(found, want) {
+		slices.SortFunc(found, func(a, b seal.Named) int { return strings.Compare(a.Name, b.Name) })
+		if want := []seal.Named{{Name: "asynq:" + hash, Record: true}, {Name: "http:" + hash, Record: false}, {Name: "http:{" + other + "}:" + hash, Record: true}}; !slices.Equal(found, want) {
 			t.Errorf("prefix %q: %+v, want %+v", prefix, found, want)
 		}
 		if err := rdb.FlushAll(t.Context()).Err(); err != nil {
@@ -64,51 +65,41 @@ func TestDigestOfTheLog(t *testing.T) {
 		locks := logging()
 		lease := coretest.MustLock(t, locks.Mutex(name))
 		lease.Abandon()
-		if !strings.Contains(log.String(), "lock="+locks.Digest(name)) {
-			t.Errorf("%s: %s is not in the log: %s", name, locks.Digest(name), log.String())
+		if !strings.Contains(log.String(), "lock="+seal.NamesOf(locks).Digest(name, false)) {
+			t.Errorf("%s: %s is not in the log: %s", name, seal.NamesOf(locks).Digest(name, false), log.String())
 		}
-		if found := findAll(t, locks, locks.Digest(name)); !slices.Equal(found, []core.Match{{Name: name}}) {
+		if found := findAll(t, locks, seal.NamesOf(locks).Digest(name, false)); !slices.Equal(found, []seal.Named{{Name: name}}) {
 			t.Errorf("%s: %+v", name, found)
 		}
-		o := logging().Once(name)
+		o, ofRecord := logging().Once(name), seal.NamesOf(locks).Digest(name, true)
 		coretest.MustBegin(t, o).Abandon()
-		if !strings.Contains(log.String(), "lock="+o.Digest()) {
-			t.Errorf("once %s: %s is not in the log: %s", name, o.Digest(), log.String())
+		if !strings.Contains(log.String(), "lock="+ofRecord) {
+			t.Errorf("once %s: %s is not in the log: %s", name, ofRecord, log.String())
 		}
-		if found := findAll(t, locks, o.Digest()); !slices.Equal(found, []core.Match{{Name: name, Record: true}}) {
+		if found := findAll(t, locks, ofRecord); !slices.Equal(found, []seal.Named{{Name: name, Record: true}}) {
 			t.Errorf("once %s: %+v", name, found)
 		}
 	}
 	if found := findAll(t, locks, "00000000"); len(found) != 0 {
 		t.Errorf("%+v", found)
 	}
-	if found := findAll(t, locks, " "+strings.ToUpper(locks.Digest("name"))+"\n"); len(found) != 1 {
+	if found := findAll(t, locks, " "+strings.ToUpper(seal.NamesOf(locks).Digest("name", false))+"\n"); len(found) != 1 {
 		t.Errorf("in upper case: %+v", found)
 	}
 	for _, wrong := range []string{
 		"", "xyz", "d092d54", "d092d5455", "g092d545", strings.Repeat("a", 42), strings.Repeat("a", 44), strings.Repeat("a", 42) + "+",
 	} {
-		for m, err := range locks.FindDigest(ctx, wrong) {
+		for m, err := range seal.NamesOf(locks).FindDigest(ctx, wrong) {
 			coretest.WantErr(t, err, core.ErrInvalidOption)
 			if m.Name != "" {
 				t.Errorf("%q: %+v", wrong, m)
 			}
 		}
 	}
-	for m := range locks.FindDigest(ctx, locks.Digest("name")) { // stops after the first
+	for m := range seal.NamesOf(locks).FindDigest(ctx, seal.NamesOf(locks).Digest("name", false)) { // stops after the first
 		if m.Name != "name" {
 			t.Errorf("%+v", m)
 		}
 		break
-	}
-}
-
-// TestDigestOfRedlock: the digest of a lock is the same for all clients with its prefix.
-func TestDigestOfRedlock(t *testing.T) {
-	t.Parallel()
-	three := coretest.StartMasters(t, 3)
-	r := three.Redlock(t)
-	if a, b := r.Digest("name"), coretest.NewClient(t, three.Servers[0].Client()).Digest("name"); a != b || len(a) != 8 {
-		t.Errorf("%q and %q", a, b)
 	}
 }

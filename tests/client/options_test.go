@@ -34,20 +34,6 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestClientTTL: TTL returns what WithTTL has set for the client, and 30 s without it.
-func TestClientTTL(t *testing.T) {
-	t.Parallel()
-	rdb := testkit.Start(t).Client()
-	if got := coretest.NewClient(t, rdb).TTL(); got != 30*time.Second {
-		t.Errorf("TTL %v by default", got)
-	}
-	locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long))
-	_ = locks.Mutex("name", core.WithTTL(time.Minute)) // concerns this lock only
-	if got := locks.TTL(); got != coretest.Long {
-		t.Errorf("TTL %v, want %v", got, coretest.Long)
-	}
-}
-
 // TestNamesAreKept: locks, leases and records return the name that they were made with, without the prefix.
 func TestNamesAreKept(t *testing.T) {
 	t.Parallel()

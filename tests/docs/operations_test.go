@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -74,7 +75,7 @@ func TestDigests(t *testing.T) {
 	t.Parallel()
 	server := start(t)
 	locks := newLocks(t, server.Client())
-	want := locks.Digest("order:42") + "\n" + locks.Once("payment:42").Digest() + "\n"
+	want := seal.NamesOf(locks).Digest("order:42", false) + "\n" + seal.NamesOf(locks).Digest("payment:42", true) + "\n"
 	if out := shell(t, server, "printf"); out != want {
 		t.Errorf("got\n%swant\n%s", out, want)
 	}
@@ -83,11 +84,11 @@ func TestDigests(t *testing.T) {
 	if _, err := locks.Once("{payment}:42").Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	out := shell(t, server, "for")
+	out := shell(t, server, "for pattern")
 	for _, line := range []string{
-		locks.Digest("order:42") + " lock:order:42\n",
-		locks.Digest("with a blank") + " lock:with a blank\n",
-		locks.Once("{payment}:42").Digest() + " holdfast:once=lock:{payment}:42\n",
+		seal.NamesOf(locks).Digest("order:42", false) + " lock:order:42\n",
+		seal.NamesOf(locks).Digest("with a blank", false) + " lock:with a blank\n",
+		seal.NamesOf(locks).Digest("{payment}:42", true) + " holdfast:once=lock:{payment}:42\n",
 	} {
 		if !strings.Contains(out, line) {
 			t.Errorf("%q is not in\n%s", line, out)

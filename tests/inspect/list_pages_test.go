@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
@@ -65,7 +66,7 @@ func TestListArguments(t *testing.T) {
 	for _, err := range locks.Locks(ctx, "") {
 		coretest.WantErr(t, err, core.ErrClosed)
 	}
-	for _, err := range locks.FindDigest(ctx, "d092d545") {
+	for _, err := range seal.NamesOf(locks).FindDigest(ctx, "d092d545") {
 		coretest.WantErr(t, err, core.ErrClosed)
 	}
 }

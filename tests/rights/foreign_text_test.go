@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
@@ -52,7 +53,7 @@ func callsWith(ctx context.Context, c *core.Client, text string) map[string]erro
 	errs["Resolve"] = c.Once(text).Resolve(ctx, core.Record{}, nil)
 	_, errs["Records"] = c.GroupRecords(ctx, text)
 	_, errs["Records, state"] = coretest.RecordPage(ctx, c, "", "", 0, text)
-	for _, err := range c.FindDigest(ctx, text) {
+	for _, err := range seal.NamesOf(c).FindDigest(ctx, text) {
 		errs["FindDigest"] = err
 		break
 	}

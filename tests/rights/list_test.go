@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
@@ -18,7 +19,7 @@ func listEveryWay(locks *core.Client) error {
 	_, inLocks := coretest.LockPage(ctx, locks, "", "", 0)
 	_, inRecords := coretest.RecordPage(ctx, locks, "", "", 0)
 	errs := []error{inLocks, inRecords}
-	for _, err := range locks.FindDigest(ctx, locks.Digest("name")) {
+	for _, err := range seal.NamesOf(locks).FindDigest(ctx, seal.NamesOf(locks).Digest("name", false)) {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

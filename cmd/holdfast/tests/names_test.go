@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/seal"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
@@ -16,12 +17,12 @@ func TestNames(t *testing.T) {
 	if _, err := locks.Mutex("order:42").Lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	digest := locks.Digest("order:42")
+	digest := seal.NamesOf(locks).Digest("order:42", false)
 	run(t, url, "digest", digest).want(t, 0, "lock order:42\n", "")
 	run(t, url, "digest", "--of", "order:42").want(t, 0, digest, "")
 	run(t, url, "digest", "--of", "--json", "order:42").want(t, 0, `"kind":"lock"`, "")
 	run(t, url, "once", "charge:7", "--", "true").want(t, 0, "", "")
-	run(t, url, "digest", locks.Once("charge:7").Digest()).want(t, 0, "once charge:7\n", "")
+	run(t, url, "digest", seal.NamesOf(locks).Digest("charge:7", true)).want(t, 0, "once charge:7\n", "")
 	for _, text := range []string{"lock=" + digest, `"lock":"` + digest + `",`, "digest: " + strings.ToUpper(digest), " " + digest + " "} {
 		run(t, url, "digest", text).want(t, 0, "lock order:42\n", "") // as in a line of the log
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -344,7 +345,7 @@ func prepareNames(t *testing.T) (url string, commands [][]string) {
 		{"show", "n"},
 		{"watch", "n"},
 		{"records"},
-		{"digest", locks.Digest("n")},
+		{"digest", seal.NamesOf(locks).Digest("n", false)},
 		{"digest", "--of", "n"},
 		{"http-key", "POST", "/orders"},
 		{"cron", "ls"},

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
@@ -143,7 +144,7 @@ func testLogUnknown(t *testing.T, s *suite) {
 	site.do(request{user: "log-unknown"}).refused(t, http.StatusConflict, httplock.CodeOutcomeUnknown)
 	line := j.want(t, 1, "WARN", "outcome of a request is unknown")[0]
 	found := 0
-	for m, err := range locks.FindDigest(t.Context(), line.Hash) {
+	for m, err := range seal.NamesOf(locks).FindDigest(t.Context(), line.Hash) {
 		if found++; err != nil || !m.Record || !strings.HasSuffix(m.Name, line.Hash) {
 			t.Errorf("the hash %s of the log is that of %+v, %v", line.Hash, m, err)
 		}

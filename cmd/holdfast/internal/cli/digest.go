@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/logdigest"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // digestCommand finds the name behind a digest of the log.
@@ -24,13 +24,13 @@ func (c *digestCommand) Run(env *environment) error {
 	}
 	defer all.close()
 	if c.Of {
-		return c.print(env, core.Match{Name: c.Digest}, all.locks.Digest(c.Digest))
+		return c.print(env, seal.Named{Name: c.Digest}, seal.NamesOf(all.locks).Digest(c.Digest, false))
 	}
 	if digest, ok := logdigest.Parse(c.Digest); ok {
 		c.Digest = digest
 	}
 	found := false
-	for match, err := range all.locks.FindDigest(env.ctx, c.Digest) {
+	for match, err := range seal.NamesOf(all.locks).FindDigest(env.ctx, c.Digest) {
 		if err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func shieldHash(args []string) []string {
 	return slices.Insert(slices.Clone(args), at, "--")
 }
 
-func (c *digestCommand) print(env *environment, m core.Match, digest string) error {
+func (c *digestCommand) print(env *environment, m seal.Named, digest string) error {
 	kind := "lock"
 	if m.Record {
 		kind = "once"

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // nastyTexts are what another program may have written to Redis.
@@ -37,7 +38,7 @@ func TestForeignText(t *testing.T) {
 				return env.printJSON(entryInJSON(core.Entry{Name: text, Value: text, Holders: []core.Holder{holder}}))
 			},
 			"records --json": func(env *environment) error { return env.printJSON(recordInJSON(record, 1)) },
-			"digest":         func(env *environment) error { return (&digestCommand{}).print(env, core.Match{Name: text}, "00000000") },
+			"digest":         func(env *environment) error { return (&digestCommand{}).print(env, seal.Named{Name: text}, "00000000") },
 			"error":          func(env *environment) error { env.tell(errors.New(text)); return nil },
 		} {
 			var out bytes.Buffer
