@@ -121,7 +121,7 @@ func (c *config) checkOnce() error {
 		return errors.New("holdfast: asynqlock: FailOpen with core.HoldFailures: a task that must not run twice cannot run " +
 			"without a record")
 	}
-	return core.CheckOnceOptions(c.onceOptions()...)
+	return seal.CheckOnceOptions(c.onceOptions()...)
 }
 
 func (c *config) refuse(format string, args ...any) {
@@ -259,7 +259,7 @@ func onConflict(option string, what conflict) Option {
 
 // guardOptions are those of both guards.
 var guardOptions = []string{
-	"core.WithTTL", "core.WithWait", "core.WithMaxHold", "core.WithReplicaAck", "core.WithNewOwner",
+	"core.WithTTL", "core.WithWait", "core.WithMaxHold", "core.WithReplicaAck",
 	"FailOpen", "OptionalKey", "WithKeySecret", "WithZombieGrace",
 	"asynqlock.WithRetryIn", "asynqlock.WithMaxBusy", "asynqlock.WithCommitMargin", "asynqlock.WithRuns",
 }

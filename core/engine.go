@@ -213,7 +213,7 @@ type engineFacts struct{ *engine }
 
 // Facts implements [seal.Source].
 func (e engineFacts) Facts() seal.Facts {
-	return seal.Facts{Logger: e.logger, Hooks: &e.hooks, TTL: e.lock.ttl}
+	return seal.Facts{Logger: e.logger, Hooks: &e.hooks, NewOwner: newOwner, TTL: e.lock.ttl}
 }
 
 func (e *engine) newHandle() handle { return seal.HandleOf(engineFacts{e}) }

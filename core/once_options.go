@@ -60,9 +60,12 @@ func newOnceConfig(client lockConfig, opts []OnceOption) onceConfig {
 	return c
 }
 
-// CheckOnceOptions returns the [ErrInvalidOption] that a [Once] with these options would return later, or nil. It is
-// for adapters, which take options long before use.
-func CheckOnceOptions(opts ...OnceOption) error {
+// checkOnceOptions returns the error for which a Once with these options would be refused.
+func checkOnceOptions(all []seal.Option) error {
+	opts := make([]OnceOption, len(all))
+	for i, o := range all {
+		opts[i] = o.(OnceOption)
+	}
 	c := newOnceConfig(lockConfig{ttl: defaultTTL}, opts)
 	return c.check(nil)
 }
@@ -92,6 +95,10 @@ func newOnceOption(name string, value any, set func(*onceConfig)) OnceOption {
 }
 
 func (o *onceOption) applyOnce(c *onceConfig) { o.set(c) }
+
+// CheckLock and CheckOnce are for [seal.CheckOptions] and [seal.CheckOnceOptions].
+func (*onceOption) CheckLock(all []seal.Option) error { return checkLockOptions(all) }
+func (*onceOption) CheckOnce(all []seal.Option) error { return checkOnceOptions(all) }
 
 // WithRetention sets how long a record lasts after the run completed. No second run begins in that time: choose it too
 // long rather than too short, because it costs only memory. It is not the TTL of the lease, which is far shorter. The

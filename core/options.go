@@ -104,10 +104,6 @@ func (c *lockConfig) with(opts []LockOption) lockConfig {
 	return changed
 }
 
-// CheckOptions returns the [ErrInvalidOption] that a lock with these options would return later, or nil. It is for
-// adapters, which take options long before use.
-func CheckOptions(opts ...LockOption) error { return new(lockConfig).with(opts).err }
-
 // check returns the first invalid option, or what is wrong with them taken together, for locks on these servers. The limit is
 // that of a semaphore, 0 for any other lock.
 func (c lockConfig) check(rdbs []redis.UniversalClient, limit int) error {
@@ -138,6 +134,19 @@ func newLockOption(name string, value any, set func(*lockConfig)) LockOption {
 func (o *lockOption) applyClient(c *clientConfig) { o.set(&c.lock) }
 func (o *lockOption) applyLock(c *lockConfig)     { o.set(c) }
 func (o *lockOption) applyOnce(c *onceConfig)     { o.set(&c.lock) }
+
+// CheckLock and CheckOnce are for [seal.CheckOptions] and [seal.CheckOnceOptions].
+func (*lockOption) CheckLock(all []seal.Option) error { return checkLockOptions(all) }
+func (*lockOption) CheckOnce(all []seal.Option) error { return checkOnceOptions(all) }
+
+// checkLockOptions returns the error for which a lock with these options would be refused.
+func checkLockOptions(all []seal.Option) error {
+	var c lockConfig
+	for _, o := range all {
+		o.(LockOption).applyLock(&c)
+	}
+	return c.err
+}
 
 func (o *lockOption) applyElection(c *electionConfig) { o.set(&c.lock) }
 
@@ -295,13 +304,8 @@ func WithOwner(owner string) LockOption {
 	})
 }
 
-// WithNewOwner gives each call a new owner, whatever its context, its client and the options before say. So no call enters a
-// lock that is held. It is for adapters, whose runs must exclude each other even if a caller's context carries a lease.
-// Unlike an owner of [WithOwner], a new one leads to the instance of its client. [Once] and [Election] always have one.
-// Defaults to the context's owner, or a new one.
-func WithNewOwner() LockOption {
-	return newLockOption("WithNewOwner", nil, func(c *lockConfig) { c.owner, c.fresh = "", true })
-}
+// newOwner gives each call a new owner, see [seal.Facts].
+var newOwner = newLockOption("newOwner", nil, func(c *lockConfig) { c.owner, c.fresh = "", true })
 
 // checkUnit refuses a duration that is too short to be meant.
 func (c *lockConfig) checkUnit(option string, d time.Duration) {

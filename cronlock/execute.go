@@ -117,7 +117,8 @@ func (j *job) alone(patience context.Context, takeover bool) (lease *core.Lease,
 		return nil, nil, err
 	}
 	// An owner of its own, whatever the client or the caller's context say: no run enters the lock of another one.
-	mutex := j.locks.Mutex(groupOf(j.name), append(j.config.lockOptions(), core.WithNewOwner())...)
+	newOwner, _ := seal.FactsOf(j.locks).NewOwner.(core.LockOption)
+	mutex := j.locks.Mutex(groupOf(j.name), append(j.config.lockOptions(), newOwner)...)
 	var doubt doubt
 	var busy error // what Redis has said of the run in the way
 	for wait := firstPause; ; wait = min(2*wait, longestPause) {

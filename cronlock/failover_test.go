@@ -92,7 +92,7 @@ func TestPausedRunnerHasNoHeir(t *testing.T) {
 			t.Fatal(err)
 		}
 		if waits {
-			if _, err := heir.locks.Mutex("cron:{job}", core.WithNewOwner()).Lock(t.Context()); err != nil {
+			if _, err := heir.locks.Mutex("cron:{job}", core.WithOwner("heir")).Lock(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}

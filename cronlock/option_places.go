@@ -12,7 +12,7 @@ var (
 		"cronlock.WithTimeout",
 	}
 	lockOptions = []string{
-		"core.WithTTL", "core.WithWait", "core.WithMaxHold", "core.WithMinHold", "core.WithReplicaAck", "core.WithNewOwner",
+		"core.WithTTL", "core.WithWait", "core.WithMaxHold", "core.WithMinHold", "core.WithReplicaAck",
 		"FailOpen", "WithZombieGrace",
 	}
 	jobOptions = slices.Concat(commonOptions, lockOptions, []string{

@@ -34,7 +34,6 @@ func TestOptionsOfEachPlace(t *testing.T) {
 		"core.WithMaxHold":    {core.WithMaxHold(time.Second), locking},
 		"core.WithMinHold":    {core.WithMinHold(time.Second), locking},
 		"core.WithReplicaAck": {core.WithReplicaAck(1, time.Millisecond), locking},
-		"core.WithNewOwner":   {core.WithNewOwner(), locking},
 		"core.WithFixedTTL":   {core.WithFixedTTL(time.Second), "cronlock.Exclusive"},
 		"core.WithPermits":    {core.WithPermits(1), "cronlock.Exclusive"},
 		"core.WithOwner":      {core.WithOwner("me"), ""},

@@ -59,7 +59,7 @@ func NewLocker(strategy core.Strategy, opts ...core.LockOption) (*JobLocker, err
 	if strategy == nil {
 		return nil, errors.New("holdfast: gocronlock: the strategy is nil: pass the method of a client, like locks.Mutex")
 	}
-	if err := core.CheckOptions(opts...); err != nil {
+	if err := seal.CheckOptions(opts...); err != nil {
 		return nil, err
 	}
 	return &JobLocker{
@@ -98,7 +98,8 @@ func (l *JobLocker) tryLock(ctx context.Context, locker *core.Lock, job string) 
 			"job", job)
 	}
 	// An owner of its own, whatever ctx carries: no run enters the lock of another one.
-	return locker.TryLock(ctx, core.WithNewOwner())
+	newOwner, _ := seal.FactsOf(locker).NewOwner.(core.LockOption)
+	return locker.TryLock(ctx, newOwner)
 }
 
 // Func returns a job that calls fn with the context of the lease that gocron has taken for the run. It ends with the lease,

@@ -25,7 +25,7 @@ func NewOnce(place string, client *core.Client, c Config) (*Once, error) {
 	if client == nil || *client == (core.Client{}) {
 		return nil, fmt.Errorf("%w: the client is nil or the zero Client: pass that of core.New", core.ErrInvalidOption)
 	}
-	if err := core.CheckOnceOptions(c.Once...); err != nil {
+	if err := seal.CheckOnceOptions(c.Once...); err != nil {
 		return nil, err
 	}
 	o := &Once{newEngine(place, c, seal.FactsOf(client)), client}

@@ -112,7 +112,7 @@ func (c *Config) add(o Option, mark seal.Mark) error {
 			c.FailurePolicy, _ = mark.Value.(core.FailurePolicy)
 		}
 		c.Once = append(c.Once, o)
-		return core.CheckOnceOptions(o)
+		return seal.CheckOnceOptions(o)
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func (c *Config) addLock(o core.LockOption, mark seal.Mark) error {
 	default:
 		c.Lock, c.Once = append(c.Lock, o), append(c.Once, o)
 	}
-	return core.CheckOptions(o)
+	return seal.CheckOptions(o)
 }
 
 // Without returns the options that do not have the name.

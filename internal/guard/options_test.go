@@ -56,7 +56,7 @@ func TestSort(t *testing.T) {
 	if left := guard.Without(c.Lock, "core.WithTTL"); len(left) != 1 || len(c.Lock) != 3 {
 		t.Errorf("%d left of %d", len(left), len(c.Lock))
 	}
-	if err := errors.Join(core.CheckOptions(c.Lock...), core.CheckOnceOptions(c.Once...)); err != nil {
+	if err := errors.Join(seal.CheckOptions(c.Lock...), seal.CheckOnceOptions(c.Once...)); err != nil {
 		t.Error(err)
 	}
 }

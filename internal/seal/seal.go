@@ -18,6 +18,10 @@ type Facts struct {
 	Hooks any
 	// TTL is that of the leases of a client or an election if nothing else is said. It is 0 for other values.
 	TTL time.Duration
+	// NewOwner is the core.LockOption that gives each call a new owner, whatever its context, its client and other options say.
+	// So no call enters a lock that is held, and the owner leads to the instance of its client. It is nil for a value that has no
+	// client.
+	NewOwner any
 	// Names is nil except for a client.
 	Names Names
 	// Mode is the [core.Mode] in which a lock is acquired. For a Multi it is that of readers if all members are readers, and
@@ -123,4 +127,33 @@ func WithPage(ctx context.Context, p *Page) context.Context {
 func PageFrom(ctx context.Context) *Page {
 	p, _ := ctx.Value(pageKey{}).(*Page)
 	return p
+}
+
+// checker is implemented by the options of core.
+type checker interface {
+	CheckLock(all []Option) error
+	CheckOnce(all []Option) error
+}
+
+// CheckOptions returns the error for which a lock with these options of core would be refused later, or nil.
+func CheckOptions[T Option](opts ...T) error { return check(opts, checker.CheckLock) }
+
+// CheckOnceOptions returns the error for which a Once with these options of core would be refused later, or nil.
+func CheckOnceOptions[T Option](opts ...T) error { return check(opts, checker.CheckOnce) }
+
+func check[T Option](opts []T, with func(checker, []Option) error) error {
+	var all []Option
+	for _, o := range opts {
+		if o := Option(o); o != nil {
+			all = append(all, o)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	c, ok := all[0].(checker)
+	if !ok {
+		panic("holdfast: seal: an option of another package")
+	}
+	return with(c, all)
 }

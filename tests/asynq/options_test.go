@@ -94,7 +94,6 @@ func TestOptionsOfEachPlace(t *testing.T) {
 		"core.WithWait":       {core.WithWait(time.Second), both},
 		"core.WithMaxHold":    {core.WithMaxHold(time.Second), both},
 		"core.WithReplicaAck": {core.WithReplicaAck(1, time.Millisecond), both},
-		"core.WithNewOwner":   {core.WithNewOwner(), both},
 		"core.WithMinHold":    {core.WithMinHold(time.Second), "asynqlock.Exclusive"},
 		"core.WithPermits":    {core.WithPermits(1), "asynqlock.Exclusive"},
 		"core.WithFixedTTL":   {core.WithFixedTTL(time.Second), ""},

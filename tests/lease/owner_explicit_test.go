@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
@@ -116,11 +117,11 @@ func TestNewOwner(t *testing.T) {
 			t.Run(name+"/"+strategy, func(t *testing.T) {
 				l := lock(name + strategy)
 				outer := coretest.MustLock(t, l)
-				lease, err := l.TryLock(outer.Context(), core.WithNewOwner())
+				lease, err := l.TryLock(outer.Context(), seal.FactsOf(l).NewOwner.(core.LockOption))
 				coretest.Unlock(t, outer)
 				if lease == nil { // it is no reader's
 					coretest.WantErr(t, err, core.ErrNotAcquired)
-					lease = coretest.MustLock(t, l, core.WithNewOwner())
+					lease = coretest.MustLock(t, l, seal.FactsOf(l).NewOwner.(core.LockOption))
 				}
 				if info := coretest.MustInspect(t, locks, l.Name()); info.Holders[0].Owner != lease.Owner() || info.Holders[0].Instance != "web-1:7" {
 					t.Errorf("%+v", info.Holders)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
@@ -46,7 +47,7 @@ func TestOnceInput(t *testing.T) {
 		"WithOwner: 0 bytes":                               core.WithOwner(""),
 		"WithMinHold is":                                   core.WithMinHold(time.Second),
 	} {
-		coretest.WantInvalid(t, core.CheckOnceOptions(option), core.ErrInvalidOption, name)
+		coretest.WantInvalid(t, seal.CheckOnceOptions(option), core.ErrInvalidOption, name)
 		wantRefusals(t, locks.Once("name", option), core.ErrInvalidOption, name)
 	}
 	for name, reason := range map[string]string{
@@ -82,7 +83,7 @@ func TestOnceLimits(t *testing.T) {
 		nil, core.WithRetention(10 * 365 * 24 * time.Hour), core.WithFingerprint(print), core.WithMaxValue(256 << 20),
 		core.WithTTL(365 * 24 * time.Hour), core.WithMinHold(0),
 	}
-	if err := core.CheckOnceOptions(opts...); err != nil {
+	if err := seal.CheckOnceOptions(opts...); err != nil {
 		t.Error(err)
 	}
 	locks := coretest.NewClient(t, rdb)

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
@@ -39,8 +40,8 @@ func TestReplicaAckIsChecked(t *testing.T) {
 	locks := coretest.NewClient(t, rdb, core.WithReplicaAck(1, time.Second))
 	_, err := locks.Mutex("name").TryLock(ctx, core.WithTTL(time.Second))
 	coretest.WantErr(t, err, core.ErrInvalidOption)
-	coretest.WantErr(t, core.CheckOptions(core.WithReplicaAck(0, time.Second)), core.ErrInvalidOption)
-	if err := core.CheckOptions(core.WithReplicaAck(1, time.Second)); err != nil {
+	coretest.WantErr(t, seal.CheckOptions(core.WithReplicaAck(0, time.Second)), core.ErrInvalidOption)
+	if err := seal.CheckOptions(core.WithReplicaAck(1, time.Second)); err != nil {
 		t.Error(err)
 	}
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/outage"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // fieldName is a name of a header field: a token of RFC 9110, section 5.6.2.
@@ -57,7 +58,7 @@ func (c *Config) check() error {
 	case c.KeySecret != nil && len(c.KeySecret) < shortestSecret:
 		return fmt.Errorf("holdfast: key secret of %d bytes: %d are needed at least", len(c.KeySecret), shortestSecret)
 	}
-	return core.CheckOptions(c.Lock...)
+	return seal.CheckOptions(c.Lock...)
 }
 
 // checkExclusive finds what is wrong for Exclusive, which keeps no records.
@@ -99,7 +100,7 @@ func (c *Config) checkOnce() error {
 		return errors.New("holdfast: body limit 0: bodies that are not read cannot be compared")
 	}
 	digest := core.WithFingerprint(make([]byte, sha256.Size)) // each request has one, which counts
-	if err := core.CheckOnceOptions(append(c.onceOptions(), digest)...); err != nil {
+	if err := seal.CheckOnceOptions(append(c.onceOptions(), digest)...); err != nil {
 		return err
 	}
 	return c.check()
