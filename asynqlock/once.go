@@ -198,7 +198,7 @@ func (o *once) run(v *visit, t *asynq.Task, next asynq.Handler, attempt *core.At
 	ctx, cancel := v.ctx, context.CancelFunc(func() {})
 	if attempt != nil {
 		r.lease = attempt
-		ctx, cancel = attempt.Bind(v.ctx)
+		ctx, cancel = seal.AttemptOf(attempt).Bind(v.ctx)
 	}
 	defer cancel()
 	r.begin()

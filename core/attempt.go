@@ -15,10 +15,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
-// Attempt is one run of a [Once] in progress. The client renews it until it is completed, released, withdrawn, held or
-// abandoned. Exactly one call can end it. Its methods may be called from several goroutines at once. Those that end a nil
+// Attempt is one run of a [Once] in progress. The client renews it until it is completed, released, held or abandoned. Exactly one call can end it. Its methods may be called from several goroutines at once. Those that end a nil
 // Attempt return [ErrNotHeld].
 type Attempt struct {
+	handle
 	once     *Once
 	lease    *Lease
 	number   int
@@ -30,21 +30,35 @@ type Attempt struct {
 	endHold  *lockscript.Hold // of ending; see end
 }
 
+// attemptFacts is what guards know of an attempt.
+type attemptFacts struct{ *Attempt }
+
+// Facts implements [seal.Source].
+func (a attemptFacts) Facts() seal.Facts {
+	f := leaseFacts{a.lease}.Facts()
+	f.Run, f.Attempt = nil, a
+	return f
+}
+
+// Began implements [seal.Attempt].
+func (a attemptFacts) Began() time.Time { return a.began }
+
+// Bind implements [seal.Attempt].
+func (a attemptFacts) Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
+	bound, end, unbind := a.lease.end.Within(seal.WithRun(a.lease.within(ctx), attemptRun{a.Attempt}), expirer{a.lease})
+	return bound, func() { unbind(); end(nil) }
+}
+
+// Withdraw implements [seal.Attempt].
+func (a attemptFacts) Withdraw(ctx context.Context) error {
+	return a.discard(ctx, OutcomeWithdrawn, lockscript.NeverHeld)
+}
+
 // Context returns a context that carries the fencing token and ends with the attempt, with the cause [ErrLeaseLost] if
 // its lease was lost. It has the values of the context given to Begin, but not its end.
 func (a *Attempt) Context() context.Context {
 	return seal.WithRun(a.lease.Context(), attemptRun{a})
 }
-
-// Bind returns a context that descends from ctx, carries the fencing token as [Attempt.Context] does, and ends with
-// ctx or with the attempt. The caller must call cancel when the context is no longer needed.
-func (a *Attempt) Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
-	bound, end, unbind := a.lease.end.Within(seal.WithRun(a.lease.within(ctx), attemptRun{a}), expirer{a.lease})
-	return bound, func() { unbind(); end(nil) }
-}
-
-// Done is closed when the attempt has ended or its lease was lost.
-func (a *Attempt) Done() <-chan struct{} { return a.lease.Done() }
 
 // Token returns the fencing token: greater than that of every earlier attempt for this key, and of every earlier grant
 // of a lock of that name; never 0.
@@ -53,9 +67,6 @@ func (a *Attempt) Token() int64 { return a.lease.token }
 // Number returns the number of the attempt, from 1. It is greater than 1 if earlier attempts failed or crashed, as
 // long as the record exists. With [WithQuota] a first attempt that was released leaves no record.
 func (a *Attempt) Number() int { return a.number }
-
-// Began returns when the key was claimed, by the server's clock.
-func (a *Attempt) Began() time.Time { return a.began }
 
 // ValidUntil returns the time until which no other attempt can begin, see [Lease.ValidUntil].
 func (a *Attempt) ValidUntil() time.Time { return a.lease.ValidUntil() }
@@ -67,7 +78,7 @@ func (a *Attempt) ValidUntil() time.Time { return a.lease.ValidUntil() }
 // running or has ended with an outcome, or after [Once.Resolve]. If the value is too large, it returns [ErrValueTooLarge]
 // and records the run without the value. It returns [ErrNotHeld] if the attempt had already ended. Any other error means
 // that Redis did not confirm the record; the client retries in the background, until [Client.Close]. If it meets a running
-// attempt there, it goes on, and records the run if that attempt is released, withdrawn or crashes.
+// attempt there, it goes on, and records the run if that attempt is released or crashes.
 func (a *Attempt) Complete(ctx context.Context, value []byte) error {
 	if a == nil {
 		return errNoLease
@@ -85,12 +96,6 @@ func (a *Attempt) Complete(ctx context.Context, value []byte) error {
 // [ErrStale] there was nothing to release.
 func (a *Attempt) Release(ctx context.Context) error {
 	return a.discard(ctx, OutcomeReleased, lockscript.HeldByCaller)
-}
-
-// Withdraw ends an attempt whose work has not begun. The next one may begin at once, and has the same
-// [Attempt.Number], as if this attempt had never been. Errors are those of Release.
-func (a *Attempt) Withdraw(ctx context.Context) error {
-	return a.discard(ctx, OutcomeWithdrawn, lockscript.NeverHeld)
 }
 
 // Hold ends an attempt with an unknown outcome. All later callers get [ErrOutcomeUnknown] until an operator has found
@@ -252,7 +257,7 @@ func (a *Attempt) notHeld() error {
 
 // run calls fn and ends the attempt, however fn ends.
 func (a *Attempt) run(ctx context.Context, fn func(context.Context) ([]byte, error)) (Result, error) {
-	running, cancel := a.Bind(ctx)
+	running, cancel := attemptFacts{a}.Bind(ctx)
 	returned := false
 	defer func() {
 		cancel()

@@ -20,7 +20,7 @@ const (
 const (
 	OutcomeCompleted   Outcome = "completed"   // recorded by [Attempt.Complete]
 	OutcomeReleased    Outcome = "released"    // by [Attempt.Release]
-	OutcomeWithdrawn   Outcome = "withdrawn"   // by [Attempt.Withdraw]
+	OutcomeWithdrawn   Outcome = "withdrawn"   // by a guard that has not run anything
 	OutcomeHeld        Outcome = "held"        // recorded as unknown by [Attempt.Hold]
 	OutcomeStale       Outcome = "stale"       // another attempt has begun, or an operator has decided, [ErrStale]
 	OutcomeUnconfirmed Outcome = "unconfirmed" // Redis has not answered; the client tries further

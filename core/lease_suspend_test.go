@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
@@ -78,7 +79,7 @@ func TestErrAfterASuspend(t *testing.T) {
 			return nil
 		},
 		"Attempt.Bind": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
-			ctx, cancel := coretest.MustBegin(t, locks.Once("b")).Bind(t.Context())
+			ctx, cancel := seal.AttemptOf(coretest.MustBegin(t, locks.Once("b"))).Bind(t.Context())
 			defer cancel()
 			check(ctx)
 			return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/oncescript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // Once makes what a key stands for happen once. It records in Redis that a run is in progress, and later that the run
@@ -141,6 +142,7 @@ func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 		return nil, err
 	}
 	attempt := &Attempt{once: o, lease: lease, number: a.grant.Attempt, began: a.grant.Began}
+	attempt.handle = seal.HandleOf(attemptFacts{attempt})
 	handed := false
 	defer func() {
 		if !handed { // the hook panics: no caller gets the attempt

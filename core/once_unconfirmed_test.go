@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
@@ -96,7 +97,7 @@ func TestOvertakenEndIsRecordedLater(t *testing.T) {
 		successor func(name string, b *core.Attempt) error
 		recorded  bool // the end that was overtaken
 	}{
-		"withdrawn": {func(_ string, b *core.Attempt) error { return b.Withdraw(ctx) }, true},
+		"withdrawn": {func(_ string, b *core.Attempt) error { return seal.AttemptOf(b).Withdraw(ctx) }, true},
 		"released":  {func(_ string, b *core.Attempt) error { return b.Release(ctx) }, true},
 		"crashed":   {func(name string, _ *core.Attempt) error { coretest.Abandon(t, rdb, name); return nil }, true},
 		"completed": {func(_ string, b *core.Attempt) error { return b.Complete(ctx, []byte("other")) }, false},

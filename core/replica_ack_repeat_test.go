@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
@@ -36,7 +37,7 @@ func TestRepetitionsAreReplicated(t *testing.T) {
 		"complete": func(a *core.Attempt) error { return a.Complete(ctx, nil) },
 		"hold":     func(a *core.Attempt) error { return a.Hold(ctx, "") },
 		"release":  func(a *core.Attempt) error { return a.Release(ctx) },
-		"withdraw": func(a *core.Attempt) error { return a.Withdraw(ctx) },
+		"withdraw": func(a *core.Attempt) error { return seal.AttemptOf(a).Withdraw(ctx) },
 		"declare":  func(a *core.Attempt) error { return a.Declare(ctx, core.StateUnknown) },
 	} {
 		r.during(what)

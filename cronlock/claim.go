@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/internal/outage"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // claim asks for a tick until there is an answer. ctx bounds the asking, and wait the waiting for the end of a run on
@@ -33,7 +34,7 @@ func (j *job) claim(ctx context.Context, tick time.Time, deadline, wait time.Dur
 			var attempt *core.Attempt
 			if attempt, err = once.Begin(ctx); err == nil {
 				if err := j.memory.Unrecorded(ranHere); err != nil {
-					_ = attempt.Withdraw(context.WithoutCancel(ctx))
+					_ = seal.AttemptOf(attempt).Withdraw(context.WithoutCancel(ctx))
 					return nil, Taken, err
 				}
 				return j.unlessPaused(ctx, tick, attempt, wait > 0)
@@ -79,7 +80,7 @@ func (j *job) unlessPaused(
 				continue
 			}
 		}
-		_ = attempt.Withdraw(context.WithoutCancel(ctx))
+		_ = seal.AttemptOf(attempt).Withdraw(context.WithoutCancel(ctx))
 		return nil, reason, err
 	}
 }

@@ -35,7 +35,7 @@ func (j *job) execute(
 ) error {
 	e := &execution{job: j, attempt: attempt, attempts: attempts, word: seal.RunFrom(attempt.Context()), run: Run{
 		Job: j.name, Tick: tick, Replica: j.config.replica, Service: j.config.service, Attempt: attempt.Number(),
-		Token: attempt.Token(), Started: attempt.Began(),
+		Token: attempt.Token(), Started: seal.AttemptOf(attempt).Began(),
 	}}
 	e.run.Deadline, _ = patience.Deadline()
 	if e.run.Attempt > attempts {
@@ -161,7 +161,7 @@ func (e *execution) giveBack(base context.Context, err error) error {
 		err = fmt.Errorf("%w: %w", ErrOverlap, err)
 	}
 	if reason != Overlapping && e.attempts > 1 || reason == NotLeader {
-		e.warnUnrecorded(e.run.Tick, e.attempt.Withdraw(context.WithoutCancel(base)))
+		e.warnUnrecorded(e.run.Tick, seal.AttemptOf(e.attempt).Withdraw(context.WithoutCancel(base)))
 	} else {
 		run := e.run
 		run.Outcome = Skipped

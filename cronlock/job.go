@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/outage"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // job is what the scheduler starts.
@@ -184,7 +185,7 @@ func (j *job) runTick(tick time.Time, deadline time.Duration, claimed func()) Re
 
 // start runs a tick that this replica has claimed.
 func (j *job) start(attempt *core.Attempt, tick time.Time, deadline time.Duration) {
-	left := tick.Add(deadline).Sub(attempt.Began()) // by the clock of Redis
+	left := tick.Add(deadline).Sub(seal.AttemptOf(attempt).Began()) // by the clock of Redis
 	patience, cancel := context.WithTimeout(j.config.context, left)
 	defer cancel()
 	_ = j.execute(j.config.context, patience, attempt, tick, j.config.attempts)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // watch waits for the end of a run on another replica, to take the tick over if that is not heard of any more. It has a
@@ -24,7 +25,7 @@ func (j *job) watch(tick time.Time, deadline time.Duration) {
 	defer cancel()
 	if err := j.launch(ctx, func() { j.start(attempt, tick, deadline) }); err != nil {
 		// Another replica is to take it over, at once and with the same number of attempts left.
-		_ = attempt.Withdraw(context.WithoutCancel(ctx))
+		_ = seal.AttemptOf(attempt).Withdraw(context.WithoutCancel(ctx))
 		reason := Late
 		if errors.Is(err, errStopped) || errors.Is(err, errRemoved) || j.config.context.Err() != nil {
 			reason = Stopped

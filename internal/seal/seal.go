@@ -22,6 +22,8 @@ type Facts struct {
 	// So no call enters a lock that is held, and the owner leads to the instance of its client. It is nil for a value that has no
 	// client.
 	NewOwner any
+	// Attempt is nil except for an attempt.
+	Attempt Attempt
 	// Names is nil except for a client.
 	Names Names
 	// Mode is the [core.Mode] in which a lock is acquired. For a Multi it is that of readers if all members are readers, and
@@ -36,6 +38,21 @@ type Facts struct {
 	// attempt does. The caller must call cancel. It is nil except for a lease.
 	Bind func(ctx context.Context) (bound context.Context, cancel context.CancelFunc)
 }
+
+// Attempt is what guards do with an attempt of core beyond its API.
+type Attempt interface {
+	// Began returns when the key was claimed, by the server's clock.
+	Began() time.Time
+	// Bind returns a context that descends from ctx, carries the fencing token as the attempt's own context does, and ends with
+	// ctx or with the attempt. The caller must call cancel when the context is no longer needed.
+	Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc)
+	// Withdraw ends an attempt whose work has not begun. The next one may begin at once, and has the same number, as if this
+	// attempt had never been. Errors are those of Release.
+	Withdraw(ctx context.Context) error
+}
+
+// AttemptOf returns what guards do with an attempt of core. It is nil for a nil attempt.
+func AttemptOf(x interface{ facts() Facts }) Attempt { return FactsOf(x).Attempt }
 
 // Names leads from the log of a client to names in Redis, and back.
 type Names interface {

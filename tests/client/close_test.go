@@ -119,7 +119,7 @@ func TestCloseSendsUnconfirmedEnds(t *testing.T) {
 	locks, log, running := coretest.Unconfirmed(t, server, relay)
 	closed := make(chan error, 1)
 	go func() { closed <- locks.Close() }()
-	coretest.WaitFor(t, running.Done(), "Close to begin")
+	coretest.WaitFor(t, running.Context().Done(), "Close to begin")
 	relay.Heal()
 	if err := coretest.Receive(t, closed); err != nil {
 		t.Errorf("close: %v", err)

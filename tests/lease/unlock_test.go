@@ -61,7 +61,7 @@ func TestNilLease(t *testing.T) {
 	var lead *core.Leadership
 	for what, err := range map[string]error{
 		"Unlock": lease.Unlock(ctx), "Extend": lease.Extend(ctx, coretest.Long), "cause": context.Cause(lease.Context()),
-		"Complete": attempt.Complete(ctx, nil), "Release": attempt.Release(ctx), "Withdraw": attempt.Withdraw(ctx),
+		"Complete": attempt.Complete(ctx, nil), "Release": attempt.Release(ctx),
 		"Hold": attempt.Hold(ctx, "reason"), "Declare": attempt.Declare(ctx, core.StateUnknown), "Resign": lead.Resign(ctx),
 	} {
 		if !errors.Is(err, core.ErrNotHeld) {

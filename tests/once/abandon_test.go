@@ -35,7 +35,7 @@ func TestAttemptAbandon(t *testing.T) {
 		before := coretest.MustPeek(t, once).Lease
 		a.Abandon()
 		a.Abandon()
-		coretest.WaitFor(t, a.Done(), "the attempt to end")
+		coretest.WaitFor(t, a.Context().Done(), "the attempt to end")
 		coretest.WantErr(t, context.Cause(a.Context()), core.ErrLeaseLost)
 		_, err := other.Once(name).Begin(ctx)
 		var busy *core.InProgressError

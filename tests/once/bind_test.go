@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
@@ -29,7 +30,7 @@ func TestAttemptBind(t *testing.T) {
 			a := coretest.MustBegin(t, coretest.NewClient(t, testkit.Start(t).Client(), core.WithTTL(coretest.Long)).Once("name"))
 			ctx, cancelGiven := context.WithCancelCause(context.WithValue(t.Context(), value{}, "x"))
 			defer cancelGiven(nil)
-			bound, cancel := a.Bind(ctx)
+			bound, cancel := seal.AttemptOf(a).Bind(ctx)
 			defer cancel()
 			if token, ok := core.TokenFrom(bound); !ok || token != a.Token() || bound.Value(value{}) != "x" {
 				t.Errorf("token %d of %d, value %v", token, a.Token(), bound.Value(value{}))
@@ -49,8 +50,8 @@ func TestAttemptBind(t *testing.T) {
 func TestAttemptOutlivesBind(t *testing.T) {
 	t.Parallel()
 	a := coretest.MustBegin(t, coretest.NewClient(t, testkit.Start(t).Client(), core.WithTTL(coretest.Long)).Once("name"))
-	first, cancelFirst := a.Bind(t.Context())
-	second, cancelSecond := a.Bind(t.Context())
+	first, cancelFirst := seal.AttemptOf(a).Bind(t.Context())
+	second, cancelSecond := seal.AttemptOf(a).Bind(t.Context())
 	defer cancelSecond()
 	cancelFirst()
 	coretest.WantErr(t, first.Err(), context.Canceled)
@@ -62,7 +63,7 @@ func TestAttemptOutlivesBind(t *testing.T) {
 	}
 	coretest.WaitFor(t, second.Done(), "the bound context to end with the attempt")
 	coretest.WantErr(t, context.Cause(first), context.Canceled)
-	late, cancelLate := a.Bind(t.Context())
+	late, cancelLate := seal.AttemptOf(a).Bind(t.Context())
 	defer cancelLate()
 	coretest.WaitFor(t, late.Done(), "a context that was bound too late")
 }

@@ -153,7 +153,7 @@ func TestOnceHooksInTheBackground(t *testing.T) {
 			if r.Name != "name" || r.Token != a.Token() || r.Err != nil {
 				t.Errorf("%+v", r)
 			}
-		case <-a.Done():
+		case <-a.Context().Done():
 			t.Fatal("lost")
 		}
 	}

@@ -205,7 +205,7 @@ func TestCompleteBesideTheLoss(t *testing.T) {
 	for i := range 3 {
 		attempt := coretest.MustBegin(t, locks.Once(fmt.Sprint("name", i)))
 		relay.LoseReplies(coretest.RecordOf(fmt.Sprint("name", i)), 1, testkit.Closed)
-		coretest.WaitFor(t, attempt.Done(), "the lease to expire")
+		coretest.WaitFor(t, attempt.Context().Done(), "the lease to expire")
 		if err := attempt.Complete(context.Background(), nil); err != nil {
 			t.Error(err)
 		}

@@ -76,7 +76,7 @@ func loseOnceRenew(t *testing.T, l *onceLoser) {
 			if err == nil {
 				renewals++
 			}
-		case <-a.Done():
+		case <-a.Context().Done():
 			t.Fatalf("lost: %v", context.Cause(a.Context()))
 		case <-time.After(coretest.Within):
 			t.Fatal("no renewal")

@@ -85,7 +85,7 @@ func TestOnceClosed(t *testing.T) {
 		if err := locks.Close(); err != nil {
 			t.Errorf("close: %v", err)
 		}
-		coretest.WaitFor(t, a.Done(), "the attempt to end")
+		coretest.WaitFor(t, a.Context().Done(), "the attempt to end")
 		coretest.WantErr(t, context.Cause(a.Context()), core.ErrClosed)
 		_, begin := once.Begin(ctx)
 		_, do := once.Do(ctx, coretest.Answers(nil, ""))

@@ -218,7 +218,7 @@ func TestResolveWhileItRuns(t *testing.T) {
 	if err := coretest.ResolveNow(ctx, once, []byte("value")); err != nil {
 		t.Error(err)
 	}
-	coretest.WaitFor(t, a.Done(), "the attempt to be lost")
+	coretest.WaitFor(t, a.Context().Done(), "the attempt to be lost")
 	coretest.WantErr(t, context.Cause(a.Context()), core.ErrLeaseLost)
 	coretest.WantErr(t, a.Complete(ctx, []byte("late")), core.ErrStale)
 	if r := coretest.WantState(t, once, core.StateCompleted, 0); string(r.Value) != "value" || r.Token != 0 || !r.Began.IsZero() {

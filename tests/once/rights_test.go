@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
@@ -58,7 +59,7 @@ func TestWithdrawWithoutHSET(t *testing.T) {
 	coretest.WantErr(t, coretest.MustBegin(t, once).Release(ctx), nil)
 	second := coretest.MustBegin(t, once)
 	coretest.SetRight(t, server, "-hset")
-	if err := second.Withdraw(ctx); !errors.Is(err, core.ErrPermission) {
+	if err := seal.AttemptOf(second).Withdraw(ctx); !errors.Is(err, core.ErrPermission) {
 		t.Errorf("without the right: %v", err)
 	}
 	if state := coretest.MustPeek(t, locksOf(t, server.Client(), "name")).State; state != core.StateRunning {

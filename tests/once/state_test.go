@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
@@ -104,7 +105,7 @@ func recordEvents(t *testing.T, rdb *redis.Client) map[string]recordEvent {
 		"forgotten":          {happen: func(_ string, other *core.Once) { coretest.Forget(t, other) }, recreate: true},
 		"follower":           followed(run),
 		"follower released":  undone(followed(release)),
-		"follower withdrawn": undone(followed(func(a *core.Attempt) error { return a.Withdraw(ctx) })),
+		"follower withdrawn": undone(followed(func(a *core.Attempt) error { return seal.AttemptOf(a).Withdraw(ctx) })),
 		"follower expired": {recreate: true, happen: func(name string, other *core.Once) {
 			for range 2 {
 				coretest.Abandon(t, rdb, name)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
@@ -25,7 +26,7 @@ func TestWithdraw(t *testing.T) {
 		return attempt
 	}
 	first := begin()
-	if err := first.Withdraw(ctx); err != nil || first.Number() != 1 {
+	if err := seal.AttemptOf(first).Withdraw(ctx); err != nil || first.Number() != 1 {
 		t.Fatalf("attempt %d, error %v", first.Number(), err)
 	}
 	if err := first.Complete(ctx, nil); !errors.Is(err, core.ErrNotHeld) {
@@ -38,7 +39,7 @@ func TestWithdraw(t *testing.T) {
 	third := begin()
 	waiting := make(chan *core.Attempt)
 	go func() { waiting <- begin() }()
-	if err := third.Withdraw(ctx); err != nil || third.Number() != 2 {
+	if err := seal.AttemptOf(third).Withdraw(ctx); err != nil || third.Number() != 2 {
 		t.Fatalf("attempt %d, error %v; want 2", third.Number(), err)
 	}
 	if fourth := <-waiting; fourth.Number() != 2 || fourth.Token() <= third.Token() {

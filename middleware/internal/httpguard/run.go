@@ -53,7 +53,7 @@ func (o *Once) newRun(ctx context.Context, c claim, attempt *core.Attempt, end f
 	if attempt == nil {
 		r.ctx, r.cancel = context.WithCancel(ctx)
 	} else {
-		r.ctx, r.cancel = attempt.Bind(ctx)
+		r.ctx, r.cancel = seal.AttemptOf(attempt).Bind(ctx)
 	}
 	r.ctx = seal.WithRun(r.ctx, inside{r})
 	cancel := r.cancel

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // onceCommand runs a command at most once for a key.
@@ -222,7 +223,7 @@ func (c *onceCommand) attempt(env *environment, once *core.Once, attempt *core.A
 		outcome, err = env.keeper.Run(attempt, command, c.limits())
 	}
 	if err != nil { // nothing has begun
-		_ = attempt.Withdraw(unlockContext(env))
+		_ = seal.AttemptOf(attempt).Withdraw(unlockContext(env))
 		return cannotRun(err)
 	}
 	r := output.recorded()
