@@ -17,9 +17,7 @@ type clientFacts struct{ *Client }
 
 // Facts implements [seal.Source].
 func (c clientFacts) Facts() seal.Facts {
-	f := engineFacts{c.engine}.Facts()
-	f.Names = c
-	return f
+	return seal.Facts{Logger: c.logger, Hooks: &c.hooks, NewOwner: newOwner, TTL: c.lock.ttl, Names: c}
 }
 
 // Digest implements [seal.Names].

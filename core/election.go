@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // Election elects one leader at a time among all candidates of a name, in all processes. It is cheap to make, holds
@@ -37,11 +38,16 @@ func (c *Client) Election(name string, opts ...ElectionOption) *Election {
 		OneRedis: lockscript.OneRedis{Instance: c.server.Instance}, Mode: "fair", Observed: true,
 	}, nil)
 	l.config = config.lock
-	return &Election{handle: c.engine.newHandle(), lock: l, value: config.value}
+	return &Election{handle: seal.HandleOf(electionFacts{l}), lock: l, value: config.value}
 }
 
-// Name returns the name of the election, without prefix.
-func (e *Election) Name() string { return e.lock.name }
+// electionFacts is what adapters know of an election.
+type electionFacts struct{ *singleLock }
+
+// Facts implements [seal.Source].
+func (e electionFacts) Facts() seal.Facts {
+	return seal.Facts{Logger: e.engine.logger, Hooks: &e.engine.hooks, NewOwner: newOwner, TTL: e.engine.lock.ttl, Name: e.name}
+}
 
 const (
 	// campaignInterval is how long Run pauses after an outage that Lock has not endured. Up to as much is added at random,

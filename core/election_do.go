@@ -50,7 +50,7 @@ func (e *Election) leadership() (*Leadership, error) {
 	return l, nil
 }
 
-func (e *Election) notLeader() error { return errorf("%w: election %q", ErrNotLeader, e.Name()) }
+func (e *Election) notLeader() error { return errorf("%w: election %q", ErrNotLeader, e.lock.name) }
 
 // begin returns the context of a call of TryDo, which lasts until end is called. It returns a nil end if the term is over.
 // Why mu: no call may begin after endWork has waited for all of them.

@@ -42,9 +42,9 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	found, err := e.read(ctx)
 	switch {
 	case err != nil:
-		return Leader{}, errorf("holdfast: leader of election %q: %w", e.Name(), failure(ctx, e.lock.keys.Lock, err))
+		return Leader{}, errorf("holdfast: leader of election %q: %w", e.lock.name, failure(ctx, e.lock.keys.Lock, err))
 	case found.Owner == "":
-		return Leader{}, errorf("%w: election %q", ErrNoLeader, e.Name())
+		return Leader{}, errorf("%w: election %q", ErrNoLeader, e.lock.name)
 	}
 	return newLeader(found), nil
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/pubsub"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/core/internal/waiters"
-	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // engine acquires and keeps leases: it is what a [Client] and a [Redlock] have in common, whatever servers their locks live on.
@@ -207,13 +206,3 @@ func (e *engine) releaseLast(l *Lease, silent *atomic.Bool) error {
 	return errorf("holdfast: close: release of lock %q not confirmed, it expires after its TTL: %w", h.Name,
 		failure(context.Background(), h.Keys.Lock, err))
 }
-
-// engineFacts is what adapters know of an election, and part of what they know of a client.
-type engineFacts struct{ *engine }
-
-// Facts implements [seal.Source].
-func (e engineFacts) Facts() seal.Facts {
-	return seal.Facts{Logger: e.logger, Hooks: &e.hooks, NewOwner: newOwner, TTL: e.lock.ttl}
-}
-
-func (e *engine) newHandle() handle { return seal.HandleOf(engineFacts{e}) }

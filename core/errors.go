@@ -70,7 +70,7 @@ var (
 	ErrPermission = errors.New("holdfast: Redis refuses the user")
 
 	// ErrNotReplicated says that fewer replicas have acknowledged a grant or an extension than [WithReplicaAck] asks
-	// for. It comes with [ErrUnavailable]. See [NotReplicatedError] for the numbers.
+	// for. It comes with [ErrUnavailable]. The text of the error has the numbers.
 	ErrNotReplicated = errors.New("holdfast: not acknowledged by enough replicas")
 
 	// ErrInProgress refuses a [Once] while another attempt for its key is in progress. See [InProgressError].
@@ -102,7 +102,7 @@ var (
 	ErrStale = errors.New("holdfast: another attempt has followed")
 
 	// ErrChanged refuses an action of an operator if the record or the lock is not as the operator saw it any more. Nothing
-	// was changed. Read it again, and decide anew. For a record see [ChangedError].
+	// was changed. Read it again, and decide anew.
 	ErrChanged = errors.New("holdfast: it has changed since it was seen")
 
 	// ErrValueTooLarge says that a run was recorded as completed without its value, which [WithMaxValue] does not allow.
@@ -184,22 +184,6 @@ func (e *NotAcquiredError) Unwrap() []error {
 	return []error{ErrNotAcquired, e.cause}
 }
 
-// NotReplicatedError is the [ErrNotReplicated] of one command.
-type NotReplicatedError struct {
-	// Acknowledged is the number of replicas that acknowledged the command in time.
-	Acknowledged int
-	// Wanted is the number that [WithReplicaAck] asks for.
-	Wanted int
-}
-
-// Error returns both numbers.
-func (e *NotReplicatedError) Error() string {
-	return fmt.Sprintf("acknowledged by %d of %d replicas", e.Acknowledged, e.Wanted)
-}
-
-// Unwrap returns [ErrNotReplicated].
-func (e *NotReplicatedError) Unwrap() error { return ErrNotReplicated }
-
 func invalidOption(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalidOption, foreign.Line(fmt.Sprintf(format, args...), maxShownText))
 }
@@ -273,14 +257,13 @@ func (e *OutcomeUnknownError) Error() string {
 // Unwrap returns [ErrOutcomeUnknown].
 func (e *OutcomeUnknownError) Unwrap() error { return ErrOutcomeUnknown }
 
-// ChangedError is the [ErrChanged] of [Once.Forget], [Once.ForgetRunning] and [Once.Resolve].
-type ChangedError struct {
-	// Record as it is now. Its State is [StateNone] if there is none any more.
-	Record Record
+// changedError is the [ErrChanged] of [Once.Forget], [Once.ForgetRunning] and [Once.Resolve].
+type changedError struct {
+	Record Record // as it is now; its State is [StateNone] if there is none any more
 }
 
 // Error returns the key and the present state.
-func (e *ChangedError) Error() string {
+func (e *changedError) Error() string {
 	now := "there is none now"
 	if e.Record.State != StateNone {
 		now = fmt.Sprintf("it is %s now, of attempt %d", e.Record.State, e.Record.Attempt)
@@ -289,7 +272,7 @@ func (e *ChangedError) Error() string {
 }
 
 // Unwrap returns [ErrChanged], and what the record is now: a [CompletedError] or an [InProgressError].
-func (e *ChangedError) Unwrap() []error {
+func (e *changedError) Unwrap() []error {
 	switch e.Record.State {
 	case StateCompleted:
 		return []error{ErrChanged, &CompletedError{Record: e.Record}}
@@ -356,7 +339,7 @@ func onceError(key string, r *oncescript.Refusal) error {
 	case oncescript.OutcomeUnknown:
 		return &OutcomeUnknownError{Record: newRecord(key, r.Record)}
 	case oncescript.Changed:
-		return &ChangedError{Record: newRecord(key, r.Record)}
+		return &changedError{Record: newRecord(key, r.Record)}
 	case oncescript.InProgress:
 		return &InProgressError{Key: key, RetryAfter: r.RetryAfter}
 	case oncescript.TooManyRecords, oncescript.TooManyBytes:

@@ -52,8 +52,8 @@ func ExampleClient_Held() {
 		}
 		return nil
 	})
-	fmt.Println(locks.Stats())
+	fmt.Println(len(locks.Held()))
 	// Output:
 	// order:42 mutex 30s
-	// {0 0}
+	// 0
 }

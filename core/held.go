@@ -45,14 +45,6 @@ type Waiting struct {
 	InRedis bool
 }
 
-// Stats are counts for gauges.
-type Stats struct {
-	// Held is the number of valid leases of this process, see [Client.Held].
-	Held int
-	// Waiting is the number of calls of this process that wait, see [Client.Waiting].
-	Waiting int
-}
-
 // Held returns the valid leases of this client at one instant, by name and since when: locks, attempts of [Once] and leaders.
 // It asks no server. Names are as the caller chose them, and may contain a user's data.
 func (c *Client) Held() []Held { return c.engine.held() }
@@ -66,16 +58,6 @@ func (c *Client) Waiting() []Waiting { return c.engine.waiting() }
 
 // Waiting is [Client.Waiting] for the calls of the Redlock. They have no queue in Redis.
 func (r *Redlock) Waiting() []Waiting { return r.engine.waiting() }
-
-// Stats counts leases and waiting calls, without making a list of them.
-func (c *Client) Stats() Stats { return c.engine.stats() }
-
-// Stats is [Client.Stats] for the Redlock.
-func (r *Redlock) Stats() Stats { return r.engine.stats() }
-
-func (e *engine) stats() Stats {
-	return Stats{Held: e.renewer.Count(), Waiting: e.acquiring.Calls.Count()}
-}
 
 // held converts instants to times like [Lease.ValidUntil]: the wall clock is read first.
 func (e *engine) held() []Held {

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
@@ -91,44 +90,6 @@ func (c *Client) Inspect(ctx context.Context, name string) (Info, error) {
 	info.Name = name
 	c.addInstances(ctx, &info)
 	return info, nil
-}
-
-// NodeInfo is what one server of a [Redlock] knows of a lock.
-type NodeInfo struct {
-	Info
-	// Err is why the server could not be asked; nil if it could.
-	Err error
-}
-
-// Inspect is [Client.Inspect] on each server, in the order of the nodes given to [NewRedlock]. The owner that is a
-// holder on a majority of them holds the lock.
-func (r *Redlock) Inspect(ctx context.Context, name string) ([]NodeInfo, error) {
-	k, err := keysOf(r.prefix, name)
-	if err != nil {
-		return nil, err
-	}
-	if !r.operations.Start() {
-		return nil, ErrClosed
-	}
-	defer r.operations.Finish()
-	nodes := make([]NodeInfo, len(r.servers))
-	var all sync.WaitGroup
-	for i, s := range r.servers {
-		all.Go(func() {
-			err := r.quorum.AskNode(ctx, i, func(ctx context.Context) (err error) {
-				nodes[i].Info, err = s.inspect(ctx, k)
-				return err
-			})
-			nodes[i].Name, nodes[i].Err = name, failure(ctx, k.Lock, err)
-		})
-	}
-	all.Wait()
-	states := make([]*Info, len(nodes))
-	for i := range nodes {
-		states[i] = &nodes[i].Info
-	}
-	r.addInstances(ctx, states...)
-	return nodes, nil
 }
 
 // inspect returns the state of a lock on this server, without its name.

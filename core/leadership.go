@@ -62,7 +62,7 @@ func (l *Leadership) Proclaim(ctx context.Context, value string) error {
 		return err
 	})
 	if err != nil {
-		return errorf("holdfast: proclaim in election %q: %w", l.election.Name(), failure(ctx, l.lease.hold.Keys.Lock, err))
+		return errorf("holdfast: proclaim in election %q: %w", l.election.lock.name, failure(ctx, l.lease.hold.Keys.Lock, err))
 	}
 	if !held {
 		return l.lease.notHeld()
@@ -139,7 +139,7 @@ func (l *Leadership) Resign(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return errorf("holdfast: resignation from election %q not confirmed: %w", l.election.Name(),
+		return errorf("holdfast: resignation from election %q not confirmed: %w", l.election.lock.name,
 			failure(ctx, h.Keys.Lock, err))
 	}
 	l.unconfirmed = false

@@ -225,8 +225,8 @@ func (o *Once) Peek(ctx context.Context) (Record, error) {
 //
 // Errors:
 //
-//   - [ErrChanged] with the present record in a [ChangedError] if it is not as it was seen. It is also [ErrCompleted] or
-//     [ErrInProgress] if that is what it has become.
+//   - [ErrChanged] if it is not as it was seen. It is also a [CompletedError] or an [InProgressError] if that is what it
+//     has become.
 //   - [ErrInProgress] with the rest of the lease in an [InProgressError] while an attempt is running. See
 //     [Once.ForgetRunning].
 //   - [ErrUnavailable] if Redis did not confirm it: read the record again.
@@ -281,8 +281,8 @@ func (o *Once) group() oncescript.Group {
 //
 // Errors:
 //
-//   - [ErrChanged] with the present record in a [ChangedError] if it is not as it was seen. It is also [ErrCompleted] or
-//     [ErrInProgress] if that is what it has become. The record is not changed.
+//   - [ErrChanged] if it is not as it was seen. It is also a [CompletedError] or an [InProgressError] if that is what it
+//     has become. The record is not changed.
 //   - [ErrInProgress] with the rest of the lease in an [InProgressError] while an attempt is running. The attempt is
 //     not affected.
 //   - [ErrCompleted] with the record in a [CompletedError] if it was completed before. The record is not changed.

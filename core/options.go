@@ -418,11 +418,11 @@ func checkAck(a transport.Ack, ttl time.Duration, rdbs []redis.UniversalClient) 
 	return nil
 }
 
-// publicAck returns err with an transport.AckError as the [NotReplicatedError] of the API.
+// publicAck returns err with an transport.AckError as the [ErrNotReplicated] of the API.
 func publicAck(err error) error {
 	var missing *transport.AckError
 	if errors.As(err, &missing) {
-		return &NotReplicatedError{Acknowledged: missing.Acknowledged, Wanted: missing.Wanted}
+		return errorf("%w: %d of %d", ErrNotReplicated, missing.Acknowledged, missing.Wanted)
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // Leader returns a wrapper for [cron.NewChain] that runs jobs only on the replica whose election leads. Other replicas
@@ -39,7 +40,7 @@ func NewLeader(e *core.Election, opts ...Option) (cron.JobWrapper, error) {
 		return nil, config.err
 	}
 	return func(inner cron.Job) cron.Job {
-		j := newJob(e.Name(), funcOf(inner), config)
+		j := newJob(seal.FactsOf(e).Name, funcOf(inner), config)
 		return cron.FuncJob(j.runAsLeader)
 	}, nil
 }

@@ -46,7 +46,7 @@ func TestProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait(t, locks.Fair("queued"))
-	testkit.Eventually(t, patience, "the wait", func() bool { return locks.Stats().Waiting == 1 })
+	testkit.Eventually(t, patience, "the wait", func() bool { return len(locks.Waiting()) == 1 })
 	body := s.get(http.StatusOK, "process")
 	contains(t, body, "lock?name=held", "record?name=begun", "lock?name=queued", "1 in Redis", `<span class="count">2</span>`)
 	lacks(t, body, "script.js") // nobody can be told of changes

@@ -58,7 +58,7 @@ func TestHandler(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() { _, _ = other.Write("line\nbreak").Lock(t.Context()) }()
-	testkit.Eventually(t, time.Minute, "the call to wait", func() bool { return other.Stats().Waiting == 1 })
+	testkit.Eventually(t, time.Minute, "the call to wait", func() bool { return len(other.Waiting()) == 1 })
 	server.Pause()
 	r := readJSON(t, page)
 	if len(r.Held) != 2 || r.Held[0]["name"] != "line\nbreak" || r.Held[0]["mode"] != "semaphore" || r.Held[0]["permits"] != 3.0 ||

@@ -32,9 +32,6 @@ func TestErrorTypes(t *testing.T) {
 		"too many bytes":  {&core.TooManyKeysError{Key: "order:42", Bytes: true}, core.ErrTooManyKeys, []string{`"order:42"`, "bytes"}},
 		"too early":       {&core.OutsideWindowError{Key: "order:42", Early: true}, core.ErrOutsideWindow, []string{`"order:42"`, "early"}},
 		"too late":        {&core.OutsideWindowError{Key: "order:42"}, core.ErrOutsideWindow, []string{`"order:42"`, "late"}},
-		"changed":         {&core.ChangedError{Record: core.Record{Key: "order:42", State: core.StateCompleted, Attempt: 3}}, core.ErrChanged, []string{`"order:42"`, "completed", "attempt 3"}},
-		"gone":            {&core.ChangedError{Record: core.Record{Key: "order:42"}}, core.ErrChanged, []string{`"order:42"`, "none now"}},
-		"not replicated":  {&core.NotReplicatedError{Acknowledged: 1, Wanted: 2}, core.ErrNotReplicated, []string{"1 of 2 replicas"}},
 	} {
 		if !errors.Is(test.err, test.is) || errors.Is(test.err, core.ErrClosed) {
 			t.Errorf("%s: %v is not only %v", name, test.err, test.is)

@@ -147,8 +147,8 @@ func TestInstanceOfARedlock(t *testing.T) {
 	if busy.Instance != "web-1:7" || busy.Holder != lease.Owner() {
 		t.Errorf("%+v", busy)
 	}
-	infos, err := theirs.Inspect(t.Context(), "name")
-	for _, info := range infos {
+	for _, server := range three.Servers {
+		info, err := coretest.NewClient(t, server.Client()).Inspect(t.Context(), "name")
 		for _, h := range info.Holders {
 			if h.Instance != "web-1:7" {
 				t.Errorf("%+v, %v", info, err)

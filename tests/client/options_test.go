@@ -49,9 +49,6 @@ func TestNamesAreKept(t *testing.T) {
 	if key := locks.Once("{order}:42").Key(); key != "{order}:42" {
 		t.Errorf("record %q", key)
 	}
-	if name := locks.Election("{order}:42").Name(); name != "{order}:42" {
-		t.Errorf("election %q", name)
-	}
 }
 
 // TestRingIsRefused: its Subscribe panics without channels, and it has no server to fail over to.
@@ -102,30 +99,6 @@ func TestClientOfAnotherMake(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestConnectionName: Redis takes the name, whatever the service is called, and tells it for each connection of locks.
-func TestConnectionName(t *testing.T) {
-	t.Parallel()
-	server := testkit.Start(t)
-	name := core.ConnectionName("my shop\nü")
-	locks := coretest.NewClient(t, server.Client(func(o *redis.Options) { o.ClientName = name }))
-	held := coretest.MustLock(t, coretest.NewClient(t, server.Client()).Mutex("name"))
-	waiting := coretest.LockLater(locks.Mutex("name"))
-	coretest.AwaitListeners(t, locks, "name", 1)
-	named := 0
-	for line := range strings.Lines(coretest.ClientList(t, server)) {
-		if strings.Contains(line, " name="+name+" ") {
-			named++
-		}
-	}
-	if named < 2 || !strings.HasPrefix(name, "my_shop__@") {
-		t.Errorf("%d connections have the name %q, want that of commands and that of the subscription:\n%s", named, name, coretest.ClientList(t, server))
-	}
-	coretest.Unlock(t, held)
-	if err := coretest.Receive(t, waiting); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -39,8 +39,8 @@ func TestSeenResolvedRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 		second := resolveAgain(ctx, t, once, "second")
-		var changed *core.ChangedError
-		if err := action(once, first); !errors.As(err, &changed) || string(changed.Record.Value) != "second" || !errors.Is(err, core.ErrCompleted) {
+		var changed *core.CompletedError
+		if err := action(once, first); !errors.As(err, &changed) || string(changed.Record.Value) != "second" || !errors.Is(err, core.ErrChanged) {
 			t.Errorf("%s of the first record: %v", what, err)
 		}
 		if now := coretest.MustPeek(t, once); string(now.Value) != "second" {

@@ -149,7 +149,7 @@ func TestDeadlineNamesTheHolder(t *testing.T) {
 					t.Errorf("cancel: %v", stopped)
 				}
 				go func() { _, _ = strategy(kind).Lock(context.Background()) }() // until the client is closed
-				testkit.Eventually(t, coretest.Within, "the other waiter", func() bool { return theirs.Stats().Waiting > 0 })
+				testkit.Eventually(t, coretest.Within, "the other waiter", func() bool { return len(theirs.Waiting()) > 0 })
 			}
 		})
 	}

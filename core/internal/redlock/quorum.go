@@ -352,9 +352,3 @@ func (q *Quorum) Force(ctx context.Context, k lockscript.Keys) (bool, error) {
 		return v.Force(ctx, k, id)
 	})
 }
-
-// AskNode runs a request of one server, numbered from 0, for no longer than each server gets. It serves Inspect,
-// which needs the answer of each server instead of a majority.
-func (q *Quorum) AskNode(ctx context.Context, i int, request func(ctx context.Context) error) error {
-	return q.nodes[i].ask(ctx, 0, request)
-}
