@@ -87,7 +87,7 @@ var (
 	ErrFingerprintMismatch = errors.New("holdfast: same key, other fingerprint")
 
 	// ErrTooManyKeys refuses an attempt for a new key of a group that is full: it has as many records as [WithQuota]
-	// allows, or they take as much memory as [WithQuotaBytes] allows. See [TooManyKeysError].
+	// allows. See [TooManyKeysError].
 	ErrTooManyKeys = errors.New("holdfast: too many keys")
 
 	// ErrOutsideWindow refuses an attempt that begins before or after its [WithWindow]. See [OutsideWindowError].
@@ -288,21 +288,14 @@ func (e *changedError) Unwrap() []error {
 type TooManyKeysError struct {
 	// Key of the Once.
 	Key string
-	// Bytes is true if the records of the group take as much memory as [WithQuotaBytes] allows. It is false if there
-	// are as many as [WithQuota] allows.
-	Bytes bool
 	// RetryAfter is the time after which the first record of the group expires, by the server's clock. The group may
 	// still be full then.
 	RetryAfter time.Duration
 }
 
-// Error returns which bound was reached, and the time after which to retry.
+// Error returns the key and the time after which to retry.
 func (e *TooManyKeysError) Error() string {
-	what := "another record"
-	if e.Bytes {
-		what = "the bytes of another record"
-	}
-	return fmt.Sprintf("holdfast: once %q: its group has no room for %s for %v", e.Key, what, e.RetryAfter)
+	return fmt.Sprintf("holdfast: once %q: its group has no room for another record for %v", e.Key, e.RetryAfter)
 }
 
 // Unwrap returns [ErrTooManyKeys].
@@ -342,8 +335,8 @@ func onceError(key string, r *oncescript.Refusal) error {
 		return &changedError{Record: newRecord(key, r.Record)}
 	case oncescript.InProgress:
 		return &InProgressError{Key: key, RetryAfter: r.RetryAfter}
-	case oncescript.TooManyRecords, oncescript.TooManyBytes:
-		return &TooManyKeysError{Key: key, Bytes: r.Kind == oncescript.TooManyBytes, RetryAfter: r.RetryAfter}
+	case oncescript.TooManyRecords:
+		return &TooManyKeysError{Key: key, RetryAfter: r.RetryAfter}
 	case oncescript.TooEarly, oncescript.TooLate:
 		return &OutsideWindowError{Key: key, Early: r.Kind == oncescript.TooEarly, ServerTime: r.ServerTime}
 	}

@@ -111,7 +111,7 @@ func (o *Once) Do(ctx context.Context, fn func(context.Context) ([]byte, error))
 //     at once
 //     if it is [ErrTooManyWaiters] as well.
 //   - [ErrOutcomeUnknown], [ErrFingerprintMismatch].
-//   - [ErrTooManyKeys] and [ErrOutsideWindow], by [WithQuota], [WithQuotaBytes] and [WithWindow].
+//   - [ErrTooManyKeys] and [ErrOutsideWindow], by [WithQuota] and [WithWindow].
 //   - [ErrUnavailable] if Redis did not answer; the context's error if that ended first.
 //   - [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed].
 func (o *Once) Begin(ctx context.Context) (*Attempt, error) {

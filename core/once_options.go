@@ -77,10 +77,6 @@ func (c *onceConfig) check(rdbs []redis.UniversalClient) error {
 	case c.lock.minHold != 0:
 		c.lock.refuse(invalidOption("WithMinHold is for locks: the record of a Once has its WithRetention"))
 	}
-	largest := oncescript.Counted(c.record.Content(c.record.MaxValue))
-	if most := c.record.Group.MaxBytes; most > 0 && most < largest {
-		c.lock.refuse(invalidOption("WithQuotaBytes(%d): one record may count %d, see WithMaxValue", most, largest))
-	}
 	return c.lock.check(rdbs, 0)
 }
 
@@ -160,9 +156,9 @@ func WithGroup() OnceOption {
 }
 
 // WithQuota is [WithGroup], and bounds how many records the group may have at a time. One more is refused with
-// [ErrTooManyKeys], so a client that chooses keys cannot fill Redis. Records count if they were written with this
-// option, [WithQuotaBytes] or WithGroup, from their first attempt until they expire or are forgotten. 0 is none.
-// Defaults to 0.
+// [ErrTooManyKeys], so a client that chooses keys cannot fill Redis: the records take at most so many times [WithMaxValue],
+// and 1.5 KiB each. Records count if they were written with this option or WithGroup, from their first attempt until they
+// expire or are forgotten. [Once.Resolve] of a new key heeds no bound. 0 is none. Defaults to 0.
 //
 // A first attempt that is released leaves no record. Its number is not kept, and the next attempt is the first again.
 // A later attempt has overtaken another one; its record stays after a release, and counts. The fencing tokens of the
@@ -173,20 +169,6 @@ func WithQuota(most int) OnceOption {
 			c.lock.refuse(invalidOption("WithQuota(%d): negative", most))
 		}
 		c.record.Group.MaxRecords, c.record.Grouped = most, c.record.Grouped || most > 0
-	})
-}
-
-// WithQuotaBytes is [WithQuota] for the memory of the group's records. An attempt for which there is no room is
-// refused with [ErrTooManyKeys]. A record counts 1.5 KiB plus its value, fingerprint and note, rounded up by a quarter
-// at most. A running attempt counts with the largest value that it may have, see [WithMaxValue]. So attempts
-// never exceed the bound, unless their record was forgotten while they ran. [Once.Resolve] of a new key heeds no bound. The bound
-// has to be large enough for one such record. 0 is none. Defaults to 0.
-func WithQuotaBytes(most int64) OnceOption {
-	return newOnceOption("WithQuotaBytes", nil, func(c *onceConfig) {
-		if most < 0 {
-			c.lock.refuse(invalidOption("WithQuotaBytes(%d): negative", most))
-		}
-		c.record.Group.MaxBytes, c.record.Grouped = most, c.record.Grouped || most > 0
 	})
 }
 

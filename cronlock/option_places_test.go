@@ -44,7 +44,6 @@ func TestOptionsOfEachPlace(t *testing.T) {
 		"core.WithMaxValue":      {core.WithMaxValue(1), ""},
 		"core.WithGroup":         {core.WithGroup(), ""},
 		"core.WithQuota":         {core.WithQuota(1), ""},
-		"core.WithQuotaBytes":    {core.WithQuotaBytes(1 << 30), ""},
 		"core.WithWindow":        {core.WithWindow(time.Time{}, time.Time{}), ""},
 		"core.WithNote":          {core.WithNote("note"), ""},
 		"core.WithLabel":         {core.WithLabel("label"), ""},

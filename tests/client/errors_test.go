@@ -29,7 +29,6 @@ func TestErrorTypes(t *testing.T) {
 		"completed":       {&core.CompletedError{Record: record}, core.ErrCompleted, []string{`"order:42"`, "attempt 3"}},
 		"outcome unknown": {&core.OutcomeUnknownError{Record: record}, core.ErrOutcomeUnknown, []string{`"order:42"`, "attempt 3", `"bank timed out"`}},
 		"too many keys":   {&core.TooManyKeysError{Key: "order:42", RetryAfter: time.Second}, core.ErrTooManyKeys, []string{`"order:42"`, "another record", "1s"}},
-		"too many bytes":  {&core.TooManyKeysError{Key: "order:42", Bytes: true}, core.ErrTooManyKeys, []string{`"order:42"`, "bytes"}},
 		"too early":       {&core.OutsideWindowError{Key: "order:42", Early: true}, core.ErrOutsideWindow, []string{`"order:42"`, "early"}},
 		"too late":        {&core.OutsideWindowError{Key: "order:42"}, core.ErrOutsideWindow, []string{`"order:42"`, "late"}},
 	} {

@@ -35,7 +35,7 @@ func TestTokensOfABoundedGroup(t *testing.T) {
 	rdb.Set(ctx, "holdfast:token", ahead, time.Hour)
 	last = ahead
 	run("{a}:1")
-	run("{a}:2", core.WithQuotaBytes(2<<20))
+	run("{a}:2", core.WithQuota(2))
 	lock := coretest.MustLock(t, locks.Mutex("{a}:3"))
 	coretest.Unlock(t, lock)
 	if keys, _ := lasting(t, rdb); len(keys) != 1 {

@@ -15,7 +15,7 @@ func countEveryWay(t testing.TB, locks, other *core.Client) {
 	t.Helper()
 	ctx := context.Background()
 	options := []core.OnceOption{
-		core.WithTTL(3 * time.Second), core.WithQuota(2), core.WithMaxValue(1000), core.WithQuotaBytes(6000),
+		core.WithTTL(3 * time.Second), core.WithQuota(2), core.WithMaxValue(1000),
 	}
 	of := func(c *core.Client, name string) *core.Once { return c.Once("{bounded}:"+name, options...) }
 	if err := coretest.MustBegin(t, of(locks, "released")).Release(ctx); err != nil {

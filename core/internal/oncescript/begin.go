@@ -56,7 +56,10 @@ func beginArgs(h *lockscript.Hold) []any {
 		WindowBound(t.Earliest), WindowBound(t.Latest),
 	}
 	if g := t.Group; g.Key != "" {
-		args = append(args, Counted(t.Content(t.MaxValue)), bound(int64(g.MaxRecords)), bound(g.MaxBytes))
+		args = append(args, Counted(t.Content(t.MaxValue)))
+		if g.MaxRecords > 0 {
+			args = append(args, g.MaxRecords)
+		}
 	}
 	return shorten(args)
 }
@@ -69,14 +72,6 @@ func text(b []byte) any {
 		return ""
 	}
 	return b
-}
-
-// bound returns the bound of a quota as an argument of scripts, "" for none.
-func bound(n int64) any {
-	if n == 0 {
-		return ""
-	}
-	return n
 }
 
 // shorten returns the arguments without those at the end that are "". The scripts take an absent argument for that.
@@ -95,7 +90,7 @@ func readBegin(reply any) (result lockscript.Result, err error) {
 	}
 	d := lockscript.Decode(reply)
 	refused := &Refusal{}
-	switch status := d.Int(-8, 1); status {
+	switch status := d.Int(-7, 1); status {
 	case 1:
 		result.Granted, result.Token = true, d.Token()
 		result.Attempt, result.Began = int(d.Int(1, math.MaxInt32)), d.Time()
@@ -113,8 +108,6 @@ func readBegin(reply any) (result lockscript.Result, err error) {
 		refused.Kind, refused.Record = Completed, decodeRecord(&d)
 	case -5:
 		refused.Kind, refused.RetryAfter = TooManyRecords, d.TTL()
-	case -8:
-		refused.Kind, refused.RetryAfter = TooManyBytes, d.TTL()
 	case -6:
 		refused.Kind, refused.ServerTime = TooEarly, d.Time()
 	case -7:

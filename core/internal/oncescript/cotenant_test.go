@@ -43,7 +43,7 @@ func newCoTenant(t testing.TB) *coTenant {
 	group, _ := lockscript.GroupKey("lock:", "{group}key")
 	return &coTenant{
 		rdb: server.Client(), keys: lockscript.NewKeys("lock:", "{group}key").Once(),
-		group: oncescript.Group{Key: group, MaxRecords: 1000, MaxBytes: 1 << 30},
+		group: oncescript.Group{Key: group, MaxRecords: 1000},
 		strategy: oncescript.NewStrategy(&lockscript.Instance{
 			Exec: exec, IDs: &lockscript.IDs{Client: "c"}, Now: clock.System, PublishVerb: "PUBLISH", PublishVerbArg: "PUBLISH",
 			ClientNumber: "7", ClientNumberArg: "7", PublishRefused: func() {},

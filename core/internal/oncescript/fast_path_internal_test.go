@@ -13,7 +13,7 @@ func TestFastPaths(t *testing.T) {
 	t.Parallel()
 	fastpath.Compare(t, luaFiles, fastpath.Path{
 		File: "begin_fast", Source: beginScript.Source, Fields: recordFields.all(), Draw: drawBegin,
-		Replies: []string{"1", "0", "-1", "-2", "-3", "-4", "-5", "-6", "-7", "-8", "error"}, Long: longBegin,
+		Replies: []string{"1", "0", "-1", "-2", "-3", "-4", "-5", "-6", "-7", "error"}, Long: longBegin,
 	}, fastpath.Path{
 		File: "complete_fast", Source: completeScript.Source, Draw: drawComplete,
 		Fields:  []string{recordFields.state, recordFields.id, recordFields.attempt, recordFields.token, "value"},

@@ -8,11 +8,10 @@ import (
 type Group struct {
 	Key        string // "" if the record is in no group
 	MaxRecords int    // 0 for any number
-	MaxBytes   int64  // that all records may count together; 0 for any number
 }
 
 // bounded returns true if there is a quota. Then what a release leaves of a record has to be counted too.
-func (g Group) bounded() bool { return g.MaxRecords > 0 || g.MaxBytes > 0 }
+func (g Group) bounded() bool { return g.MaxRecords > 0 }
 
 // withGroup returns the keys, followed by that of the group if there is one.
 func (g Group) withGroup(keys ...string) []string {

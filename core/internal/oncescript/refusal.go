@@ -7,7 +7,7 @@ import "time"
 type Refusal struct {
 	Kind       RefusalKind
 	Record     Record        // of Completed, OutcomeUnknown and Changed; zero for other kinds
-	RetryAfter time.Duration // of TooManyRecords, TooManyBytes and InProgress; 0 for other kinds
+	RetryAfter time.Duration // of TooManyRecords and InProgress; 0 for other kinds
 	ServerTime time.Time     // of TooEarly and TooLate; zero for other kinds
 }
 
@@ -21,7 +21,6 @@ const (
 	InProgress                                 // an attempt is running, so the record cannot be resolved, or forgotten without force
 	fingerprintMismatch                        // the record was made for another fingerprint
 	TooManyRecords                             // the group has as many records as it may have
-	TooManyBytes                               // the records of the group count as many bytes as they may
 	TooEarly                                   // the server's clock has not reached the window
 	TooLate                                    // the server's clock is past the window
 	Changed                                    // the record is not as the operator saw it

@@ -43,7 +43,7 @@ var wrongReplies = map[string][]any{
 		nil, "1", int64(0), int64(-1), int64(limit + 1), reply(), reply(0), reply(1), reply(1, 5), reply(1, 5, 1), reply(1, limit+1, 1, 5),
 		reply(1, 5, 0, 5), reply(1, 5, math.MaxInt64, 5), reply(0, 5), reply(0, 5, 7), reply(-1), reply(-1, 1), reply(-2), reply(-3),
 		reply(-3, "running", 5, 5), reply(-3, "other", 5, 5, reply()), reply(-4, "completed", 5, 5, reply("a")), reply(-5), reply(-6, -1),
-		reply(-8, "5"), reply(-9, 5), reply(2, 5, 1, 5),
+		reply(-7, "5"), reply(-8, 5), reply(2, 5, 1, 5),
 	},
 	"peek":   {nil, reply(), reply(0), reply(1, "", 0, 0, reply()), reply(0, "other", 0, 0, reply()), reply(0, "", 0, 0, reply(1, 2)), reply(0, "", 0, 0)},
 	"finish": {nil, "1", int64(-1), int64(3), reply(), reply(1), reply(1, 1), reply(3, 0), reply(0, 5, 0)},
@@ -58,7 +58,7 @@ var wrongReplies = map[string][]any{
 var rightReplies = map[string][]any{
 	"begin": {
 		int64(1), int64(limit), reply(1, 5, 1, 5), reply(0, 5, "o"), reply(-1, 0), reply(-2, 0), reply(-3, "running", 5, 5, reply("state", "running")),
-		reply(-4, "completed", 0, -1, reply("value", "v")), reply(-5, 5), reply(-6, 5), reply(-7, 5), reply(-8, -1),
+		reply(-4, "completed", 0, -1, reply("value", "v")), reply(-5, 5), reply(-6, 5), reply(-7, 5),
 	},
 	"peek":   {reply(0, "", 0, -2, reply()), reply(0, "retry", 0, 5, reply("token", "5"))},
 	"finish": {int64(0), int64(1), int64(2), reply(1, 0), reply(2, 0), reply(0, 0)},

@@ -13,7 +13,7 @@
 -- ARGV[8] process of the attempt     ARGV[9] label of the attempt, see common.lua
 -- ARGV[10], ARGV[11] the attempt may begin between these times, in ms since 1970; 0 and less count
 -- ARGV[12] bytes that a running record counts in its group; present with KEYS[4]
--- ARGV[13], ARGV[14] how many records, and how many bytes, the group may have
+-- ARGV[13] how many records the group may have
 --
 -- Returns token                 the first attempt runs, since the us that the token says
 --         {1, token, attempt, us}  the attempt runs: it began now, or by an earlier run of this request, at that time
@@ -22,7 +22,7 @@
 --         {-2, 0}               the record has another fingerprint; it is not touched
 --         {-3, record...}       the outcome of an earlier attempt is unknown
 --         {-4, record...}       completed before
---         {-5, ms}, {-8, ms}    the group has no room for another record (-5) or its bytes (-8), for at least so long
+--         {-5, ms}    the group has no room for another record, for at least so long
 --         {-6, us}, {-7, us}    it is too early (-6), or too late (-7), at this time
 -- See report in common.lua for what follows -3 and -4.
 --
@@ -91,15 +91,12 @@ if earliest and now < earliest * 1000 then
 elseif latest and now > latest * 1000 then
   return {-7, now}
 end
-local maxRecords, maxBytes = tonumber(ARGV[13] or ''), tonumber(ARGV[14] or '')
-if maxRecords or maxBytes then
+local maxRecords = tonumber(ARGV[13] or '')
+if maxRecords then
   call('GET', KEYS[2]) -- refuses another type before usage removes a record
-  local count, bytes, untilExpiry = usage(KEYS[4])
-  local added = classSize(sizeClass(ARGV[12])) - (own or 0)
-  if maxRecords and not own and count >= maxRecords then
+  local count, untilExpiry = usage(KEYS[4])
+  if not own and count >= maxRecords then
     return {-5, untilExpiry}
-  elseif maxBytes and added > 0 and bytes + added > maxBytes then
-    return {-8, untilExpiry}
   end
 end
 

@@ -3,7 +3,7 @@
 -- A group is a sorted set of the keys of the records that share a quota. The score of a record has two parts: the class
 -- of its size, times 2^42, plus the time in ms when the record expires.
 --
--- Why: there is no counter that could differ from the records. A record stops to count, in number and in bytes, when
+-- Why: there is no counter that could differ from the records. A record stops counting when
 -- the server's clock reaches its expiry, even if its client has crashed.
 
 local span = 2 ^ 42 -- ms since 1970 reach it in 2109
@@ -20,14 +20,14 @@ local function classSize(class)
   return (4 + class % 4) * 2 ^ (math.floor(class / 4) - 3)
 end
 
--- usage returns how many records a group has, how many bytes they count, and the ms until the first of them expires. It
+-- usage returns how many records a group has, and the ms until the first of them expires. It
 -- visits each of at most 256 classes that is in use, and removes at most 100 expired records.
 local function usage(group)
-  local ms, count, bytes, firstExpiry, removable, from = math.floor(now / 1000), 0, 0, nil, 100, 0
+  local ms, count, firstExpiry, removable, from = math.floor(now / 1000), 0, nil, 100, 0
   while true do
     local next = call('ZRANGEBYSCORE', group, integer(from), '(' .. integer(top), 'WITHSCORES', 'LIMIT', 0, 1)
     if not next[1] then
-      return count, bytes, firstExpiry or 0
+      return count, firstExpiry or 0
     end
     local class = math.floor(next[2] / span)
     local lowest, highest = '(' .. integer(class * span + ms), '(' .. integer(class * span + span)
@@ -40,8 +40,7 @@ local function usage(group)
       next = call('ZRANGEBYSCORE', group, lowest, highest, 'WITHSCORES', 'LIMIT', 0, 1)
     end
     if next[1] then
-      local valid = call('ZCOUNT', group, lowest, highest)
-      count, bytes = count + valid, bytes + valid * classSize(class)
+      count = count + call('ZCOUNT', group, lowest, highest)
       firstExpiry = math.min(firstExpiry or math.huge, next[2] - class * span - ms)
     end
     from = class * span + span
