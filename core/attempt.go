@@ -155,7 +155,7 @@ func (a *Attempt) Declare(ctx context.Context, state State) error {
 // Abandon stops renewal without ending the attempt. Its context ends with [ErrLeaseLost]. Others get [ErrInProgress]
 // until the lease expires, or for one more TTL if a renewal is in flight. Then the failure policy or [Attempt.Declare]
 // decides, as after a crash. Use Abandon for a handler that ignores cancellation: others stay excluded while it may
-// still run, but not for ever.
+// still run, but not forever.
 //
 // Complete, Release, Hold and Declare still work as long as no other attempt has followed; Complete and Hold even after one
 // that took no effect. Abandon does no I/O. It

@@ -16,7 +16,7 @@ import (
 // nothing by itself, and may be used by many goroutines at once. Each call of Run or Campaign is a candidate of its own.
 //
 // The leader's context ends before another candidate can win, with the reservations that apply to every lock on Redis.
-// So let the resource that the leader writes to refuse smaller terms, see [TokenFrom]. While Redis is away, no
+// So let the resource that the leader writes to refuse smaller terms, see [TokenFrom]. While Redis is unreachable, no
 // candidate is elected, and the leader's context ends after the TTL at most.
 //
 // An election is a [Client.Fair] lock of the same name: candidates win in the order of arrival, [Client.Inspect] and
@@ -136,7 +136,7 @@ func (e *Election) campaign(ctx, leading context.Context) (*Leadership, error) {
 	return l, nil
 }
 
-// candidate returns the context of a new candidate. Why not ctx in any case: a lock enters again with the context of its
+// candidate returns the context of a new candidate. It is not always ctx, because a lock enters again with the context of its
 // holder, and two leaders would share a term. If ctx carries the lease of another client, which may reach another Redis, the
 // candidate has to forget it.
 func (e *Election) candidate(ctx context.Context) (context.Context, error) {

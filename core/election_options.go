@@ -12,7 +12,7 @@ type ElectionOption interface{ applyElection(*electionConfig) }
 // maxLeaderValue bounds what a leader proclaims, because every observer reads it after each change.
 const maxLeaderValue = 4096
 
-// electionConfig is what an Election ends up with.
+// electionConfig holds the effective options of an Election.
 type electionConfig struct {
 	lock  lockConfig
 	value string

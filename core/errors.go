@@ -55,7 +55,7 @@ var (
 
 	// ErrUnavailable says that Redis could not be asked, did not answer in time, or has answered that it cannot serve
 	// the request now (LOADING, BUSY, NOREPLICAS, READONLY after a failover). It wraps the error of the connection or that
-	// answer, if there was one, and its text names the answer. What waiting does not mend is [ErrMisconfigured] or
+	// answer, if there was one, and its text names the answer. What waiting cannot fix is [ErrMisconfigured] or
 	// [ErrPermission].
 	ErrUnavailable = errors.New("holdfast: no answer from Redis")
 
@@ -149,7 +149,7 @@ type NotAcquiredError struct {
 	cause error // why the wait ended early, or did not begin; nil if the lock was simply held
 }
 
-// Error returns the name of the lock and the reason. If a holder is known, it says more of the holder.
+// Error returns the name of the lock and the reason. If a holder is known, it adds what is known of the holder.
 func (e *NotAcquiredError) Error() string {
 	text := fmt.Sprintf("holdfast: lock %q not acquired", e.Name)
 	if e.cause != nil {

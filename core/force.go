@@ -7,11 +7,11 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
-// ForceUnlock takes the lock of that name from its holders, of whatever strategy. It returns true if the lock was
-// held. It takes the lock from whoever holds it when Redis runs the command, also from a holder that has got it since an
-// operator looked: if somebody decides, use [Client.ForceUnlockSeen]. It does not stop a holder. The holder notices at its next renewal, a third of its TTL later at most, and may
-// work beside its successor until then. The successor's fencing token is greater, so a resource that checks tokens is
-// safe.
+// ForceUnlock takes the lock of that name from its holders, of whatever strategy. It returns true if the lock was held. It
+// takes the lock from whoever holds it when Redis runs the command, also from a holder that has got it since an operator
+// looked: if a person decides, use [Client.ForceUnlockSeen]. It does not stop a holder. The holder notices at its next renewal,
+// a third of its TTL later at most, and may work beside its successor until then. The successor's fencing token is greater, so a
+// resource that checks tokens is safe.
 //
 // It refuses data of another program at the key of the lock with [ErrWrongType], as all operations do.
 func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
@@ -96,8 +96,9 @@ func (c *Client) ForceUnlockHolder(ctx context.Context, name string, holder Hold
 	return forced, nil
 }
 
-// ForceUnlock is [Client.ForceUnlock] on all servers: it takes the lock from whoever holds it then. It returns true if the lock was held on a majority of them. A
-// server that does not answer keeps the hold until its TTL expires, which does no harm while a majority is free.
+// ForceUnlock is [Client.ForceUnlock] on all servers: it takes the lock from whoever holds it then. It returns true if the lock
+// was held on a majority of them. A server that does not answer keeps the hold until its TTL expires, which does no harm while a
+// majority is free.
 func (r *Redlock) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	k, err := keysOf(r.prefix, name)
 	if err != nil {

@@ -7,11 +7,10 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
-// maxInspected bounds of how many holds and of how many waiters one [Info] tells: while a server reads them, it does
-// nothing else.
+// maxInspected bounds how many holds and how many waiters an [Info] has: while a server reads them, it does nothing else.
 const maxInspected = 1000
 
-// Info is the state of a lock at one instant. It is bounded however many hold the lock and wait: Holders has at most
+// Info is the state of a lock at one instant. Its size is bounded, however many owners hold the lock or wait: Holders has at most
 // the 1,000 shared holds that last longest, and Queue the first 1,000 waiters. Shares and Places count them all.
 type Info struct {
 	// Name of the lock.
@@ -53,7 +52,7 @@ type Waiter struct {
 
 // Holder is one owner of a lock.
 type Holder struct {
-	// Owner as Redis knows it: "<UUID of the client>:<number>", or what [WithOwner] said. Calls with
+	// Owner as Redis knows it: "<UUID of the client>:<number>", or the one set by [WithOwner]. Calls with
 	// equal owners do not exclude each other.
 	Owner string
 	// Instance is that of the owner's client, see [WithInstance]; "" if it is unknown, or if WithOwner has named the owner.

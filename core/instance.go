@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// WithInstance sets what other clients see of this one as the holder of a lock: in [Client.Inspect], errors, hooks and the
+// WithInstance sets the name under which other clients see this one as the holder of a lock: in [Client.Inspect], errors, hooks and the
 // log. The text is written to Redis in the background, after the first grant or wait, and again while the client has leases
 // or waiters: at intervals that double from a minute to an hour. A lock costs nothing for it. Others may see no instance in
 // the first seconds. After [Client.Close], Redis keeps the text for the longest TTL. A process that is killed leaves it for
@@ -34,7 +34,7 @@ func (e *engine) cannotAnnounce(err error) {
 	}
 }
 
-// ownerForLog returns an owner for the log. Why a digest of one that WithOwner has named: it may carry a user's data.
+// ownerForLog returns an owner for the log: a digest if WithOwner has named it, because it may carry a user's data.
 func ownerForLog(owner string) string {
 	if _, ok := lockscript.ClientOf(owner); ok || owner == "" {
 		return owner

@@ -21,7 +21,7 @@ const (
 	maxListedHolders = 3
 )
 
-// Entry is one lock of a list, at one instant. [Client.Inspect] says more of it.
+// Entry is one lock of a list, at one instant. [Client.Inspect] returns more details.
 type Entry struct {
 	// Name of the lock, without prefix.
 	Name string

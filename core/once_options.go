@@ -41,7 +41,7 @@ const (
 	HoldFailures
 )
 
-// onceConfig is what a Once ends up with.
+// onceConfig holds the effective options of a Once.
 type onceConfig struct {
 	lock   lockConfig // of the lease
 	record oncescript.Terms
@@ -96,8 +96,8 @@ func (o *onceOption) applyOnce(c *onceConfig) { o.set(c) }
 func (*onceOption) CheckLock(all []seal.Option) error { return checkLockOptions(all) }
 func (*onceOption) CheckOnce(all []seal.Option) error { return checkOnceOptions(all) }
 
-// WithRetention sets how long a record lasts after the run completed. No second run begins in that time: choose it too
-// long rather than too short, because it costs only memory. It is not the TTL of the lease, which is far shorter. The
+// WithRetention sets how long a record lasts after the run completed. No second run begins in that time. If in doubt choose
+// a longer one: it costs only memory. It is not the TTL of the lease, which is far shorter. The
 // record of a crashed run lasts as long, counted from its last renewal. Whole milliseconds, at least 10 ms, at most
 // ten years. Defaults to 24 hours.
 func WithRetention(retention time.Duration) OnceOption {

@@ -38,7 +38,7 @@ const (
 	leastLimit = time.Millisecond
 )
 
-// defaultMaxWaiters is more than an application intends to have, and what a process can bear.
+// defaultMaxWaiters is more than an application needs, and few enough for the memory of a process.
 const defaultMaxWaiters = 10_000
 
 type clientConfig struct {
@@ -55,7 +55,7 @@ type clientConfig struct {
 	nodeTimeout time.Duration // of a Redlock; 0: by the TTL
 }
 
-// lockConfig is what a call ends up with, once client, lock and call have had their say.
+// lockConfig holds the effective options of one call: client defaults, then lock options, then call options.
 type lockConfig struct {
 	ttl     time.Duration
 	fixed   bool
@@ -86,7 +86,7 @@ func newClientConfig(opts []Option) clientConfig {
 	return c
 }
 
-// hold returns a hold of a lock with these options, yet without an ID.
+// hold returns a hold of a lock with these options, but without an ID.
 func (c *lockConfig) hold(name string, k lockscript.Keys) lockscript.Hold {
 	return lockscript.Hold{Name: name, Keys: k, Owner: c.owner, TTL: c.ttl, MinHold: c.minHold, Ack: c.ack, Permits: c.permits}
 }
@@ -222,7 +222,7 @@ func WithRestartDelay(least time.Duration) Option {
 	})
 }
 
-// checkRestartDelay refuses a lock that may last longer than the delay. Why: a server that has restarted votes after the
+// checkRestartDelay refuses a lock that may last longer than the delay, because a server that has restarted votes after the
 // delay, and does not know the lock.
 func checkRestartDelay(delay, longest time.Duration) error {
 	if delay == 0 || longest <= delay {
@@ -268,7 +268,7 @@ func WithWait(limit time.Duration) LockOption {
 // [ErrLeaseLost], and the lock is free one TTL later at the latest. 1 ms to 8760 h; 0 is no limit. Defaults to 0.
 //
 // The limit also ends every lease that has entered the lock again by the context of this one, even if this one was unlocked
-// before. Of their TTLs the longest counts. A re-entry of [WithOwner] knows of no outer lease: its limit is its own.
+// before. The longest of their TTLs counts. A re-entry by [WithOwner] has no outer lease, so only its own limit applies.
 func WithMaxHold(limit time.Duration) LockOption {
 	return newLockOption("WithMaxHold", nil, func(c *lockConfig) {
 		c.checkUnit("WithMaxHold", limit)
@@ -365,9 +365,9 @@ func checkPrefix(prefix string) error {
 const maxReplicas = 1000
 
 // WithReplicaAck makes a grant, a renewal or Extend count only once n replicas have acknowledged it within the
-// timeout. Then a failover to one of these replicas loses no grant. Set n to the number of all replicas. Why not
-// fewer: until the old master learns of a promotion, a replica that still follows it acknowledges what the new master does
-// not know.
+// timeout. Then a failover to one of these replicas loses no grant. Set n to the number of all replicas. Fewer
+// are not enough: until the old master learns of a promotion, a replica that still follows it acknowledges what the new
+// master does not know.
 //
 // If too few replicas acknowledge a grant, the client takes it back. Some milliseconds may pass until the name is free, also
 // after the error. TryLock then returns [ErrNotReplicated], which is

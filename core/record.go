@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/oncescript"
 )
 
-// State is what a record says about its key.
+// State is the state of a record.
 type State string
 
 // The states of a record.
@@ -35,7 +35,7 @@ const (
 type Record struct {
 	// Key of the Once.
 	Key string
-	// State is what the record says. The fields below are zero if it is StateNone, except Attempt.
+	// State is the state of the record. The fields below are zero if it is StateNone, except Attempt.
 	State State
 	// Attempt is the number of the last attempt, from 1. It survives a release, so it counts the attempts, except with
 	// [WithQuota]. It is 0, as is Token, if there was no attempt before [Once.Resolve].

@@ -61,8 +61,8 @@ func NewRedlock(nodes []redis.UniversalClient, opts ...Option) (*Redlock, error)
 	return r, nil
 }
 
-// checkNodes refuses what cannot be a set of independent masters. Why no client of Sentinel: after a failover its server may
-// not know the lock, and would vote at once, because it has been up for long.
+// checkNodes refuses what cannot be a set of independent masters. It refuses clients of Sentinel because after a failover their
+// server may not know the lock, and would vote at once, having been up for a long time.
 func checkNodes(nodes []redis.UniversalClient) error {
 	if len(nodes) < 3 || len(nodes)%2 == 0 {
 		return invalidOption("NewRedlock: %d nodes, an odd number from 3 on is needed", len(nodes))

@@ -24,14 +24,14 @@ import "github.com/holdfast-go/holdfast/core/internal/lockscript"
 // later requests for permits: use Write to drain a semaphore for maintenance. [Client.Mutex] waits in no queue, so it may
 // never get a busy semaphore. Each hold of [Client.Read] counts as one permit, but is not limited by n.
 //
-// There is no Semaphore over a [Redlock]. Why: each of its servers would grant other n owners, so a majority of them
+// There is no Semaphore over a [Redlock], because each of its servers could grant permits to n other owners, so a majority
 // need not agree on n owners in all, or on any.
 func (c *Client) Semaphore(name string, n int, opts ...LockOption) *Lock {
 	queue := lockscript.Queue{OneRedis: lockscript.OneRedis{Instance: c.server.Instance}, Mode: "semaphore", Limit: n}
 	return &c.newLock(name, queue, append([]LockOption{WithPermits(1), withLimit(n)}, opts...)).lock
 }
 
-// withLimit refuses a wrong n of a semaphore. Why an option: Lock and TryLock report wrong options.
+// withLimit refuses a wrong n of a semaphore. It is an option because Lock and TryLock report wrong options.
 func withLimit(n int) LockOption {
 	return newLockOption("withLimit", nil, func(c *lockConfig) {
 		if n < 1 || n > lockscript.MaxLimit {
@@ -47,7 +47,7 @@ func (c *Client) Limit(n int) Strategy {
 
 // WithPermits sets how many permits of a [Client.Semaphore] are taken at once: all or none. A request for many holds
 // back those that came later, so that it gets its turn. 1 to 1,000, and n at most. Other locks refuse the option.
-// Each permit costs Redis a microsecond and some 140 bytes. Defaults to 1.
+// Each permit costs Redis a microsecond and about 140 bytes. Defaults to 1.
 func WithPermits(k int) LockOption {
 	return newLockOption("WithPermits", nil, func(c *lockConfig) {
 		if k < 1 || k > lockscript.MaxPermits {
