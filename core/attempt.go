@@ -35,9 +35,8 @@ type attemptFacts struct{ *Attempt }
 
 // Facts implements [seal.Source].
 func (a attemptFacts) Facts() seal.Facts {
-	f := leaseFacts{a.lease}.Facts()
-	f.Run, f.Attempt = nil, a
-	return f
+	e := a.once.client.engine
+	return seal.Facts{Logger: e.logger, Hooks: &e.hooks, TTL: a.lease.hold.TTL, Attempt: a}
 }
 
 // Began implements [seal.Attempt].

@@ -16,7 +16,8 @@ type Facts struct {
 	Logger *slog.Logger
 	// Hooks is the *core.Hooks of the client. It is nil for a value that has no client.
 	Hooks any
-	// TTL is that of the leases of a client, or of the client of an election, if nothing else is said. It is 0 for other values.
+	// TTL is that of an attempt, or the one that the leases of a client have unless an option of the lock says otherwise. It is 0 for
+	// locks and leases.
 	TTL time.Duration
 	// NewOwner is the core.LockOption that gives each call a new owner, whatever its context, its client and other options say.
 	// So no call enters a lock that is held, and the owner leads to the instance of its client. It is nil for a value that has no
