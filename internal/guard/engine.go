@@ -170,7 +170,7 @@ func (v *visit) unused(ctx context.Context, g grant) {
 	case leaseGrant:
 		_ = g.Unlock(ctx)
 	case attemptGrant:
-		_ = g.Withdraw(ctx)
+		_ = g.withdraw(ctx)
 	}
 }
 

@@ -329,7 +329,7 @@ func TestNested(t *testing.T) {
 	if r := d.record(t); err != nil || passed != 3 || r.State != core.StateUnknown || r.Reason != "the function failed" {
 		t.Errorf("%v, passed %d times, %+v", err, passed, r)
 	}
-	if seal.CheckOptions() != nil || len(d.ends) != 2 {
+	if len(d.ends) != 2 {
 		t.Errorf("%+v", d.ends)
 	}
 }

@@ -95,6 +95,13 @@ func (o *Once) Do(ctx context.Context, ask Ask, run Run) (*Outcome, error) {
 // attemptGrant is an attempt that was granted to a run.
 type attemptGrant struct{ *core.Attempt }
 
+// Bind returns the context for the run.
+func (g attemptGrant) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
+	return seal.AttemptOf(g.Attempt).Bind(ctx)
+}
+
+func (g attemptGrant) withdraw(ctx context.Context) error { return seal.AttemptOf(g.Attempt).Withdraw(ctx) }
+
 // end ends the attempt by the verdict of its run.
 func (g attemptGrant) end(ctx context.Context, r *running, value []byte) (err error) {
 	switch r.outcome.Verdict {
@@ -103,7 +110,7 @@ func (g attemptGrant) end(ctx context.Context, r *running, value []byte) (err er
 	case Held:
 		err = g.Hold(ctx, r.outcome.Reason)
 	case Withdrawn:
-		err = g.Withdraw(ctx)
+		err = g.withdraw(ctx)
 	default:
 		err = g.Release(ctx)
 	}
