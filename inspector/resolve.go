@@ -9,7 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/foreign"
-	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/internal/httprecord"
 )
 
 const (
@@ -57,7 +57,7 @@ func resolvedValue(s subject, form url.Values) ([]byte, error) {
 	}
 	// Browsers send each line break of a text as CRLF.
 	text := strings.NewReader(strings.ReplaceAll(response, "\r\n", "\n"))
-	r, err := httplock.ReadResponse(text)
+	r, err := httprecord.Read(text, httprecord.MaxBody)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", errForm, foreign.Line(strings.TrimPrefix(err.Error(), "holdfast: "), mostVisible))
 	}

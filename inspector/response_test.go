@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/inspector"
+	"github.com/holdfast-go/holdfast/internal/httprecord"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
@@ -45,7 +46,7 @@ func TestResolveWithResponse(t *testing.T) {
 	if err != nil || r.State != core.StateCompleted {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	answer, err := httplock.DecodeResponse(r.Value)
+	answer, err := httprecord.Decode(r.Value)
 	if err != nil || answer.Status != http.StatusCreated || answer.Header.Get("Location") != "/orders/7" ||
 		string(answer.Body) != "line 1\nline 2" {
 		t.Errorf("%+v, %v", answer, err)

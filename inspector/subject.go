@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
-	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/internal/httprecord"
 )
 
 // subject is what an action is done to, as it was just before.
@@ -108,7 +108,7 @@ func (s subject) warning(a action) string {
 }
 
 // OfHTTP returns true if the record is one of an HTTP guard.
-func (s subject) OfHTTP() bool { return httplock.IsRecordName(s.name) }
+func (s subject) OfHTTP() bool { return httprecord.IsName(s.name) }
 
 // kept returns how long a resolved record is kept unless its operator says otherwise: as long as without Resolve, and a day at
 // least. A shorter time would let the work run again before clients have stopped to ask for it.

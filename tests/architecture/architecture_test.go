@@ -29,7 +29,7 @@ var allowed = map[string][]string{
 	"core":     {"github.com/google/uuid", "github.com/redis/go-redis/v9", "internal/foreign", "internal/seal"},
 	"locktest": {"core", "github.com/alicebob/miniredis/v2"},
 
-	"middleware/nethttp": {"core", "internal/jsonfield", "internal/outage", "internal/throttle"},
+	"middleware/nethttp": {"core", "internal/httprecord", "internal/jsonfield", "internal/outage", "internal/throttle"},
 	"middleware/gin":     {"middleware/nethttp", "github.com/gin-gonic/gin", "internal/ginroute"},
 
 	"cronlock":   {"core", "github.com/robfig/cron/v3", "internal/guard", "internal/outage", "internal/throttle"},
@@ -37,7 +37,7 @@ var allowed = map[string][]string{
 	"asynqlock":  {"core", "cronlock", "github.com/hibiken/asynq", "internal/jsonfield", "internal/throttle"},
 
 	"lockdebug": {"core", "internal/hosts"},
-	"inspector": {"core", "cronlock", "middleware/nethttp", "internal/hosts", "internal/logdigest"},
+	"inspector": {"core", "cronlock", "internal/hosts", "internal/httprecord", "internal/logdigest"},
 	"otellock":  {"core", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace"},
 	"cmd/holdfast": {
 		"core", "cronlock", "middleware/nethttp", "internal/ginroute", "internal/logdigest",

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/httprecord"
 )
 
 // sniffed is how many bytes net/http looks at to guess a Content-Type.
@@ -86,7 +88,7 @@ func (c *Capture) writeHeader(status int) {
 	case c.passing:
 		c.real.WriteHeader(status) // too late there as well, and the server's log tells about it
 	case c.status != 0:
-	case !validStatus(status):
+	case !httprecord.ValidStatus(status):
 		panic(fmt.Sprintf("holdfast: invalid WriteHeader code %d", status))
 	case status < http.StatusOK && status != http.StatusSwitchingProtocols:
 		c.real.WriteHeader(status)

@@ -4,18 +4,15 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/httprecord"
 	"github.com/holdfast-go/holdfast/internal/outage"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
-
-// fieldName is a name of a header field: a token of RFC 9110, section 5.6.2.
-var fieldName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
 // shortestSecret is how many bytes keep a secret from being guessed.
 const shortestSecret = 16
@@ -90,11 +87,11 @@ func (c *Config) checkOnce() error {
 		return errors.New("holdfast: WithQuota is for Idempotent: the keys of Once have no scope")
 	case r.RecordLimit < 0 || r.RecordLimit > mostRecorded:
 		return fmt.Errorf("holdfast: record limit of %d bytes: 0 to %d are allowed", r.RecordLimit, mostRecorded)
-	case !fieldName.MatchString(r.KeyHeader):
+	case !httprecord.FieldName.MatchString(r.KeyHeader):
 		return fmt.Errorf("holdfast: key header %q is no name of a header field", r.KeyHeader)
 	case len(r.CompareHeader) > 0 && !r.Compare:
 		return errors.New("holdfast: WithComparedHeader with Once: nothing is compared without WithFingerprint")
-	case slices.ContainsFunc(r.CompareHeader, func(name string) bool { return !fieldName.MatchString(name) }):
+	case slices.ContainsFunc(r.CompareHeader, func(name string) bool { return !httprecord.FieldName.MatchString(name) }):
 		return fmt.Errorf("holdfast: compared header: of %q one is no name of a header field", r.CompareHeader)
 	case r.Compare && r.Fingerprint == nil && c.BodyLimit == 0:
 		return errors.New("holdfast: body limit 0: bodies that are not read cannot be compared")

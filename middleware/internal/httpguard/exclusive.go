@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/httprecord"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
@@ -27,7 +28,7 @@ func NewExclusive(strategy core.Strategy, config Config) (*Exclusive, error) {
 	if err := config.checkExclusive(); err != nil {
 		return nil, err
 	}
-	lock := strategy(lockPrefix+"check", config.Lock...)
+	lock := strategy(httprecord.Prefix+"check", config.Lock...)
 	if err := lock.Check(); err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func (e *Exclusive) Do(ctx context.Context, req Request, run func(ctx context.Co
 		return e.Refuse(ctx, errEarly)
 	}
 	hash, asked := req.Key.HashWith(e.config.KeySecret), time.Now()
-	lock := e.strategy(lockPrefix+hash, e.config.Lock...)
+	lock := e.strategy(httprecord.Prefix+hash, e.config.Lock...)
 	lease, err := e.lock(ctx, lock, hash, req)
 	if err == nil {
 		h := hold{lock: lock, lease: lease, hash: hash, waited: time.Since(asked), answerBy: req.AnswerBy}

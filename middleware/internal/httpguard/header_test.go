@@ -86,3 +86,12 @@ func TestTokensOfAnyNameAreNotRecorded(t *testing.T) {
 		}
 	}
 }
+
+func TestReplayable(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]bool{0: false, 101: false, 200: true, 404: true} {
+		if got := httpguard.Replayable(&httpguard.Response{Status: status}); got != want {
+			t.Errorf("status %d: %v, want %v", status, got, want)
+		}
+	}
+}

@@ -7,9 +7,9 @@ import (
 )
 
 // A key in quotes and the same one without are one key.
-func ExampleParseIdempotencyKey() {
+func ExampleParseKeyField() {
 	for _, line := range []string{`"order-7"`, `order-7`, `"order 7"`} {
-		key, err := httpguard.ParseIdempotencyKey([]string{line})
+		key, err := httpguard.ParseKeyField(httpguard.HeaderIdempotencyKey, []string{line})
 		fmt.Println(key, err)
 	}
 

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 )
 
-func TestParseIdempotencyKey(t *testing.T) {
+func TestParseKeyField(t *testing.T) {
 	t.Parallel()
 	const uuid = "8e03978e-40d5-43dd-bc93-6894a57f9324"
 	long := strings.Repeat("k", 255)
@@ -37,13 +37,13 @@ func TestParseIdempotencyKey(t *testing.T) {
 // parsesTo wants the key, or that the line is refused if it is empty.
 func parsesTo(t *testing.T, line string, want string) {
 	t.Helper()
-	got, err := httpguard.ParseIdempotencyKey([]string{line})
+	got, err := httpguard.ParseKeyField(httpguard.HeaderIdempotencyKey, []string{line})
 	if got != want || (want == "") != errors.Is(err, httpguard.ErrKeyInvalid) {
 		t.Errorf("%q: %q, %v, want %q", line, got, err, want)
 	}
 }
 
-func TestParseIdempotencyKeyRefuses(t *testing.T) {
+func TestParseKeyFieldRefuses(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{
 		"", "   ", `""`, `"" `, `"`, `"k`, `k"`, `k"k`, `'k k'`, `"a b"`, "a b", "a,b", "a;b", `a\b`, `"a\b"`, `"a\`,
@@ -57,7 +57,7 @@ func TestParseIdempotencyKeyRefuses(t *testing.T) {
 	}
 }
 
-func TestParseIdempotencyKeyLines(t *testing.T) {
+func TestParseKeyFieldLines(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		lines []string
@@ -69,7 +69,7 @@ func TestParseIdempotencyKeyLines(t *testing.T) {
 		{[]string{`"k"`, `"k"`}, httpguard.ErrKeyInvalid},
 		{[]string{`"k"`, ""}, httpguard.ErrKeyInvalid},
 	} {
-		if _, err := httpguard.ParseIdempotencyKey(test.lines); !errors.Is(err, test.want) {
+		if _, err := httpguard.ParseKeyField(httpguard.HeaderIdempotencyKey, test.lines); !errors.Is(err, test.want) {
 			t.Errorf("%q: %v, want %v", test.lines, err, test.want)
 		}
 	}
@@ -84,7 +84,7 @@ func TestIdempotencyKeyErrorsTellWhatButNotTheKey(t *testing.T) {
 		{`"secret`, "visible ASCII"},
 		{`"` + strings.Repeat("secret", 43) + `"`, "258 bytes"},
 	} {
-		_, err := httpguard.ParseIdempotencyKey([]string{test.line})
+		_, err := httpguard.ParseKeyField(httpguard.HeaderIdempotencyKey, []string{test.line})
 		if err == nil || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v, want an error that says %q and not the key", test.line, err, test.says)
 		}
@@ -110,20 +110,20 @@ func TestMalformedKeysNameTheCharacter(t *testing.T) {
 		`"a";A=1`:    "goes on behind the closing quote: ",
 		"\"\u2028\"": "has a character outside ASCII: ",
 	} {
-		_, err := httpguard.ParseIdempotencyKey([]string{line})
+		_, err := httpguard.ParseKeyField(httpguard.HeaderIdempotencyKey, []string{line})
 		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "quotes around it are optional") {
 			t.Errorf("%q: %v, want %q", line, err, says)
 		}
 	}
 }
 
-// FuzzParseIdempotencyKey wants every key that was read, written in quotes, to be read as the same one.
-func FuzzParseIdempotencyKey(f *testing.F) {
+// FuzzParseKeyField wants every key that was read, written in quotes, to be read as the same one.
+func FuzzParseKeyField(f *testing.F) {
 	for _, line := range []string{"", "k", `"k"`, ` "a\"\\b";p=1;q="x" `, `"a","b"`, `"a";b=:aGk=:`, `a b`, "ü"} {
 		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
-		key, err := httpguard.ParseIdempotencyKey([]string{line})
+		key, err := httpguard.ParseKeyField(httpguard.HeaderIdempotencyKey, []string{line})
 		if err != nil {
 			if !errors.Is(err, httpguard.ErrKeyInvalid) || key != "" {
 				t.Fatalf("key %q, error %v", key, err)
@@ -139,7 +139,7 @@ func FuzzParseIdempotencyKey(f *testing.F) {
 			}
 		}
 		quoted := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
-		if again, err := httpguard.ParseIdempotencyKey([]string{quoted}); err != nil || again != key {
+		if again, err := httpguard.ParseKeyField(httpguard.HeaderIdempotencyKey, []string{quoted}); err != nil || again != key {
 			t.Fatalf("%q becomes %q, %v", quoted, again, err)
 		}
 	})

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"hash"
 	"slices"
+
+	"github.com/holdfast-go/holdfast/internal/httprecord"
 )
 
 // Errors of the key of a request. Check them with errors.Is. Functions that make keys wrap one of them; any other
@@ -30,12 +32,6 @@ var (
 	ErrNoRoute = errors.New("holdfast: route not known here: wrap the handler, not the mux; in Echo, tell it by a middleware")
 )
 
-// maxKeyValue bounds the value of one part of a key, in bytes.
-const maxKeyValue = 255
-
-// lockPrefix keeps the locks of requests apart from other locks.
-const lockPrefix = "http:"
-
 // idempotencyKey is the name of the part that a client has chosen. It comes last, behind its scope.
 const idempotencyKey = "idempotency-key"
 
@@ -54,9 +50,9 @@ func NewKey(name, value string) (Key, error) {
 	switch {
 	case value == "":
 		return Key{}, KeyError(ErrKeyRequired, "%s is empty", partWords(name))
-	case len(value) > maxKeyValue:
+	case len(value) > httprecord.MaxKey:
 		return Key{}, KeyError(ErrKeyInvalid, "%s has %d bytes, at most %d are allowed",
-			partWords(name), len(value), maxKeyValue)
+			partWords(name), len(value), httprecord.MaxKey)
 	}
 	return Key{parts: []part{{name, value}}}, nil
 }
@@ -119,9 +115,9 @@ func (k Key) Name(secret []byte) string { return k.record(secret) }
 func (k Key) record(secret []byte) string {
 	last := len(k.parts) - 1
 	if last < 1 || k.parts[last].name != idempotencyKey {
-		return lockPrefix + k.HashWith(secret)
+		return httprecord.Prefix + k.HashWith(secret)
 	}
-	return lockPrefix + "{" + Key{parts: k.parts[:last]}.HashWith(secret) + "}:" + k.HashWith(secret)
+	return httprecord.Prefix + "{" + Key{parts: k.parts[:last]}.HashWith(secret) + "}:" + k.HashWith(secret)
 }
 
 // String returns the hash, so that no value gets into a log by accident.

@@ -37,7 +37,7 @@ func NewOnce(client *core.Client, config Config) (*Once, error) {
 // Key joins the scope of a request to its Idempotency-Key, of which lines are the header fields. The scope comes
 // first, so that no user reaches another user's records by guessing keys.
 func (o *Once) Key(scope Key, lines []string) (Key, error) {
-	value, err := parseKeyField(o.config.KeyHeader, lines)
+	value, err := ParseKeyField(o.config.KeyHeader, lines)
 	if err != nil {
 		return Key{}, err
 	}
@@ -285,7 +285,7 @@ func (o *Once) encode(r *Response, hash string) ([]byte, error) {
 			kept.Header = map[string][]string{"Location": location}
 		}
 	}
-	value, err := o.codec().Seal(kept.Encode(), hash)
+	value, err := o.codec().Seal(kept.encode(), hash)
 	if err != nil {
 		err = sealFailure{err}
 	}
@@ -297,7 +297,7 @@ func (o *Once) decode(value []byte, hash string) (*Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return DecodeResponse(text)
+	return decodeResponse(text)
 }
 
 func (o *Once) codec() Codec {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/httprecord"
 )
 
 // ErrNoRecord says that there is no record of a key: no request of it has run, its record has expired, or the guard
@@ -157,7 +158,7 @@ func (r *Record) Resolve(ctx context.Context, answer *Response) error {
 // seal makes the value of a record of an operator's answer.
 func (o *Once) seal(answer *Response, hash string) ([]byte, error) {
 	switch {
-	case !Replayable(answer) || !validStatus(answer.Status):
+	case !Replayable(answer) || !httprecord.ValidStatus(answer.Status):
 		return nil, fmt.Errorf("holdfast: status %d of an answer: 200 to 999 are allowed", answer.Status)
 	case len(answer.Body) > o.config.RecordLimit:
 		return nil, fmt.Errorf("holdfast: answer of %d bytes: the guard records %d at most", len(answer.Body), o.config.RecordLimit)

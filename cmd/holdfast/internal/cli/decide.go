@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/holdfast-go/holdfast/core"
-	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/internal/httprecord"
 )
 
 // forgetCommand deletes a record.
@@ -50,7 +50,7 @@ type resolveCommand struct {
 
 // Run is called by the parser.
 func (c *resolveCommand) Run(env *environment) error {
-	if c.Response != "" && !httplock.IsRecordName(c.Key) {
+	if c.Response != "" && !httprecord.IsName(c.Key) {
 		return usageError("--response: %q is not the record of an HTTP guard, which holdfast http-key prints: use --value", c.Key)
 	}
 	value, err := await(env.ctx, func() ([]byte, error) { return c.value(env) })
@@ -101,7 +101,7 @@ func (c *resolveCommand) response(env *environment) ([]byte, error) {
 		defer file.Close()
 		from = file
 	}
-	response, err := httplock.ReadResponse(from)
+	response, err := httprecord.Read(from, httprecord.MaxBody)
 	if err != nil {
 		return nil, fmt.Errorf("--response: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/httprecord"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
@@ -158,9 +159,9 @@ func (c *httpKeyCommand) parts() (keyParts, error) {
 	if len(parts) == 0 {
 		return nil, errors.New("--idempotency-key: the scope of the guard is missing: --user, or another part")
 	}
-	value, err := httplock.ParseIdempotencyKey([]string{c.IdempotencyKey})
-	if err != nil {
-		return nil, fmt.Errorf("--idempotency-key %s: %s", c.IdempotencyKey, bareError(err))
+	value, fault := httprecord.ParseKey(c.IdempotencyKey)
+	if fault != "" {
+		return nil, fmt.Errorf("--idempotency-key %s: it %s", c.IdempotencyKey, fault)
 	}
 	key, err := httplock.IdempotencyKey(value)
 	return append(parts, keyPart{key, "Idempotency-Key"}), err

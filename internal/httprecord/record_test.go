@@ -1,4 +1,4 @@
-package httpguard_test
+package httprecord_test
 
 import (
 	"bytes"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
+	"github.com/holdfast-go/holdfast/internal/httprecord"
 )
 
 func TestResponseRoundTrip(t *testing.T) {
@@ -16,7 +16,7 @@ func TestResponseRoundTrip(t *testing.T) {
 	for i := range every {
 		every[i] = byte(i)
 	}
-	for name, r := range map[string]httpguard.Response{
+	for name, r := range map[string]httprecord.Response{
 		"empty":    {Status: 204, Header: http.Header{}},
 		"hijacked": {Header: http.Header{}, Omitted: true},
 		"body": {
@@ -29,7 +29,7 @@ func TestResponseRoundTrip(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := r.Encode()
-			got, err := httpguard.DecodeResponse(b)
+			got, err := httprecord.Decode(b)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -43,48 +43,39 @@ func TestResponseRoundTrip(t *testing.T) {
 
 func TestResponseIsCompact(t *testing.T) {
 	t.Parallel()
-	r := httpguard.Response{Status: 200, Body: bytes.Repeat([]byte{0xff}, 1000)}
+	r := httprecord.Response{Status: 200, Body: bytes.Repeat([]byte{0xff}, 1000)}
 	if got := len(r.Encode()); got > 1050 {
 		t.Errorf("%d bytes for a body of 1000", got)
 	}
 }
 
-func TestDecodeResponseRefuses(t *testing.T) {
+func TestDecodeRefuses(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"", "{}", `{"status":200}`, "\n", "null", "{\n", "7\n", `{"status":99}` + "\n", `{"status":1000}` + "\n",
 		`{"status":-1}` + "\n", `{"status":"200"}` + "\n", `{"status":200,"header":[]}` + "\n",
 	} {
-		r, err := httpguard.DecodeResponse([]byte(text))
+		r, err := httprecord.Decode([]byte(text))
 		if err == nil || !strings.HasPrefix(err.Error(), "holdfast: ") {
 			t.Errorf("%q: %+v, error %v", text, r, err)
 		}
 	}
-	if _, err := httpguard.DecodeResponse([]byte(`{"status":200,"later":true}` + "\n")); err != nil {
+	if _, err := httprecord.Decode([]byte(`{"status":200,"later":true}` + "\n")); err != nil {
 		t.Errorf("a field of a later version: %v", err)
 	}
 }
 
-func TestReplayable(t *testing.T) {
-	t.Parallel()
-	for status, want := range map[int]bool{0: false, 101: false, 200: true, 404: true} {
-		if got := httpguard.Replayable(&httpguard.Response{Status: status}); got != want {
-			t.Errorf("status %d: %v, want %v", status, got, want)
-		}
-	}
-}
-
-// FuzzDecodeResponse decodes foreign bytes. What comes out must be what goes in again.
-func FuzzDecodeResponse(f *testing.F) {
+// FuzzDecode decodes foreign bytes. What comes out must be what goes in again.
+func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"status":200,"header":{"A":["b","\u00ff"],"C":null},"omitted":true}` + "\nbody"))
 	f.Add([]byte("{\"status\":0}\n"))
 	f.Add([]byte("null\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := httpguard.DecodeResponse(b)
+		r, err := httprecord.Decode(b)
 		if err != nil {
 			return
 		}
-		again, err := httpguard.DecodeResponse(r.Encode())
+		again, err := httprecord.Decode(r.Encode())
 		if err != nil || !reflect.DeepEqual(r, again) {
 			t.Errorf("%q: %+v, then %+v, error %v", b, r, again, err)
 		}

@@ -1,4 +1,4 @@
-package httpguard_test
+package httprecord_test
 
 import (
 	"net/http"
@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
+	"github.com/holdfast-go/holdfast/internal/httprecord"
 )
 
-// TestReadResponse: what an operator writes is what the client gets.
-func TestReadResponse(t *testing.T) {
+// TestRead: what an operator writes is what the client gets.
+func TestRead(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]*httpguard.Response{
+	for text, want := range map[string]*httprecord.Response{
 		"HTTP/1.1 201 Created\nLocation: /orders/7\ncontent-type: application/json\n\n{\"id\":7}\n": {
 			Status: 201, Header: http.Header{"Location": {"/orders/7"}, "Content-Type": {"application/json"}}, Body: []byte("{\"id\":7}\n"),
 		},
@@ -23,7 +23,7 @@ func TestReadResponse(t *testing.T) {
 		"HTTP/1.1 200 OK\nContent-Length: 0\n":                           {Status: 200, Header: http.Header{}},
 		"HTTP/1.1 404 Not Found\nContent-Type: text/plain\n\n\nbody\n\n": {Status: 404, Header: http.Header{"Content-Type": {"text/plain"}}, Body: []byte("\nbody\n\n")},
 	} {
-		got, err := httpguard.ReadResponse(strings.NewReader(text), 10)
+		got, err := httprecord.Read(strings.NewReader(text), 10)
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 			continue
@@ -34,14 +34,14 @@ func TestReadResponse(t *testing.T) {
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %+v, want %+v", text, got, want)
 		}
-		if back, err := httpguard.DecodeResponse(got.Encode()); err != nil || back.Status != want.Status || string(back.Body) != string(want.Body) {
+		if back, err := httprecord.Decode(got.Encode()); err != nil || back.Status != want.Status || string(back.Body) != string(want.Body) {
 			t.Errorf("%q: recorded as %+v, %v", text, back, err)
 		}
 	}
 }
 
-// TestReadResponseRefuses: the text says what to do.
-func TestReadResponseRefuses(t *testing.T) {
+// TestReadRefuses: the text says what to do.
+func TestReadRefuses(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                                           "a status line such as",
@@ -59,33 +59,8 @@ func TestReadResponseRefuses(t *testing.T) {
 		"HTTP/1.1 200 OK\nKeep-Alive: timeout=5\nTE: trailers\nUpgrade: h2c\nset-cookie: a=b\n": "leave out Keep-Alive, Set-Cookie, Te, Upgrade",
 		"HTTP/1.1 200 OK\nX: " + strings.Repeat("x", 70<<10):                                    "before the body",
 	} {
-		if got, err := httpguard.ReadResponse(strings.NewReader(text), 10); err == nil || !strings.Contains(err.Error(), want) {
+		if got, err := httprecord.Read(strings.NewReader(text), 10); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60q: %+v, %v, want %q", text, got, err, want)
-		}
-	}
-}
-
-// TestIsRecordName: of the names that guards make, and of no others.
-func TestIsRecordName(t *testing.T) {
-	t.Parallel()
-	route, err := httpguard.NewKey("order", "7")
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := httpguard.IdempotencyKey("k")
-	if err != nil {
-		t.Fatal(err)
-	}
-	scoped, err := httpguard.Join(route, client)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]bool{
-		route.Name(nil): true, scoped.Name([]byte("secret")): true,
-		"http:": false, "http:orders": false, "asynq:" + route.Hash(): false, route.Name(nil) + "x": false, "charge:7": false,
-	} {
-		if got := httpguard.IsRecordName(name); got != want {
-			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}
 }

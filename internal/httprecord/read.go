@@ -1,4 +1,4 @@
-package httpguard
+package httprecord
 
 import (
 	"bufio"
@@ -14,14 +14,17 @@ import (
 	"strings"
 )
 
-// recordNames are the names that guards make of keys, see [Key.Name].
-var recordNames = regexp.MustCompile(`^` + lockPrefix + `(?:\{[\w-]{43}\}:)?[\w-]{43}$`)
+// MaxBody is the longest body that guards record, unless an option says otherwise.
+const MaxBody = 256 << 10
 
-// IsRecordName returns true if a guard of this package makes such names for its records.
-func IsRecordName(name string) bool { return recordNames.MatchString(name) }
-
-// ReadResponse is that of package httplock, which documents it.
-func ReadResponse(from io.Reader, limit int) (*Response, error) {
+// Read reads a response that somebody has written for a client: a status line, header fields, an empty line, and the body,
+// which is everything after that. Lines may end with LF or CRLF. A status line of HTTP/2 is read too, as curl -i prints it. Date
+// is left out.
+//
+// Read returns an error for a status that no guard replays (below 200), for a body that is longer than limit or that the status
+// cannot have, for a Content-Length that is not that of the body, for a body without Content-Type, and for fields that belong to
+// one connection, client or request.
+func Read(from io.Reader, limit int) (*Response, error) {
 	const mostHead = 64 << 10
 	text, err := io.ReadAll(io.LimitReader(from, int64(limit)+mostHead+1))
 	if err != nil {
@@ -47,7 +50,7 @@ func ReadResponse(from io.Reader, limit int) (*Response, error) {
 	delete(r.Header, "Date")
 	var refused []string
 	for name := range r.Header {
-		if unrecorded(name) {
+		if Unrecorded(name) {
 			refused = append(refused, name)
 		}
 	}
@@ -88,7 +91,7 @@ func readHead(head []byte) (*Response, error) {
 		return nil, fmt.Errorf("holdfast: response: a status line such as HTTP/1.1 201 Created and header fields are needed: %w", err)
 	}
 	_ = parsed.Body.Close()
-	if parsed.StatusCode < http.StatusOK || !validStatus(parsed.StatusCode) {
+	if parsed.StatusCode < http.StatusOK || !ValidStatus(parsed.StatusCode) {
 		return nil, fmt.Errorf("holdfast: response: status %d: 200 to 999 are allowed", parsed.StatusCode)
 	}
 	// The header once more, because net/http has taken out of its own what it deals with itself.

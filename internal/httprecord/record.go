@@ -1,0 +1,128 @@
+// Package httprecord has what the HTTP guards keep in Redis, and what the command and the inspector know of it: the names of
+// their locks and records, responses as they are recorded, and the form in which people write a response or a client its key.
+package httprecord
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+)
+
+// Prefix keeps the locks and records of requests apart from others.
+const Prefix = "http:"
+
+// names are those that guards make of keys.
+var names = regexp.MustCompile(`^` + Prefix + `(?:\{[\w-]{43}\}:)?[\w-]{43}$`)
+
+// IsName reports whether an HTTP guard makes such names for its records.
+func IsName(name string) bool { return names.MatchString(name) }
+
+// Response is a response as it is recorded and replayed.
+type Response struct {
+	// Status is 0 if the handler took over the connection before it set a status.
+	Status int
+	// Header has the fields that the handler added or changed.
+	Header http.Header
+	// Body is all of the body, or empty.
+	Body []byte
+	// Omitted is true if there was a body, or may have been, which was not recorded.
+	Omitted bool
+	// Around is how many values of a field are those of a middleware around the guard, to which the handler has added.
+	Around map[string]int
+	// Unbegun is true if the handler has at most set a status, which is sent when it has returned.
+	Unbegun bool
+}
+
+// line is what stands before the body, in one line of JSON: so that the body is kept as it is, without base64.
+type line struct {
+	Status  int         `json:"status"`
+	Header  http.Header `json:"header,omitempty"`
+	Omitted bool        `json:"omitted,omitempty"`
+	// Around came later. A version that does not know it replays all values.
+	Around map[string]int `json:"around,omitempty"`
+	// Unbegun came later. A version that does not know it replays an empty body.
+	Unbegun bool `json:"unbegun,omitempty"`
+}
+
+// Encode returns the response as the value of a record, for [Decode].
+func (r *Response) Encode() []byte {
+	head, err := json.Marshal(line{
+		Status: r.Status, Header: mapTexts(r.Header, widen), Omitted: r.Omitted, Around: mapNames(r.Around, widen),
+		Unbegun: r.Unbegun,
+	})
+	if err != nil {
+		panic(err) // not with fields of these types
+	}
+	return append(append(head, '\n'), r.Body...)
+}
+
+// Decode reads the value of a record that was not encrypted. It fails on anything that could not be replayed, and ignores what
+// a later version may add. It leaves out fields that no guard records, since the record may have been changed in Redis. The body
+// is a part of b.
+func Decode(b []byte) (*Response, error) {
+	head, body, found := bytes.Cut(b, []byte("\n"))
+	if !found {
+		return nil, errors.New("holdfast: recorded response: no line before the body")
+	}
+	var l line
+	if err := json.Unmarshal(head, &l); err != nil {
+		return nil, fmt.Errorf("holdfast: recorded response: %w", err)
+	}
+	if l.Status != 0 && !ValidStatus(l.Status) {
+		return nil, fmt.Errorf("holdfast: recorded response: status %d", l.Status)
+	}
+	return &Response{
+		Status: l.Status, Header: replayable(mapTexts(l.Header, narrow)), Body: body, Omitted: l.Omitted, Around: mapNames(l.Around, narrow),
+		Unbegun: l.Unbegun,
+	}, nil
+}
+
+// ValidStatus reports whether net/http would send that status rather than panic.
+func ValidStatus(status int) bool { return status >= 100 && status <= 999 }
+
+// mapTexts keeps a field without values, and one whose list is nil: they keep net/http from setting its own.
+func mapTexts(h http.Header, convert func(string) string) http.Header {
+	mapped := make(http.Header, len(h))
+	for name, values := range h {
+		var list []string
+		for _, v := range values {
+			list = append(list, convert(v))
+		}
+		mapped[convert(name)] = list
+	}
+	return mapped
+}
+
+// mapNames returns nil for nil, as most answers have it.
+func mapNames(numbers map[string]int, convert func(string) string) map[string]int {
+	if numbers == nil {
+		return nil
+	}
+	mapped := make(map[string]int, len(numbers))
+	for name, n := range numbers {
+		mapped[convert(name)] = n
+	}
+	return mapped
+}
+
+// widen makes a character of each byte: header fields may hold any byte from 0x80 on, in Latin-1 for example,
+// and JSON replaces those that are not UTF-8.
+func widen(text string) string {
+	wide := make([]rune, len(text))
+	for i := range len(text) {
+		wide[i] = rune(text[i])
+	}
+	return string(wide)
+}
+
+// narrow undoes widen.
+func narrow(text string) string {
+	bytes := make([]byte, 0, len(text))
+	for _, r := range text {
+		bytes = append(bytes, byte(r))
+	}
+	return string(bytes)
+}
