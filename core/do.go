@@ -53,18 +53,18 @@ func (l *Lease) run(ctx context.Context, fn func(context.Context) error) (err er
 	return fn(held)
 }
 
+// bind returns a context that descends from ctx, has the lease, and ends with either.
+func (l leaseFacts) bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
+	bound, end, unbind := l.end.Within(l.within(ctx), expirer{l.Lease})
+	return bound, func() { unbind(); end(nil) }
+}
+
 // leaseFacts is what adapters know of a lease.
 type leaseFacts struct{ *Lease }
 
 // Facts implements [seal.Source].
 func (l leaseFacts) Facts() seal.Facts {
 	return seal.Facts{Logger: l.engine.logger, Hooks: &l.engine.hooks, Run: l.run, Bind: l.bind}
-}
-
-// bind is [Attempt.Bind] of a lease.
-func (l *Lease) bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
-	bound, end, unbind := l.end.Within(l.within(ctx), expirer{l})
-	return bound, func() { unbind(); end(nil) }
 }
 
 // finish unlocks and returns the cause if the lease had been lost.

@@ -73,6 +73,13 @@ func TestErrAfterASuspend(t *testing.T) {
 				return nil
 			})
 		},
+		"Facts.Bind": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
+			lease := coretest.MustLock(t, locks.Mutex("m"))
+			ctx, cancel := seal.FactsOf(lease).Bind(t.Context())
+			defer cancel()
+			check(ctx)
+			return lease.Unlock(t.Context())
+		},
 		"Attempt.Context": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
 			a := coretest.MustBegin(t, locks.Once("a"))
 			check(a.Context())

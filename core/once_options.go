@@ -140,7 +140,7 @@ func WithFailurePolicy(policy FailurePolicy) OnceOption {
 // without the value, and gets [ErrValueTooLarge]. 1 byte to 256 MiB; Redis keeps all values in memory. Defaults to 1
 // MiB.
 func WithMaxValue(bytes int) OnceOption {
-	return newOnceOption("WithMaxValue", nil, func(c *onceConfig) {
+	return newOnceOption("WithMaxValue", bytes, func(c *onceConfig) {
 		if bytes < 1 || bytes > maxMaxValue {
 			c.lock.refuse(invalidOption("WithMaxValue(%d): 1 to %d bytes are allowed", bytes, maxMaxValue))
 		}

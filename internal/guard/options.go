@@ -26,6 +26,7 @@ type Config struct {
 	MinHold       time.Duration      // of core.WithMinHold; 0 if there is none
 	Retention     time.Duration      // of core.WithRetention, with core's default
 	FailurePolicy core.FailurePolicy // of core.WithFailurePolicy
+	MaxValue      int                // of core.WithMaxValue; 0 if there is none
 
 	FailOpen      bool
 	OptionalKey   bool
@@ -39,8 +40,9 @@ type Config struct {
 
 // The defaults of options, in all guards.
 const (
-	defaultRetention     = 24 * time.Hour // core's
-	defaultAskTimeout    = outage.AskTimeout
+	defaultRetention  = 24 * time.Hour // core's
+	defaultAskTimeout = time.Second
+	// Longer than the read timeout of go-redis, which is 3 s: so one connection that has died leaves time for another try.
 	defaultFinishTimeout = 5 * time.Second
 	defaultZombieGrace   = 2 * time.Minute
 )
@@ -64,7 +66,8 @@ type Place struct {
 // makes no sense in this place. It names both.
 func (p Place) Sort(opts []Option, each func(Option)) (Config, error) {
 	c := Config{
-		Retention: defaultRetention, AskTimeout: defaultAskTimeout, FinishTimeout: defaultFinishTimeout, ZombieGrace: defaultZombieGrace,
+		Retention: defaultRetention, AskTimeout: defaultAskTimeout, FinishTimeout: defaultFinishTimeout,
+		ZombieGrace: defaultZombieGrace,
 	}
 	for _, o := range opts {
 		if o == nil {
@@ -110,6 +113,8 @@ func (c *Config) add(o Option, mark seal.Mark) error {
 			c.Retention, _ = mark.Value.(time.Duration)
 		case "core.WithFailurePolicy":
 			c.FailurePolicy, _ = mark.Value.(core.FailurePolicy)
+		case "core.WithMaxValue":
+			c.MaxValue, _ = mark.Value.(int)
 		}
 		c.Once = append(c.Once, o)
 		return seal.CheckOnceOptions(o)
@@ -197,8 +202,8 @@ func WithKeySecret(secret []byte) Option {
 	})
 }
 
-// WithAskTimeout sets how long Redis may take to answer the first request for a key, even if the guard waits for less than that.
-// With [FailOpen], a longer silence is an outage. 1 ms to 8760 h. Defaults to 5 s.
+// WithAskTimeout sets how long Redis may take to answer about work that does not wait, or waits for less than that. With
+// [FailOpen], work that waits for longer gives Redis all its wait, 5 s at most. 1 ms to 8760 h. Defaults to 1 s.
 func WithAskTimeout(limit time.Duration) Option {
 	return duration("WithAskTimeout", limit, func(c *Config) *time.Duration { return &c.AskTimeout })
 }

@@ -18,8 +18,8 @@ type own struct{ seal.Mark }
 var place = guard.Place{
 	Name: "pkg.Once",
 	Takes: []string{
-		"core.WithTTL", "core.WithWait", "core.WithMinHold", "core.WithRetention", "core.WithFailurePolicy",
-		"FailOpen", "OptionalKey", "WithKeySecret", "WithFinishTimeout", "WithZombieGrace", "pkg.Own",
+		"core.WithTTL", "core.WithWait", "core.WithMinHold", "core.WithRetention", "core.WithFailurePolicy", "core.WithMaxValue",
+		"FailOpen", "OptionalKey", "WithKeySecret", "WithAskTimeout", "WithFinishTimeout", "WithZombieGrace", "pkg.Own",
 	},
 	Refuses:   map[string]string{"core.WithOwner": "a reason of its own"},
 	Otherwise: "the usual reason",
@@ -33,21 +33,21 @@ func TestSort(t *testing.T) {
 		core.WithTTL(time.Second), nil,
 		own{seal.Mark{Name: "pkg.Own"}},
 		core.WithWait(time.Minute), core.WithMinHold(time.Hour),
-		core.WithRetention(2 * time.Hour), core.WithFailurePolicy(core.HoldFailures), core.WithTTL(2 * time.Second),
-		guard.FailOpen(), guard.OptionalKey(), guard.WithKeySecret(make([]byte, 16)), guard.WithFinishTimeout(time.Second),
+		core.WithRetention(2 * time.Hour), core.WithFailurePolicy(core.HoldFailures), core.WithMaxValue(7), core.WithTTL(2 * time.Second),
+		guard.FailOpen(), guard.OptionalKey(), guard.WithKeySecret(make([]byte, 16)), guard.WithFinishTimeout(time.Second), guard.WithAskTimeout(time.Minute),
 	}, func(o guard.Option) { names = append(names, seal.MarkOf(o).Name) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"core.WithTTL", "pkg.Own", "core.WithWait", "core.WithMinHold"}; !slices.Equal(names[:4], want) || len(names) != 11 {
+	if want := []string{"core.WithTTL", "pkg.Own", "core.WithWait", "core.WithMinHold"}; !slices.Equal(names[:4], want) || len(names) != 13 {
 		t.Errorf("called for %q", names)
 	}
 	if c.TTL != 2*time.Second || c.Wait != time.Minute || c.MinHold != time.Hour || c.Retention != 2*time.Hour ||
 		c.FailurePolicy != core.HoldFailures || !c.FailOpen || !c.OptionalKey || len(c.KeySecret) != 16 ||
-		c.FinishTimeout != time.Second || c.ZombieGrace != 2*time.Minute {
+		c.FinishTimeout != time.Second || c.AskTimeout != time.Minute || c.MaxValue != 7 || c.ZombieGrace != 2*time.Minute {
 		t.Errorf("%+v", c)
 	}
-	if len(c.Lock) != 3 || len(c.Once) != 4 { // not the wait, and no minimum hold of a record
+	if len(c.Lock) != 3 || len(c.Once) != 5 { // not the wait, and no minimum hold of a record
 		t.Errorf("%d lock options, %d of records", len(c.Lock), len(c.Once))
 	}
 	if !c.Given("core.WithWait") || c.Given("WithZombieGrace") {

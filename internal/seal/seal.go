@@ -37,8 +37,8 @@ type Facts struct {
 	Limit int
 	// Run runs a function under a lease and unlocks, as Do of a lock does. It is nil except for a lease.
 	Run func(ctx context.Context, fn func(context.Context) error) error
-	// Bind returns a context that descends from ctx, carries the lease, and ends with ctx or with the lease, as Bind of an
-	// attempt does. The caller must call cancel. It is nil except for a lease.
+	// Bind returns a context that descends from ctx, has the lease, and ends with either. The caller must call cancel when the
+	// context is no longer needed. It is nil except for a lease.
 	Bind func(ctx context.Context) (bound context.Context, cancel context.CancelFunc)
 }
 
