@@ -49,14 +49,14 @@ func locked(locks *core.Client, cfg config) guards {
 		// A checkout can be repeated, but two at once would spoil each other's work. The second one waits for its turn.
 		checkout: httplock.Exclusive(
 			locks.Mutex, httplock.Keys(user, httplock.ByPathValue("id")),
-			httplock.WithWait(cfg.patience),
+			core.WithWait(cfg.patience),
 		),
 
 		// An order must not be repeated, not even after the first one is through. One that was refused, sold out for
 		// instance, does not count. A second order does not wait, but Redis may take its time, on a busy laptop.
 		order: httplock.Once(
 			locks, httplock.Keys(httplock.ByRoute(), user),
-			httplock.WithRetention(remembered),
+			core.WithRetention(remembered),
 			httplock.WithAskTimeout(cfg.patience),
 		),
 
@@ -65,10 +65,10 @@ func locked(locks *core.Client, cfg config) guards {
 		// charged again before somebody has found out whether the money has moved.
 		payment: httplock.Idempotent(
 			locks, user,
-			httplock.WithWait(cfg.patience),
+			core.WithWait(cfg.patience),
 			httplock.WithDetachedContext(),
-			httplock.WithFailurePolicy(httplock.HoldFailures),
-			httplock.WithRetention(remembered),
+			core.WithFailurePolicy(core.HoldFailures),
+			core.WithRetention(remembered),
 		),
 
 		stock: func(ctx context.Context, name string, work func(context.Context) error) error {

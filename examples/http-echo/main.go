@@ -30,7 +30,7 @@ func run(_ context.Context, out io.Writer, rdb *redis.Client) error {
 	defer locks.Close()
 
 	guard := httplock.Idempotent(locks, httplock.ByContext(userKey{}),
-		httplock.WithFailurePolicy(httplock.HoldFailures), httplock.WithRetention(time.Minute))
+		core.WithFailurePolicy(core.HoldFailures), core.WithRetention(time.Minute))
 	payments := 0
 	router := echo.New()
 	router.Use(authenticate)

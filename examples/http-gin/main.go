@@ -33,7 +33,7 @@ func run(_ context.Context, out io.Writer, rdb *redis.Client) error {
 	defer locks.Close()
 
 	guard := ginlock.Idempotent(locks, httplock.ByContext("user"),
-		httplock.WithFailurePolicy(httplock.HoldFailures), httplock.WithRetention(time.Minute))
+		core.WithFailurePolicy(core.HoldFailures), core.WithRetention(time.Minute))
 	payments := 0
 	router := gin.New()
 	router.Use(gin.Recovery(), authenticate)

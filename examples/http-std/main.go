@@ -30,7 +30,7 @@ func run(_ context.Context, out io.Writer, rdb *redis.Client) error {
 
 	// Keys are apart for each user. A payment that fails is held: an operator has to find out whether it charged.
 	guard, err := httplock.NewIdempotent(locks, httplock.ByContext(userKey{}),
-		httplock.WithFailurePolicy(httplock.HoldFailures), httplock.WithRetention(time.Minute))
+		core.WithFailurePolicy(core.HoldFailures), core.WithRetention(time.Minute))
 	if err != nil {
 		return err
 	}

@@ -102,3 +102,16 @@ func readHead(head []byte) (*Response, error) {
 	}
 	return &Response{Status: parsed.StatusCode, Header: http.Header(header)}, nil
 }
+
+// Text returns a response in the form that [Read] reads, nil without a status.
+func Text(status int, header http.Header, body []byte) []byte {
+	if !ValidStatus(status) {
+		return nil
+	}
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "HTTP/1.1 %d %s\r\n", status, http.StatusText(status))
+	_ = header.Write(&text) // a Buffer takes everything
+	text.WriteString("\r\n")
+	text.Write(body)
+	return text.Bytes()
+}

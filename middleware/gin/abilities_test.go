@@ -129,7 +129,7 @@ func TestEveryChoiceOfMethods(t *testing.T) {
 	guards := map[string]gin.HandlerFunc{
 		"Once":       ginlock.Once(locks, httplock.Keys(user, httplock.ByHeader("Idempotency-Key")), httplock.WithReplay()),
 		"Idempotent": ginlock.Idempotent(locks, user),
-		"Exclusive":  ginlock.Exclusive(locks.Mutex, user, httplock.WithWait(time.Minute)),
+		"Exclusive":  ginlock.Exclusive(locks.Mutex, user, core.WithWait(time.Minute)),
 		"a refusal":  nil,
 	}
 	for kind, guard := range guards {

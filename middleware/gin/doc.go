@@ -17,7 +17,7 @@
 //	user := httplock.ByContext("user") // c.Set by your authentication
 //	checkout := ginlock.Exclusive(locks.Mutex, httplock.Keys(user, httplock.ByPathValue("id")))
 //	order := ginlock.Once(locks, httplock.Keys(httplock.ByRoute(), user))
-//	pay := ginlock.Idempotent(locks, user, httplock.WithFailurePolicy(httplock.HoldFailures)) // no second charge after a 500
+//	pay := ginlock.Idempotent(locks, user, core.WithFailurePolicy(core.HoldFailures)) // no second charge after a 500
 //	router.POST("/cart/:id/checkout", authenticate, checkout, handler)
 //
 // Package httplock says what happens to a request, what counts as completed, how long records are kept, what clients
@@ -40,7 +40,7 @@
 //
 // The context of the request, c.Request.Context(), ends if the lease is lost, with the cause [core.ErrLeaseLost]. Hand that
 // context on, not c itself, which never ends unless gin's ContextWithFallback is set. [core.TokenFrom], [core.AttemptFrom],
-// [core.KeyHash], [core.Complete], [core.Release], [core.Hold], [httplock.Attempt] and [httplock.Degraded] take either.
+// [core.KeyHash], [core.Complete], [core.Release], [core.Hold] and [httplock.Degraded] take either.
 //
 // # The writer
 //

@@ -26,7 +26,7 @@ func Exclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock.Op
 
 // NewExclusive is [Exclusive] for settings that are known only at run time: it returns an error instead of panicking.
 func NewExclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock.Option) (gin.HandlerFunc, error) {
-	config := newConfig(httpguard.DefaultConfig(), opts)
+	config := newConfig(httpguard.ExclusiveConfig(), opts)
 	engine, err := httpguard.NewExclusive(strategy, config.engine)
 	if err != nil {
 		return nil, err
@@ -41,10 +41,13 @@ func NewExclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock
 		g.serve(c, func(key httplock.Key) *httplock.Conflict {
 			silent, answer, before := false, watch(c), len(c.Errors)
 			status := answer.status()
-			conflict := engine.Do(ctx, httpguard.RequestOf(c.Request, key, by), func(ctx context.Context) {
+			request := httpguard.RequestOf(c.Request, key, by)
+			request.Pattern = patternOf(c)
+			conflict := engine.Do(ctx, request, func(ctx context.Context) error {
 				next(ctx, c)
 				// A status or an error is for gin or a renderer around the guard to send.
 				silent = ctx.Err() != nil && !answer.begun() && answer.status() == status && len(c.Errors) == before
+				return httpguard.FailureOf(answer.status(), !silent, !answer.begun() && len(c.Errors) > before)
 			})
 			c.Writer = answer.real
 			if silent {

@@ -8,6 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/internal/seal"
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 	"github.com/holdfast-go/holdfast/middleware/internal/request"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
@@ -18,7 +19,7 @@ type engine interface {
 	BufferRequest(r *http.Request, key httplock.Key) error
 	Admit(r *http.Request) (release func())
 	Passes(err error) bool
-	Refuse(ctx context.Context, err error) *httplock.Conflict
+	Refuse(ctx context.Context, label string, err error) *httplock.Conflict
 }
 
 // guard is what all guards of a chain have in common.
@@ -75,7 +76,7 @@ func (g guard) visit(c *gin.Context, run func(key httplock.Key) *httplock.Confli
 		c.Next()
 		return nil
 	}
-	return g.engine.Refuse(ctx, err)
+	return g.engine.Refuse(ctx, httpguard.Label(c.Request.Method, patternOf(c)), err)
 }
 
 // next calls the rest of the chain with that context.

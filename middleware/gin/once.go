@@ -13,12 +13,12 @@ import (
 // Once returns a middleware that lets a request of each key take effect once: for instance one order per user. A
 // second request is refused while the first is running (409 request-in-progress) and after it has succeeded (409
 // already-completed), until the record expires. With [httplock.WithReplay] it gets the recorded answer instead. The record
-// lasts for 24 hours unless [httplock.WithRetention] says otherwise. A first request that has failed does not count, see
-// [httplock.WithFailurePolicy]; errors in c.Errors without an answer are a failure too. Once panics if client or key is nil or
+// lasts for 24 hours unless [core.WithRetention] says otherwise. A first request that has failed does not count, see
+// [core.WithFailurePolicy]; errors in c.Errors without an answer are a failure too. Once panics if client or key is nil or
 // an option is invalid: [NewOnce] returns an error instead.
 //
 // A handler guarded twice with the same key runs: the inner guard lets the run of the outer one pass, whose options
-// apply. Only [httplock.HoldFailures] of either guard counts for both. A handler that is reached through gin's HandleContext
+// apply. Only [core.HoldFailures] of either guard counts for both. A handler that is reached through gin's HandleContext
 // runs too.
 func Once(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option) gin.HandlerFunc {
 	return must(NewOnce(client, key, opts...)).Wrap
@@ -40,7 +40,7 @@ func NewOnce(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option)
 // request reaches another user's answer. [httplock.Unscoped] is for services all of whose clients are one.
 //
 // A missing or malformed key gets 400. The same key with another request gets 422 key-reused. While the first request
-// is running, others get 409 request-in-progress. Records are kept for 24 hours unless [httplock.WithRetention] says otherwise.
+// is running, others get 409 request-in-progress. Records are kept for 24 hours unless [core.WithRetention] says otherwise.
 // Idempotent panics if client or scope is nil or an option is invalid: [NewIdempotent] returns an error instead.
 func Idempotent(client *core.Client, scope httplock.KeyFunc, opts ...httplock.Option) gin.HandlerFunc {
 	return must(NewIdempotent(client, scope, opts...)).Wrap

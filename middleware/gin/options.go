@@ -3,6 +3,7 @@ package ginlock
 import (
 	"errors"
 
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
@@ -13,20 +14,30 @@ type config struct {
 	refuse RefusalHandler
 }
 
+// option is one that only this package has.
+type option struct {
+	seal.Mark
+	apply func(*config)
+}
+
 // newConfig applies the options to the defaults of an engine.
 func newConfig(defaults httpguard.Config, opts []httplock.Option) config {
 	c := config{engine: defaults, refuse: Refuse}
-	c.engine.Apply(&c, opts...)
+	c.engine.Apply(httpguard.Adapter{
+		Package: "ginlock", Takes: []string{"ginlock.WithRefusalHandler", "ginlock.ErrorsOnly"},
+		Own: func(o httplock.Option) {
+			if own, ok := o.(option); ok {
+				own.apply(&c)
+			}
+		},
+	}, opts...)
 	return c
 }
 
 // check finds what is wrong with the options for gin.
 func (c *config) check() error {
-	switch {
-	case c.refuse == nil:
+	if c.refuse == nil {
 		return errors.New("holdfast: WithRefusalHandler: the handler is nil")
-	case c.engine.LateAnswers:
-		return errors.New("holdfast: LateAnswers is for guards of net/http: gin answers before its chain returns")
 	}
 	return nil
 }
@@ -37,10 +48,12 @@ func (c *config) check() error {
 // nothing, the guard calls Refuse: see [RefusalHandler]. Of this option and [ErrorsOnly] the last one counts. Defaults to
 // Refuse.
 func WithRefusalHandler(handler RefusalHandler) httplock.Option {
-	return httpguard.AdapterOption("ginlock.WithRefusalHandler", func(c *config) { c.refuse = handler })
+	return option{seal.Mark{Name: "ginlock.WithRefusalHandler"}, func(c *config) { c.refuse = handler }}
 }
 
 // ErrorsOnly leaves the answer to refused requests to the service's own renderer of c.Errors, a middleware around the
 // guard. The guard sets the status and writes nothing; gin sends the status without a body if no middleware writes
 // one. Of this option and [WithRefusalHandler] the last one counts. Defaults to answering with a problem.
-func ErrorsOnly() httplock.Option { return WithRefusalHandler(statusOnly) }
+func ErrorsOnly() httplock.Option {
+	return option{seal.Mark{Name: "ginlock.ErrorsOnly"}, func(c *config) { c.refuse = statusOnly }}
+}

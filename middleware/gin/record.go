@@ -6,10 +6,9 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 )
 
-// Guard is a guard of [NewOnce] or [NewIdempotent] as a value. Wrap is what [Once] and [Idempotent] return. The
-// other methods are for operators: Peek reads the record of a key, Resolve records that a request
-// was done, Forget allows another run, and Records lists the records of a scope of Idempotent. They use the secret,
-// the codec and the parts of the guard's keys. The zero Guard guards nothing: its methods return errors, or panic.
+// Guard is a guard of [NewOnce] or [NewIdempotent] as a value. Wrap is what [Once] and [Idempotent] return. The other methods are
+// for operators: Peek, Records, Resolve and Forget are those of [httplock.Guard]. The zero Guard guards nothing: its methods
+// return errors, or panic.
 type Guard struct {
 	*httpguard.Ledger
 	handle gin.HandlerFunc

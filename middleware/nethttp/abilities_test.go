@@ -105,11 +105,11 @@ func TestEveryChoiceOfMethods(t *testing.T) {
 		}
 	}
 	for name, guard := range map[string]func(http.Handler) http.Handler{
-		"Exclusive":  httplock.Exclusive(locks.Mutex, key, httplock.WithWait(time.Minute)),
+		"Exclusive":  httplock.Exclusive(locks.Mutex, key, core.WithWait(time.Minute)),
 		"Once":       httplock.Once(locks, httplock.Keys(key, httplock.ByHeader("Idempotency-Key"))),
 		"Idempotent": httplock.Idempotent(locks, key),
 		"nested": func(h http.Handler) http.Handler {
-			return httplock.Idempotent(locks, key)(httplock.Exclusive(locks.Mutex, key, httplock.WithWait(time.Minute))(
+			return httplock.Idempotent(locks, key)(httplock.Exclusive(locks.Mutex, key, core.WithWait(time.Minute))(
 				httplock.Once(locks, httplock.Keys(key, httplock.ByHeader("Idempotency-Key")))(h)))
 		},
 		"a refusal": refusing(func(refuse httplock.Option) func(http.Handler) http.Handler {

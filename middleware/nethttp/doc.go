@@ -14,16 +14,16 @@
 //	user := httplock.ByContext(userKey{}) // put there by your authentication
 //	checkout := httplock.Exclusive(locks.Mutex, httplock.Keys(user, httplock.ByPathValue("id")))
 //	order := httplock.Once(locks, httplock.Keys(httplock.ByRoute(), user))
-//	pay := httplock.Idempotent(locks, user, httplock.WithFailurePolicy(httplock.HoldFailures)) // no second charge after a 500
+//	pay := httplock.Idempotent(locks, user, core.WithFailurePolicy(core.HoldFailures)) // no second charge after a 500
 //	mux.Handle("POST /cart/{id}/checkout", checkout(handler))
 //
 // # What happens to a request
 //
 // A request of a safe method passes; Idempotent guards POST and PATCH only. For any other request the guard makes the
 // key and reads the body up to 64 KiB (Idempotent: 1 MiB, larger ones are refused). Then it asks Redis: for 250 ms
-// with Exclusive, once with the others, unless [WithWait] says otherwise. Then the handler runs. Its context ends if
+// with Exclusive, once with the others, unless [core.WithWait] says otherwise. Then the handler runs. Its context ends if
 // the lease is lost, with the cause [core.ErrLeaseLost], and carries the fencing token ([core.TokenFrom]), the
-// [Attempt] and the [core.KeyHash]. The guard holds the key until the handler returns, even if the client leaves, and
+// attempt ([core.AttemptFrom]) and the [core.KeyHash]. The guard holds the key until the handler returns, even if the client leaves, and
 // records how the run ended in every case. A request whose client leaves while it waits never runs.
 //
 // Behind Exclusive the handler's http.ResponseWriter is the one that came in, with all it can do. Once and Idempotent
@@ -66,14 +66,14 @@
 //	connection taken over                     completed   completed, no replay as left
 //	core.Complete, core.Release, core.Hold    the handler's call wins
 //
-// Released lets the next request run, with the next [Attempt] number and a larger fencing token. Call [core.Complete] right
+// Released lets the next request run, with the next number of the attempt and a larger fencing token. Call [core.Complete] right
 // after the side effect if an error may still follow: "the card is charged, then the mail failed" must not free the
-// key. For payments use [HoldFailures], and call [core.Release] for a failure before the charge. Without HoldFailures, a
+// key. For payments use [core.HoldFailures], and call [core.Release] for a failure before the charge. Without HoldFailures, a
 // 500 after the charge lets the retry charge again. [WithCompletion] sets other rules for a whole guard.
 //
 // # Records are kept for 24 hours
 //
-// After 24 HOURS the record is gone, and a request of the same key RUNS AGAIN, unless [WithRetention] or
+// After 24 HOURS the record is gone, and a request of the same key RUNS AGAIN, unless [core.WithRetention] or
 // [WithRetentionUntil] says otherwise. Redis may lose a record earlier: with any maxmemory-policy but noeviction, or
 // when a replica takes over that did not have it yet. So let the database decide: by a UNIQUE constraint on what must
 // exist once, or by "UPDATE ... WHERE fence < token" with the fencing token of the run. The guard is the fast gate in
@@ -96,7 +96,7 @@
 //	422 key-reused                           the key belongs to another request
 //	425 too-early                            TLS early data that was not answered before
 //	429 limit-reached          Retry-After   Exclusive: with Limit(n), n are running
-//	429 too-many-keys          Retry-After   [WithQuota]: the scope has as many records as are allowed
+//	429 too-many-keys          Retry-After   [core.WithQuota]: the scope has as many records as are allowed
 //	499 client-gone                          the client left while it waited; for the log
 //	500 key-failed                           the key could not be made
 //	500 guard-failed                         the guard cannot be used like this: an invalid option, a lock within itself,
@@ -110,7 +110,7 @@
 //
 // A replay has Idempotency-Replayed: true, the status, the body and the header fields that the handler has set. It has
 // no cookies, credentials, tokens, traces and fields of one transmission. An answer is not replayed if its body is
-// above 256 KiB ([WithRecordLimit]) or broke off, or if it has trailers. Then the request gets 409 already-completed.
+// above 256 KiB ([core.WithMaxValue]) or broke off, or if it has trailers. Then the request gets 409 already-completed.
 // Of such a 4xx the status and the header are replayed. For browsers, CORS has to expose Retry-After and
 // Idempotency-Replayed, and to allow Idempotency-Key.
 //
@@ -118,8 +118,14 @@
 //
 // A guard logs what clients cannot cause: keys that could not be made, a Redis that does not answer or refuses,
 // unguarded runs, lost leases, ends that were not recorded, unknown outcomes. It uses the logger of the client that
-// makes the locks, or that of [WithLogger]. It logs the first of each kind at once, then one line a minute with how
-// many were seen.
+// makes the locks. It logs the first of each kind at once, then one line a minute with how many were seen. Keys appear by
+// their hash. Of an error of a key function only its type appears, unless it is a [log/slog.LogValuer].
+//
+// # What hooks are told
+//
+// The hooks of that client see each request with the place "http" and its route as the label: [core.RunStart] and
+// [core.RunEnd] of a run, [core.NotRun] of a replay or a refusal, with the code as the reason and the [Conflict] as the
+// error, and [core.Incident] if a run has less than its guard promises.
 //
 // # Where to put it
 //

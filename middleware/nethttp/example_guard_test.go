@@ -2,31 +2,14 @@ package httplock_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/locktest"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
-
-// paymentOf returns the key that the guard of payments makes of a request: the user, then the Idempotency-Key.
-func paymentOf(user, idempotencyKey string) httplock.Key {
-	principal, err := httplock.PrincipalKey(user)
-	if err != nil {
-		panic(err)
-	}
-	chosen, err := httplock.IdempotencyKey(idempotencyKey)
-	if err != nil {
-		panic(err)
-	}
-	key, err := httplock.Join(principal, chosen)
-	if err != nil {
-		panic(err)
-	}
-	return key
-}
 
 // An operator's hour: the bank did not answer, so nobody knows whether it has charged.
 func ExampleGuard() {
@@ -39,7 +22,7 @@ func ExampleGuard() {
 		fmt.Fprint(w, "no answer from the bank")
 	}
 	payments, err := httplock.NewIdempotent(locks, httplock.ByContext(userContext{}),
-		httplock.WithFailurePolicy(httplock.HoldFailures))
+		core.WithFailurePolicy(core.HoldFailures))
 	if err != nil {
 		panic(err)
 	}
@@ -60,13 +43,15 @@ func ExampleGuard() {
 	for _, r := range records {
 		fmt.Printf("%s after attempt %d: %s\n", r.State, r.Attempt, r.Reason)
 	}
-	// The bank has charged. From now on ada's client gets its receipt. If it had not: payments.Forget(ctx, key).
-	err = payments.Resolve(ctx, paymentOf("ada", "1"), &httplock.Response{
-		Status: http.StatusCreated, Header: http.Header{"Content-Type": {"text/plain"}}, Body: []byte("receipt 7"),
-	})
+	// The bank has charged. From now on ada's client gets its receipt. If it had not: payments.Forget(ctx, records[0]).
+	err = payments.Resolve(ctx, records[0], []byte("HTTP/1.1 201 Created\nContent-Type: text/plain\n\nreceipt 7"))
 	fmt.Println("resolved:", err)
-	err = payments.Forget(ctx, paymentOf("bob", "1"))
-	fmt.Println("nothing known of bob's:", errors.Is(err, httplock.ErrNoRecord))
+	key, err := httplock.IdempotencyKey("2")
+	if err != nil {
+		panic(err)
+	}
+	other, err := payments.Peek(ctx, user, key)
+	fmt.Println("nothing known of another:", other.State == core.StateNone, err)
 	postAs(srv, "ada", "1", "/payments")
 
 	// Output:
@@ -74,6 +59,6 @@ func ExampleGuard() {
 	// ada: 409 refused, replayed: false
 	// unknown after attempt 1: the handler answered with a failure
 	// resolved: <nil>
-	// nothing known of bob's: true
+	// nothing known of another: true <nil>
 	// ada: 201 receipt 7, replayed: true
 }

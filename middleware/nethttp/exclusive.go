@@ -24,7 +24,7 @@ func Exclusive(strategy core.Strategy, key KeyFunc, opts ...Option) func(http.Ha
 
 // NewExclusive is [Exclusive] for settings that are known only at run time: it returns an error instead of panicking.
 func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (func(http.Handler) http.Handler, error) {
-	config := newConfig(httpguard.DefaultConfig(), opts)
+	config := newConfig(httpguard.ExclusiveConfig(), opts)
 	engine, err := httpguard.NewExclusive(strategy, config.engine)
 	if err != nil {
 		return nil, err
@@ -47,9 +47,10 @@ func (e *exclusive) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	by := httpguard.AnswerBy(r.Context())
 	e.serve(w, r, func(v *visit) *Conflict {
 		watched, silent := watch(w), false
-		conflict := e.engine.Do(r.Context(), httpguard.RequestOf(v.inner, v.key, by), func(ctx context.Context) {
+		conflict := e.engine.Do(r.Context(), httpguard.RequestOf(v.inner, v.key, by), func(ctx context.Context) error {
 			e.handle(ctx, watched.exposed(), v)
 			silent = !watched.wrote() && ctx.Err() != nil
+			return httpguard.FailureOf(watched.status, !silent, false)
 		})
 		if silent {
 			w.Header().Del("Content-Length") // of the answer that the handler did not give

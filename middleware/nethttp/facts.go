@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 )
 
-// What options and hooks are about.
+// What options are about.
 type (
 	// Payload is what a request asks for.
 	Payload = httpguard.Payload
@@ -25,10 +25,6 @@ const (
 	Released  = httpguard.Released
 	Held      = httpguard.Held
 )
-
-// Attempt returns the number of the attempt for the key of a request behind Once or Idempotent, from 1; 0 for any
-// other request.
-func Attempt(ctx context.Context) int { return httpguard.Attempt(ctx) }
 
 // Degraded returns true if ctx is that of a request which runs unguarded: see [FailOpen].
 func Degraded(ctx context.Context) bool { return httpguard.Degraded(ctx) }

@@ -15,7 +15,7 @@ type engine interface {
 	BufferRequest(r *http.Request, key Key) error
 	Admit(r *http.Request) (release func())
 	Passes(err error) bool
-	Refuse(ctx context.Context, err error) *Conflict
+	Refuse(ctx context.Context, label string, err error) *Conflict
 }
 
 // guard is what all guarded handlers have in common.
@@ -71,7 +71,7 @@ func (g guard) serve(w http.ResponseWriter, r *http.Request, run func(*visit) *C
 	case g.engine.Passes(err):
 		g.handle(r.Context(), w, v)
 	default:
-		conflict = g.engine.Refuse(r.Context(), err)
+		conflict = g.engine.Refuse(r.Context(), httpguard.Label(r.Method, r.Pattern), err)
 	}
 	switch {
 	case conflict == nil:

@@ -10,12 +10,12 @@ import (
 // Once returns a middleware that lets a request of each key take effect once: for instance one order per user. A
 // second request is refused while the first is running (409 request-in-progress) and after it has succeeded (409
 // already-completed), until the record expires. With [WithReplay] it gets the recorded answer instead. The record
-// lasts for 24 hours unless [WithRetention] says otherwise. A first request that has failed does not count, see
-// [WithFailurePolicy]. Once panics if client or key is nil or an option is invalid: [NewOnce] returns an error
+// lasts for 24 hours unless [core.WithRetention] says otherwise. A first request that has failed does not count, see
+// [core.WithFailurePolicy]. Once panics if client or key is nil or an option is invalid: [NewOnce] returns an error
 // instead.
 //
 // A handler guarded twice with the same key runs: the inner guard lets the run of the outer one pass, whose options
-// apply. Only [HoldFailures] of either guard counts for both.
+// apply. Only [core.HoldFailures] of either guard counts for both.
 func Once(client *core.Client, key KeyFunc, opts ...Option) func(http.Handler) http.Handler {
 	return must(NewOnce(client, key, opts...)).Wrap
 }
@@ -36,7 +36,7 @@ func NewOnce(client *core.Client, key KeyFunc, opts ...Option) (*Guard, error) {
 // request reaches another user's answer. [Unscoped] is for services all of whose clients are one.
 //
 // A missing or malformed key gets 400. The same key with another request gets 422 key-reused. While the first request
-// is running, others get 409 request-in-progress. Records are kept for 24 hours unless [WithRetention] says otherwise.
+// is running, others get 409 request-in-progress. Records are kept for 24 hours unless [core.WithRetention] says otherwise.
 // Idempotent panics if client or scope is nil or an option is invalid: [NewIdempotent] returns an error instead.
 func Idempotent(client *core.Client, scope KeyFunc, opts ...Option) func(http.Handler) http.Handler {
 	return must(NewIdempotent(client, scope, opts...)).Wrap

@@ -4,8 +4,37 @@ import (
 	"errors"
 	"net/http"
 
+	guards "github.com/holdfast-go/holdfast/internal/guard"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 )
+
+// Option configures a guard, of this package or of another framework: the options of this package, and those of core that fit,
+// such as [core.WithWait] and [core.WithRetention]. An invalid value makes the constructor panic, or return an error with New in
+// its name, and so does an option that makes no sense there. A slice of another type, such as []core.LockOption, does not spread
+// into options: append its elements one by one.
+//
+// Options of core mean what they mean there, with these limits and defaults:
+//   - [core.WithWait] sets how long a request waits for the one before it: at most until its context ends, and until one second
+//     before http.Server.WriteTimeout. 0 asks once. A request that waits at [Idempotent] gets the response of the one before it.
+//     At [Exclusive] the next request of a sequential client may be faster than the release of its last one, so 0 can refuse
+//     such a request. Defaults to 250 ms for Exclusive, 0 for others.
+//   - [core.WithRetention] is for records: within that time after its run no second request of its key runs. Defaults to 24 h.
+//   - [core.WithFailurePolicy] is about a run that answered 5xx, panicked, crashed, or returned without an answer because its context
+//     had ended. With [core.RetryFailures] the next request runs. With [core.HoldFailures] all requests get 409 outcome-unknown
+//     until an operator has found out and calls Resolve or Forget of the [Guard]. Defaults to core.RetryFailures.
+//   - [core.WithMaxValue] bounds the body that is held back until the record is written, and kept for replays and judges. A larger
+//     response is sent as it is written, and not replayed: a request with its key gets 409 already-completed, or status and header
+//     again if the status is 4xx. At most 64 MiB. Defaults to 256 KiB. The header takes up to 64 KiB more.
+//   - [core.WithQuota] bounds how many records the keys of one scope of [Idempotent] may have at a time, so that a client that sends
+//     new keys cannot fill Redis. One more is refused with 429 too-many-keys. Defaults to 0: none.
+type Option = guards.Option
+
+// option is one of this package that no guard of another framework takes.
+type option struct {
+	seal.Mark
+	apply func(*config)
+}
 
 type config struct {
 	engine httpguard.Config
@@ -14,7 +43,14 @@ type config struct {
 
 func newConfig(defaults httpguard.Config, opts []Option) config {
 	c := config{engine: defaults, refuse: Refuse}
-	c.engine.Apply(&c, opts...)
+	c.engine.Apply(httpguard.Adapter{
+		Package: "httplock", Takes: []string{"httplock.WithRefusalHandler"}, TakesOnce: []string{"httplock.LateAnswers"},
+		Own: func(o Option) {
+			if own, ok := o.(option); ok {
+				own.apply(&c)
+			}
+		},
+	}, opts...)
 	return c
 }
 
@@ -31,28 +67,16 @@ func (c *config) check() error {
 // its context was over: 503 not-answered, or what a retry gets. It may change the conflict and call [Refuse] for the writing. If it
 // writes nothing, not even a status, the guard calls Refuse: net/http would answer 200 for it. Defaults to Refuse.
 func WithRefusalHandler(handler RefusalHandler) Option {
-	return httpguard.AdapterOption("httplock.WithRefusalHandler", func(c *config) { c.refuse = handler })
+	return option{seal.Mark{Name: "httplock.WithRefusalHandler"}, func(c *config) { c.refuse = handler }}
 }
 
 // LateAnswers is for frameworks that answer what their handlers return only after the guard has returned, through the
 // handler's writer. A run whose handler has written nothing stays in progress until its request has ended, and what is
 // written until then counts. If nothing is, the handler has not answered. Defaults to that for Echo
 // only. An empty answer of other handlers is recorded before the client gets it.
-func LateAnswers() Option { return httpguard.LateAnswers() }
-
-// Arguments of hooks.
-type (
-	// Hooks are told what happens to guarded requests.
-	Hooks = httpguard.Hooks
-	// Acquired describes a request that may run.
-	Acquired = httpguard.Acquired
-	// Replayed describes a request that gets a recorded answer.
-	Replayed = httpguard.Replayed
-	// Finished describes the end of a run behind Once or Idempotent.
-	Finished = httpguard.Finished
-	// Failure describes a request that ran with less than its guard promises.
-	Failure = httpguard.Failure
-)
+func LateAnswers() Option {
+	return httpguard.NewOption("LateAnswers", func(c *httpguard.Config) { c.LateAnswers = true })
+}
 
 // Conflict is why a request was refused.
 type Conflict = httpguard.Conflict

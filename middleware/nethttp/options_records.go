@@ -1,38 +1,26 @@
 package httplock
 
 import (
+	"errors"
+	"net/http"
+	"reflect"
+	"slices"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 )
 
 // The options in this file are for Once and Idempotent; Exclusive keeps no records and refuses them.
 
-// The failure policies, for [WithFailurePolicy].
-const (
-	RetryFailures = core.RetryFailures
-	HoldFailures  = core.HoldFailures
-)
-
-// WithRetention sets how long a record of Once or Idempotent is kept after its run. Defaults to 24 hours.
-func WithRetention(retention time.Duration) Option { return httpguard.WithRetention(retention) }
-
 // WithRetentionUntil sets the end of a record's retention, as a function of the time at which its request begins: for
 // instance midnight, for one order a day. A refused request gets that time as Retry-After. Several goroutines may call
-// the function at once. Defaults to none: [WithRetention] applies.
+// the function at once. Defaults to none: [core.WithRetention] applies. Of both, the last one counts.
 func WithRetentionUntil(until func(now time.Time) time.Time) Option {
-	return httpguard.WithRetentionUntil(until)
+	return httpguard.NewOption("WithRetentionUntil", func(c *httpguard.Config) { c.RetentionUntil = until })
 }
 
-// WithFailurePolicy sets what a failed run leaves: one that answered 5xx, panicked, crashed, or returned without an
-// answer because its context had ended. With [core.RetryFailures] the next request runs. With [core.HoldFailures] all
-// requests get 409 outcome-unknown until an operator has found out and calls Resolve or Forget of the
-// [Guard]. Defaults to core.RetryFailures.
-func WithFailurePolicy(policy core.FailurePolicy) Option { return httpguard.WithFailurePolicy(policy) }
-
 // WithCompletion sets a function that judges how a handler ended, unless the handler has called [core.Complete], [core.Release]
-// or [core.Hold]. The function gets the body, up to [WithRecordLimit]. It is not called if a guard further in has refused
+// or [core.Hold]. The function gets the body, up to [core.WithMaxValue]. It is not called if a guard further in has refused
 // the request. [Auto] leaves it to the default judgement:
 //
 //   - 2xx and 3xx are completed.
@@ -41,25 +29,22 @@ func WithFailurePolicy(policy core.FailurePolicy) Option { return httpguard.With
 //   - Other 4xx are released by Once and completed by Idempotent.
 //
 // Defaults to the default judgement.
-func WithCompletion(judge func(Outcome) Disposition) Option { return httpguard.WithCompletion(judge) }
+func WithCompletion(judge func(Outcome) Disposition) Option {
+	return httpguard.NewOption("WithCompletion", func(c *httpguard.Config) { c.Completion = judge })
+}
 
 // WithDetachedContext keeps the end of the request's context from the handler: work that should not be interrupted
 // continues when the client leaves. A lost lease still ends it. Defaults to passing it on.
-func WithDetachedContext() Option { return httpguard.WithDetachedContext() }
+func WithDetachedContext() Option {
+	return httpguard.NewOption("WithDetachedContext", func(c *httpguard.Config) { c.Detached = true })
+}
 
 // WithReplay makes Once answer a second request with the recorded answer of the first, instead of refusing it. Any
 // client that can send the key gets that answer, so join the key with the user. Defaults to refusing it with 409;
 // Idempotent replays.
-func WithReplay() Option { return httpguard.WithReplay() }
-
-// WithRecordLimit sets how many bytes of body are held back until the record is written, and kept for replays and
-// judges. A larger answer is sent as it is written, and not replayed: a request with its key gets 409 already-completed, or
-// status and header again if the status is 4xx. At most 64 MiB. Defaults to 256 KiB.
-func WithRecordLimit(bytes int) Option { return httpguard.WithRecordLimit(bytes) }
-
-// WithQuota bounds how many records the keys of one scope of Idempotent may have at a time; one more is refused with
-// 429. Defaults to 0: none.
-func WithQuota(most int) Option { return httpguard.WithQuota(most) }
+func WithReplay() Option {
+	return httpguard.NewOption("WithReplay", func(c *httpguard.Config) { c.Replay = true })
+}
 
 // Codec encrypts and authenticates recorded answers, so that a reader of Redis cannot read them, and a writer cannot forge them. It has
 // to be an AEAD, with the name as additional data: the name is that of the record, so that one record cannot replace another. Open must
@@ -73,8 +58,17 @@ func NewAESGCM(key []byte, older ...[]byte) (Codec, error) {
 	return httpguard.NewAESGCM(key, older...)
 }
 
-// WithCodec sets what encrypts recorded answers, for instance [NewAESGCM]. Nil is an error. Defaults to none.
-func WithCodec(codec Codec) Option { return httpguard.WithCodec(codec) }
+// WithCodec sets what encrypts recorded answers, for instance [NewAESGCM]. If the codec can no longer decrypt an answer, it is not
+// replayed: the request is refused with 409 already-completed. Nil is an error: without a codec, a wrong key would leave
+// answers in plain text. Defaults to none.
+func WithCodec(codec Codec) Option {
+	return httpguard.NewOption("WithCodec", func(c *httpguard.Config) {
+		if v := reflect.ValueOf(codec); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+			c.Refuse(errors.New("holdfast: WithCodec: the codec is nil"))
+		}
+		c.Codec = codec
+	})
+}
 
 // WithFingerprint sets which part of a request is compared with that of an earlier one with the same key. The
 // operation is always compared: method, host of the route, and path, both as it came in and behind
@@ -82,12 +76,23 @@ func WithCodec(codec Codec) Option { return httpguard.WithCodec(codec) }
 // encoding and body, of a form its fields, of a multipart body its parts. A body larger than [WithBodyLimit] cannot be compared and is refused
 // with 413. Nor can one that was read in front of the guard: it is refused with 500 guard-failed. Once compares nothing without this
 // option. Defaults to nil for Idempotent.
-func WithFingerprint(of func(Payload) []byte) Option { return httpguard.WithFingerprint(of) }
+func WithFingerprint(of func(Payload) []byte) Option {
+	return httpguard.NewOption("WithFingerprint", func(c *httpguard.Config) { c.Compare, c.StrictBody, c.Fingerprint = true, true, of })
+}
 
 // WithComparedHeader adds header fields to what is compared of a request, for operations that a field tells apart:
 // X-HTTP-Method-Override, X-Amz-Target, SOAPAction. They are also in [Payload.Header], for the function of [WithFingerprint].
 // Defaults to none.
-func WithComparedHeader(names ...string) Option { return httpguard.WithComparedHeader(names...) }
+func WithComparedHeader(names ...string) Option {
+	names = slices.Clone(names)
+	return httpguard.NewOption("WithComparedHeader", func(c *httpguard.Config) {
+		for _, name := range names {
+			c.CompareHeader = append(slices.Clip(c.CompareHeader), http.CanonicalHeaderKey(name))
+		}
+		slices.Sort(c.CompareHeader)
+		c.CompareHeader = slices.Compact(c.CompareHeader)
+	})
+}
 
 // CanonicalJSON is a function for [WithFingerprint]: two bodies in JSON are equal if they differ only in white space, in the order
 // of the names in objects, and in how strings are escaped. Numbers are compared as they are written: 1 and 1.0 differ, and so do
@@ -99,4 +104,6 @@ func WithComparedHeader(names ...string) Option { return httpguard.WithComparedH
 func CanonicalJSON(p Payload) []byte { return httpguard.CanonicalJSON(p) }
 
 // WithKeyHeader sets the header field that Idempotent reads the key from. Defaults to Idempotency-Key.
-func WithKeyHeader(name string) Option { return httpguard.WithKeyHeader(name) }
+func WithKeyHeader(name string) Option {
+	return httpguard.NewOption("WithKeyHeader", func(c *httpguard.Config) { c.KeyHeader = name })
+}

@@ -29,7 +29,7 @@ var allowed = map[string][]string{
 	"core":     {"github.com/google/uuid", "github.com/redis/go-redis/v9", "internal/foreign", "internal/seal"},
 	"locktest": {"core", "github.com/alicebob/miniredis/v2"},
 
-	"middleware/nethttp": {"core", "internal/httprecord", "internal/jsonfield", "internal/outage", "internal/throttle"},
+	"middleware/nethttp": {"core", "internal/guard", "internal/httprecord", "internal/jsonfield", "internal/outage", "internal/throttle"},
 	"middleware/gin":     {"middleware/nethttp", "github.com/gin-gonic/gin", "internal/ginroute"},
 
 	"cronlock":   {"core", "github.com/robfig/cron/v3", "internal/guard", "internal/outage", "internal/throttle"},

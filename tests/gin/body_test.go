@@ -59,7 +59,7 @@ func TestKeyOfTheBody(t *testing.T) {
 func TestOptionalKey(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, httplock.ByJSON("/cart"), httplock.OptionalKey(), httplock.WithWait(patience))
+	guard := ginlock.Exclusive(locks.Mutex, httplock.ByJSON("/cart"), httplock.OptionalKey(), core.WithWait(patience))
 	srv := serve(t, router(guard, func(c *gin.Context) {
 		if _, locked := core.TokenFrom(c.Request.Context()); locked {
 			t.Error("locked without key")
@@ -78,7 +78,7 @@ func TestOptionalKey(t *testing.T) {
 func TestTrailerReachesTheHandler(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience))
+	guard := ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(patience))
 	srv := serve(t, router(guard, func(c *gin.Context) {
 		_, _ = io.Copy(io.Discard, c.Request.Body)
 		c.String(http.StatusOK, c.Request.Trailer.Get("X-Sum"))

@@ -26,13 +26,13 @@ func TestBuildErrors(t *testing.T) {
 		"key":             {never, nil, nil, "key function is nil"},
 		"methods":         {never, key, httplock.WithMethods(), "no methods"},
 		"method":          {never, key, httplock.WithMethods("POST", ""), "a method is empty"},
-		"wait":            {never, key, httplock.WithWait(-1), "negative wait"},
+		"wait":            {never, key, core.WithWait(-1), "WithWait(-1ns)"},
 		"body":            {never, key, httplock.WithBodyLimit(-1), "negative body limit"},
-		"lock option":     {never, key, httplock.WithLock(core.WithTTL(0)), "WithTTL(0s)"},
+		"lock option":     {never, key, core.WithTTL(0), "WithTTL(0s)"},
 		"refusal handler": {never, key, ginlock.WithRefusalHandler(nil), "WithRefusalHandler"},
-		"shared":          {never, key, httplock.WithWait(-1), "negative wait"},
-		"late answers":    {never, key, httplock.LateAnswers(), "LateAnswers"},
-		"other adapter":   {never, key, httplock.WithRefusalHandler(nil), "httplock.WithRefusalHandler is an option of another adapter"},
+		"shared":          {never, key, core.WithWait(-1), "WithWait(-1ns)"},
+		"late answers":    {never, key, httplock.LateAnswers(), "ginlock.Exclusive does not take httplock.LateAnswers"},
+		"other adapter":   {never, key, httplock.WithRefusalHandler(nil), "ginlock.Exclusive does not take httplock.WithRefusalHandler: it is for guards of net/http"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -65,11 +65,11 @@ func TestBuildErrorsOfRecords(t *testing.T) {
 	}{
 		"client":          {nil, key, nil, "client is nil"},
 		"key":             {locks, nil, nil, "key function is nil"},
-		"retention":       {locks, key, httplock.WithRetention(-1), "WithRetention(-1ns)"},
-		"record limit":    {locks, key, httplock.WithRecordLimit(-1), "record limit"},
+		"retention":       {locks, key, core.WithRetention(-1), "WithRetention(-1ns)"},
+		"record limit":    {locks, key, core.WithMaxValue(-1), "WithMaxValue(-1)"},
 		"refusal handler": {locks, key, ginlock.WithRefusalHandler(nil), "WithRefusalHandler"},
-		"late answers":    {locks, key, httplock.LateAnswers(), "LateAnswers is for guards of net/http"},
-		"other adapter":   {locks, key, httplock.WithRefusalHandler(nil), "httplock.WithRefusalHandler is an option of another"},
+		"late answers":    {locks, key, httplock.LateAnswers(), "does not take httplock.LateAnswers: it is for guards of net/http"},
+		"other adapter":   {locks, key, httplock.WithRefusalHandler(nil), "does not take httplock.WithRefusalHandler: it is for guards of net/http"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -80,14 +80,14 @@ func TestBuildErrorsOfRecords(t *testing.T) {
 					t.Errorf("error %v, want one that says %q", err, test.says)
 				}
 			}
-			for _, build := range []func(){
-				func() { ginlock.Once(test.client, test.key, test.option) },
-				func() { ginlock.Idempotent(test.client, test.key, test.option) },
+			for want, build := range map[error]func(){
+				once:       func() { ginlock.Once(test.client, test.key, test.option) },
+				idempotent: func() { ginlock.Idempotent(test.client, test.key, test.option) },
 			} {
 				func() {
 					defer func() {
-						if p, _ := recover().(error); p == nil || p.Error() != once.Error() {
-							t.Errorf("panic %v, want %v", p, once)
+						if p, _ := recover().(error); p == nil || p.Error() != want.Error() {
+							t.Errorf("panic %v, want %v", p, want)
 						}
 					}()
 					build()
@@ -105,7 +105,7 @@ func TestZeroGuard(t *testing.T) {
 	_, records := g.Records(t.Context(), httplock.Key{})
 	for method, err := range map[string]error{
 		"Peek": peek, "Records": records,
-		"Resolve": g.Resolve(t.Context(), httplock.Key{}, nil), "Forget": g.Forget(t.Context(), httplock.Key{}),
+		"Resolve": g.Resolve(t.Context(), core.Record{}, nil), "Forget": g.Forget(t.Context(), core.Record{}),
 	} {
 		if err == nil || errors.Is(err, httplock.ErrKeyRequired) || !strings.Contains(err.Error(), "NewOnce") {
 			t.Errorf("%s: error %v, want one that says how to make a guard", method, err)

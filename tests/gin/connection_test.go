@@ -18,6 +18,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/holdfast-go/holdfast/core"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -61,9 +62,9 @@ func TestClientThatLeavesIsNeverRun(t *testing.T) {
 	for name, edit := range map[string]func(*httptest.Server){"HTTP/1": func(*httptest.Server) {}, "HTTP/2": http2} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			locks := newLocks(t, testkit.Start(t).Client())
 			stage, watch := newStage(t), newWatch()
-			guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option())
+			locks := newLocks(t, testkit.Start(t).Client(), watch.hooks())
+			guard := ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(patience))
 			srv := serve(t, router(guard, stage.handle), edit)
 			first := postAside(t.Context(), srv, "ada", "7")
 			receive(t, stage.entered, "the first run")
@@ -89,9 +90,9 @@ func TestClientThatLeavesIsNeverRun(t *testing.T) {
 // A client may close its sending side and go on reading. It must not take silence for success.
 func TestHalfClosedClientReadsNoSuccess(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
 	stage, watch := newStage(t), newWatch()
-	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option())
+	locks := newLocks(t, testkit.Start(t).Client(), watch.hooks())
+	guard := ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(patience))
 	srv := serve(t, router(guard, stage.handle))
 	first := postAside(t.Context(), srv, "ada", "7")
 	receive(t, stage.entered, "the first run")
@@ -115,9 +116,9 @@ func TestHalfClosedClientReadsNoSuccess(t *testing.T) {
 
 func TestLockIsKeptUntilTheHandlerReturns(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
 	stage, watch := newStage(t), newWatch()
-	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried, watch.option())
+	locks := newLocks(t, testkit.Start(t).Client(), watch.hooks())
+	guard := ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(0), unhurried)
 	srv := serve(t, router(guard, stage.handle))
 	ctx, leave := context.WithCancel(t.Context())
 	first := postAside(ctx, srv, "ada", "7")
@@ -138,7 +139,7 @@ func TestSlowBodyHoldsNoLock(t *testing.T) {
 		begun <- struct{}{}
 		return cart()(r)
 	}
-	guard := ginlock.Exclusive(locks.Mutex, key, httplock.WithWait(0), unhurried)
+	guard := ginlock.Exclusive(locks.Mutex, key, core.WithWait(0), unhurried)
 	srv := serve(t, router(guard, func(c *gin.Context) { _, _ = io.Copy(io.Discard, c.Request.Body) }))
 	slow := dial(t, srv)
 	write(t, slow, "POST /?cart=7 HTTP/1.1\r\nHost: x\r\nX-User: ada\r\nContent-Length: 3\r\n\r\npa")
@@ -152,9 +153,9 @@ func TestSlowBodyHoldsNoLock(t *testing.T) {
 
 func TestBodyCutShortIsNotRun(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
 	watch := newWatch()
-	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option())
+	locks := newLocks(t, testkit.Start(t).Client(), watch.hooks())
+	guard := ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(patience))
 	srv := serve(t, router(guard, func(*gin.Context) { t.Error("the handler ran") }))
 	conn := dial(t, srv)
 	write(t, conn, "POST /?cart=7 HTTP/1.1\r\nHost: x\r\nX-User: ada\r\nContent-Length: 3\r\n\r\npa")
@@ -168,7 +169,7 @@ func TestHandlerGetsTheWholeBody(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	const limit = 1000
-	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), httplock.WithBodyLimit(limit))
+	guard := ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(patience), httplock.WithBodyLimit(limit))
 	srv := serve(t, router(guard, func(c *gin.Context) {
 		body, err := io.ReadAll(c.Request.Body)
 		if err != nil {
@@ -205,7 +206,7 @@ func TestHandlerGetsTheWholeBody(t *testing.T) {
 func TestHandlerGetsTheErrorOfTheBody(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience))
+	guard := ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(patience))
 	srv := serve(t, http.MaxBytesHandler(router(guard, func(c *gin.Context) {
 		if _, whole := c.Get(gin.BodyBytesKey); whole {
 			t.Error("a body that failed counts as whole")
@@ -225,7 +226,7 @@ func TestHandlerGetsTheErrorOfTheBody(t *testing.T) {
 func TestFilesOfFormAreRemoved(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, httplock.Constant("all"), httplock.WithWait(patience))
+	guard := ginlock.Exclusive(locks.Mutex, httplock.Constant("all"), core.WithWait(patience))
 	srv := serve(t, router(guard, func(c *gin.Context) {
 		if err := c.Request.ParseMultipartForm(1); err != nil {
 			t.Error(err)
@@ -262,7 +263,7 @@ func TestRefusedBeforeContinue(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	stage := newStage(t)
-	srv := serve(t, router(ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), httplock.WithBodyLimit(0), unhurried), stage.handle))
+	srv := serve(t, router(ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(0), httplock.WithBodyLimit(0), unhurried), stage.handle))
 	first := postAside(t.Context(), srv, "ada", "7")
 	receive(t, stage.entered, "the first run")
 	conn := dial(t, srv)
@@ -278,10 +279,8 @@ func TestRefusedBeforeContinue(t *testing.T) {
 func TestAnswersBeforeTheServerStopsWriting(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	lease, stage := make(chan string, 1), newStage(t)
-	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(time.Hour), httplock.WithHooks(httplock.Hooks{
-		Acquired: func(_ context.Context, a httplock.Acquired) { lease <- a.KeyHash },
-	}))
+	stage := newStage(t)
+	guard := ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(time.Hour))
 	holder := serve(t, router(guard, stage.handle))
 	unlimited := func(c *gin.Context) { // or a busy machine has its answer cut off
 		_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Time{})
@@ -300,7 +299,7 @@ func TestAnswersBeforeTheServerStopsWriting(t *testing.T) {
 func TestWriterIsPassedThrough(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, httplock.Constant("all"), httplock.WithWait(patience))
+	guard := ginlock.Exclusive(locks.Mutex, httplock.Constant("all"), core.WithWait(patience))
 	var outer gin.ResponseWriter
 	handler := func(c *gin.Context) {
 		if c.Writer != outer {

@@ -20,7 +20,7 @@ import (
 // What a middleware inside the guard puts in place of request and writer does not reach those outside.
 func TestOuterMiddlewaresGetTheirOwnBack(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
+	rdb := testkit.Start(t).Client()
 	for name, test := range map[string]struct {
 		outside, inside gin.HandlerFunc
 		end             func()
@@ -33,6 +33,7 @@ func TestOuterMiddlewaresGetTheirOwnBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			watch := newWatch()
+			locks := newLocks(t, rdb, watch.hooks())
 			outer := func(c *gin.Context) {
 				request, writer := c.Request, c.Writer
 				c.Next()
@@ -49,7 +50,7 @@ func TestOuterMiddlewaresGetTheirOwnBack(t *testing.T) {
 					t.Errorf("status %d seen outside, want %d", c.Writer.Status(), test.status)
 				}
 			}
-			guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option())
+			guard := ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(patience))
 			replace := func(c *gin.Context) {
 				c.Request = c.Request.WithContext(context.WithValue(c.Request.Context(), userKey{}, "ada"))
 				c.Writer = other{c.Writer}
@@ -74,7 +75,7 @@ func TestFactsInBothContexts(t *testing.T) {
 	for name, fallback := range map[string]bool{"with fallback": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience))
+			guard := ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(patience))
 			engine := router(guard, func(c *gin.Context) {
 				want, _ := core.TokenFrom(c.Request.Context())
 				derived, cancel := context.WithCancel(c)
@@ -107,8 +108,8 @@ func TestFactsOfTheInnermostGuard(t *testing.T) {
 		c.Next()
 		note(c)
 	}
-	outer := ginlock.Exclusive(locks.Mutex, httplock.ByHeader("X-User"), httplock.WithWait(patience))
-	inner := ginlock.Exclusive(locks.Mutex, httplock.ByQuery("cart"), httplock.WithWait(patience))
+	outer := ginlock.Exclusive(locks.Mutex, httplock.ByHeader("X-User"), core.WithWait(patience))
+	inner := ginlock.Exclusive(locks.Mutex, httplock.ByQuery("cart"), core.WithWait(patience))
 	post(t.Context(), serve(t, router(outer, around, inner, note)), "ada", "7").want(t, http.StatusOK)
 	if len(tokens) != 3 || tokens[0] == tokens[1] || tokens[0] != tokens[2] {
 		t.Errorf("tokens %d before, inside and after the inner guard", tokens)

@@ -77,7 +77,7 @@ func TestHandleContextInTheMiddle(t *testing.T) {
 		want := order(t, serve(t, plain), "k")
 		wantSeen := receive(t, wantOutside, "the look without guard")
 		guards := map[string]gin.HandlersChain{}
-		for kind, guard := range recording(locks, httplock.WithRecordLimit(heldBack)) {
+		for kind, guard := range recording(locks, core.WithMaxValue(heldBack)) {
 			guards[kind] = gin.HandlersChain{guard}
 			guards[kind+", nested"] = gin.HandlersChain{
 				guard, ginlock.Once(locks, httplock.Keys(httplock.ByHeader("X-User"), httplock.Constant("inner"))),
@@ -170,8 +170,8 @@ func TestTextsOfTheRouter(t *testing.T) {
 		"default": nil, "status": func(c *gin.Context) { c.Status(http.StatusNotFound) },
 		"text": func(c *gin.Context) { c.String(http.StatusNotFound, "no such page") },
 	} {
-		for _, policy := range []core.FailurePolicy{httplock.RetryFailures, httplock.HoldFailures} {
-			for kind, guard := range recording(locks, httplock.WithFailurePolicy(policy)) {
+		for _, policy := range []core.FailurePolicy{core.RetryFailures, core.HoldFailures} {
+			for kind, guard := range recording(locks, core.WithFailurePolicy(policy)) {
 				mount := func(guards ...gin.HandlerFunc) *gin.Engine {
 					engine := gin.New()
 					engine.HandleMethodNotAllowed = true

@@ -18,7 +18,7 @@ import (
 func TestConflictIsInErrors(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried)
+	guard := ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(0), unhurried)
 	hold(t, guard)
 	outer := func(c *gin.Context) {
 		c.Next()
@@ -48,7 +48,7 @@ func TestConflictIsInErrors(t *testing.T) {
 func TestErrorsOnly(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried, ginlock.ErrorsOnly())
+	guard := ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(0), unhurried, ginlock.ErrorsOnly())
 	hold(t, guard)
 	render := func(c *gin.Context) {
 		c.Next()
@@ -79,8 +79,8 @@ func TestErrorsOnly(t *testing.T) {
 // A handler's own errors are none of the guard's business, and its lock is free afterwards.
 func TestErrorsOfTheHandlerPass(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
 	watch, failure := newWatch(), errors.New("the database is away")
+	locks := newLocks(t, testkit.Start(t).Client(), watch.hooks())
 	render := func(c *gin.Context) {
 		c.Next()
 		if len(c.Errors) != 1 || !errors.Is(c.Errors.Last(), failure) || c.Writer.Written() {
@@ -88,7 +88,7 @@ func TestErrorsOfTheHandlerPass(t *testing.T) {
 		}
 		c.String(http.StatusBadGateway, "sorry")
 	}
-	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option())
+	guard := ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(patience))
 	srv := serve(t, router(render, guard, func(c *gin.Context) { _ = c.Error(failure) }))
 	post(t.Context(), srv, "ada", "7").want(t, http.StatusBadGateway)
 	awaitFree(t, locks, receive(t, watch.acquired, "the hook"))

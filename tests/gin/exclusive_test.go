@@ -54,7 +54,7 @@ func oneAtATime(t *testing.T, connect func() core.Strategy) {
 	}
 	var instances []*httptest.Server
 	for range 2 {
-		guard := ginlock.Exclusive(connect(), cart(), httplock.WithWait(patience), httplock.WithWaiters(100, 100))
+		guard := ginlock.Exclusive(connect(), cart(), core.WithWait(patience), httplock.WithWaiters(100, 100))
 		instances = append(instances, serve(t, router(guard, handler)))
 	}
 	const requests = 60
@@ -76,7 +76,7 @@ func TestOtherKeysRunBesides(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	stage := newStage(t)
-	srv := serve(t, router(ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience)), stage.handle))
+	srv := serve(t, router(ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(patience)), stage.handle))
 	var answers []<-chan answer
 	for _, key := range [][2]string{{"ada", "7"}, {"ada", "8"}, {"bob", "7"}} {
 		answers = append(answers, postAside(t.Context(), srv, key[0], key[1]))
@@ -92,9 +92,9 @@ func TestOtherKeysRunBesides(t *testing.T) {
 
 func TestWaitsThenRuns(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
 	stage, watch := newStage(t), newWatch()
-	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option())
+	locks := newLocks(t, testkit.Start(t).Client(), watch.hooks())
+	guard := ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(patience))
 	srv := serve(t, router(guard, stage.handle))
 	first := postAside(t.Context(), srv, "ada", "7")
 	receive(t, stage.entered, "the first run")
@@ -123,7 +123,7 @@ func TestSequentialClientIsNeverRefused(t *testing.T) {
 	}
 	var instances []*httptest.Server
 	for _, locks := range []*core.Client{newLocks(t, relay.Client()), newLocks(t, redis.Client())} {
-		srv := serve(t, router(ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience)), handler))
+		srv := serve(t, router(ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(patience)), handler))
 		srv.Client().Transport.(*http.Transport).DisableKeepAlives = true
 		instances = append(instances, srv)
 	}
@@ -144,7 +144,7 @@ func TestSequentialClientIsNeverRefused(t *testing.T) {
 
 func TestReleasedHoweverTheHandlerEnds(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
+	rdb := testkit.Start(t).Client()
 	for name, end := range map[string]func(){
 		"return": func() {},
 		"panic":  func() { panic("handler") },
@@ -154,6 +154,7 @@ func TestReleasedHoweverTheHandlerEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			watch, outside := newWatch(), make(chan any, 1)
+			locks := newLocks(t, rdb, watch.hooks())
 			outer := func(c *gin.Context) {
 				defer func() {
 					p := recover()
@@ -164,7 +165,7 @@ func TestReleasedHoweverTheHandlerEnds(t *testing.T) {
 				}()
 				c.Next()
 			}
-			guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option())
+			guard := ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(patience))
 			srv := serve(t, router(outer, guard, func(*gin.Context) { end() }))
 			a := post(t.Context(), srv, "ada", name)
 			if (a.err == nil) != (name == "return") {
@@ -181,8 +182,8 @@ func TestReleasedHoweverTheHandlerEnds(t *testing.T) {
 
 func TestHandlerLearnsOfLostLease(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
 	watch, cause := newWatch(), make(chan error, 1)
+	locks := newLocks(t, testkit.Start(t).Client(), watch.hooks())
 	entered := make(chan int64, 1)
 	handler := func(c *gin.Context) {
 		ctx := c.Request.Context()
@@ -191,8 +192,8 @@ func TestHandlerLearnsOfLostLease(t *testing.T) {
 		<-ctx.Done()
 		cause <- context.Cause(ctx)
 	}
-	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option(),
-		httplock.WithLock(core.WithTTL(6*time.Second)))
+	guard := ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(patience),
+		core.WithTTL(6*time.Second))
 	srv := serve(t, router(guard, handler))
 	done := postAside(t.Context(), srv, "ada", "7")
 	if token := receive(t, entered, "the run"); token <= 0 {
@@ -213,15 +214,15 @@ func TestHandlerLearnsOfLostLease(t *testing.T) {
 
 func TestGuardedTwiceEntersAgain(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
 	watch, tokens := newWatch(), make(chan int64, 3)
+	locks := newLocks(t, testkit.Start(t).Client(), watch.hooks())
 	note := func(c *gin.Context) {
 		token, _ := core.TokenFrom(c.Request.Context())
 		tokens <- token
 		c.Next()
 	}
-	outer := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried)
-	inner := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried, watch.option())
+	outer := ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(0), unhurried)
+	inner := ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(0), unhurried)
 	after := func(c *gin.Context) {
 		c.Next()
 		note(c)
@@ -238,7 +239,7 @@ func TestGuardedTwiceEntersAgain(t *testing.T) {
 func TestHandleContextEntersAgain(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried)
+	guard := ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(0), unhurried)
 	engine := gin.New()
 	var outer, inner, after int64
 	var restored bool
@@ -268,8 +269,8 @@ func TestMethods(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	key := httplock.Constant("all")
-	standard := ginlock.Exclusive(locks.Mutex, key, httplock.WithWait(0), unhurried)
-	chosen := ginlock.Exclusive(locks.Mutex, key, httplock.WithWait(0), unhurried, httplock.WithMethods("GET", "PURGE"))
+	standard := ginlock.Exclusive(locks.Mutex, key, core.WithWait(0), unhurried)
+	chosen := ginlock.Exclusive(locks.Mutex, key, core.WithWait(0), unhurried, httplock.WithMethods("GET", "PURGE"))
 	for _, test := range []struct {
 		method           string
 		standard, chosen bool

@@ -105,16 +105,18 @@ func TestForeignTextInLogs(t *testing.T) {
 				rdb := testkit.Start(t).Client()
 				var logged bytes.Buffer
 				logger := slog.New(newHandler(&logged))
-				locks, err := core.New(rdb, core.WithLogger(logger))
+				locks, err := core.New(rdb, core.WithLogger(logger), core.WithHooks(core.Hooks{
+					NotRun: func(_ context.Context, not core.NotRun) {
+						if not.Err != nil {
+							wantVisible(t, not.Err.Error(), mostText)
+						}
+					},
+					Incident: func(_ context.Context, i core.Incident) { wantVisible(t, i.Err.Error(), mostText) },
+				}))
 				if err != nil {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { _ = locks.Close() })
-				hooks := httplock.WithHooks(httplock.Hooks{
-					Refused: func(_ context.Context, c *httplock.Conflict) { wantVisible(t, c.Error(), mostText) },
-					Failed:  func(_ context.Context, f httplock.Failure) { wantVisible(t, f.Err.Error(), mostText) },
-				})
-				logs := httplock.WithLogger(logger)
 				served := func(c *gin.Context) { c.String(http.StatusOK, "done") }
 				serveBy := func(guard gin.HandlerFunc) http.Handler {
 					return router(func(c *gin.Context) {
@@ -130,9 +132,9 @@ func TestForeignTextInLogs(t *testing.T) {
 					httplock.ByCookie("c"), httplock.ByPathValue("none"), httplock.Constant("all"),
 				} {
 					all = append(all,
-						serveBy(ginlock.Exclusive(locks.Mutex, key, hooks, logs, httplock.WithWait(0))), serveBy(ginlock.Once(locks, key, hooks, logs)),
-						serveBy(ginlock.Once(locks, key, hooks, logs, httplock.WithReplay())),
-						serveBy(ginlock.Idempotent(locks, key, hooks, logs)))
+						serveBy(ginlock.Exclusive(locks.Mutex, key, core.WithWait(0))), serveBy(ginlock.Once(locks, key)),
+						serveBy(ginlock.Once(locks, key, httplock.WithReplay())),
+						serveBy(ginlock.Idempotent(locks, key)))
 				}
 				for _, foreign := range []func(){
 					func() {},

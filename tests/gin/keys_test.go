@@ -246,10 +246,10 @@ func TestFirstOf(t *testing.T) {
 // service. They must not pass either: NoRoute may have a handler that works.
 func TestUnknownRouteIsRefused(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
 	watch := newWatch()
+	locks := newLocks(t, testkit.Start(t).Client(), watch.hooks())
 	engine := gin.New()
-	engine.Use(ginlock.Exclusive(locks.Mutex, httplock.ByRoute(), watch.option(), httplock.WithWait(patience)))
+	engine.Use(ginlock.Exclusive(locks.Mutex, httplock.ByRoute(), core.WithWait(patience)))
 	a := post(t.Context(), serve(t, engine), "ada", "7")
 	a.want(t, http.StatusBadRequest)
 	if p := a.problem(t); p.Code != "key-invalid" || p.Retryable {

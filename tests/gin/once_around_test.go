@@ -10,9 +10,11 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/holdfast-go/holdfast/core"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
 )
 
 // zip compresses as such middlewares do: they change the header in the first write.
@@ -69,7 +71,7 @@ func TestCompressionAround(t *testing.T) {
 		"with a length": {func(c *gin.Context) { c.File("testdata/pens.txt") }, "seven pens\n", false},
 		"too much":      {func(c *gin.Context) { c.String(http.StatusOK, much) }, much, true},
 	} {
-		for kind, guard := range recording(locks, httplock.WithRecordLimit(heldBack)) {
+		for kind, guard := range recording(locks, core.WithMaxValue(heldBack)) {
 			t.Run(kind+", "+name, func(t *testing.T) {
 				t.Parallel()
 				srv := serve(t, router(zip, guard, test.handler))
@@ -162,7 +164,7 @@ func TestHandleContextBehindRecords(t *testing.T) {
 				})
 				engine.POST("/v2", again, func(c *gin.Context) {
 					runs++
-					if n := httplock.Attempt(c.Request.Context()); n != 1 {
+					if n := httpkit.Attempt(c.Request.Context()); n != 1 {
 						t.Errorf("attempt %d", n)
 					}
 					c.Header("Location", "/orders/7")

@@ -51,7 +51,7 @@ func TestFailedRun(t *testing.T) {
 		for policy, held := range map[string]bool{"": false, ", held": true} {
 			opts := []httplock.Option{}
 			if held {
-				opts = append(opts, httplock.WithFailurePolicy(httplock.HoldFailures))
+				opts = append(opts, core.WithFailurePolicy(core.HoldFailures))
 			}
 			for kind, guard := range recording(locks, opts...) {
 				t.Run(kind+", "+name+policy, func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestErrorsOnlyWithRecords(t *testing.T) {
 // its own is another matter.
 func TestRefusalInside(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
+	rdb := testkit.Start(t).Client()
 	answer := func(status int) httplock.Option {
 		return ginlock.WithRefusalHandler(func(c *gin.Context, _ *httplock.Conflict) { c.String(status, "busy") })
 	}
@@ -195,25 +195,25 @@ func TestRefusalInside(t *testing.T) {
 	for name, test := range map[string]struct {
 		refusal httplock.Option
 		between gin.HandlerFunc
-		want    httplock.Disposition
+		want    core.State
 	}{
-		"status 202":  {answer(202), nextOnly, httplock.Released},
-		"status 400":  {answer(400), nextOnly, httplock.Released},
-		"status 500":  {answer(500), nextOnly, httplock.Released},
-		"errors only": {ginlock.ErrorsOnly(), nextOnly, httplock.Released},
-		"default":     {ginlock.WithRefusalHandler(ginlock.Refuse), nextOnly, httplock.Released},
-		"own answer":  {answer(409), created, httplock.Completed},
+		"status 202":  {answer(202), nextOnly, core.StateNone},
+		"status 400":  {answer(400), nextOnly, core.StateNone},
+		"status 500":  {answer(500), nextOnly, core.StateNone},
+		"errors only": {ginlock.ErrorsOnly(), nextOnly, core.StateNone},
+		"default":     {ginlock.WithRefusalHandler(ginlock.Refuse), nextOnly, core.StateNone},
+		"own answer":  {answer(409), created, core.StateCompleted},
 	} {
-		for _, policy := range []core.FailurePolicy{httplock.RetryFailures, httplock.HoldFailures} {
-			ends := make(chan httplock.Finished, 1)
-			outer := ginlock.Idempotent(locks, httplock.Unscoped(), patiently(httplock.WithFailurePolicy(policy),
-				httplock.WithHooks(httplock.Hooks{Finished: func(_ context.Context, f httplock.Finished) { ends <- f }}))...)
+		for _, policy := range []core.FailurePolicy{core.RetryFailures, core.HoldFailures} {
+			ends := make(chan core.State, 1)
+			locks := newLocks(t, rdb, core.WithHooks(core.Hooks{RunEnd: func(_ context.Context, e core.RunEnd) { ends <- e.State }}))
+			outer := ginlock.Idempotent(locks, httplock.Unscoped(), patiently(core.WithFailurePolicy(policy))...)
 			inner := ginlock.Exclusive(locks.Mutex, httplock.ByHeader("X-Missing"), test.refusal)
 			srv := serve(t, router(outer, test.between, inner, func(*gin.Context) { t.Error("the handler ran") }))
-			key := strings.ReplaceAll(name, " ", "-") + map[bool]string{true: "-held"}[policy == httplock.HoldFailures]
+			key := strings.ReplaceAll(name, " ", "-") + map[bool]string{true: "-held"}[policy == core.HoldFailures]
 			order(t, srv, key)
-			if got := receive(t, ends, "the end").Disposition; got != test.want {
-				t.Errorf("%s with policy %d: %v, want %v", name, policy, got, test.want)
+			if got := receive(t, ends, "the end"); got != test.want {
+				t.Errorf("%s with policy %d: %q, want %q", name, policy, got, test.want)
 			}
 		}
 	}

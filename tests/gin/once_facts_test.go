@@ -13,6 +13,7 @@ import (
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
 )
 
 // contexts are those in which a handler may look for the facts.
@@ -39,14 +40,14 @@ func TestFactsOfARun(t *testing.T) {
 						if (fallback || which == "request") && (token != want || token <= 0) || httplock.Degraded(ctx) {
 							t.Errorf("%s: token %d, want %d; degraded %v", which, token, want, httplock.Degraded(ctx))
 						}
-						if n, hash := httplock.Attempt(ctx), core.KeyHash(ctx); n != attempt || len(hash) != 43 {
+						if n, hash := httpkit.Attempt(ctx), core.KeyHash(ctx); n != attempt || len(hash) != 43 {
 							t.Errorf("%s: attempt %d, want %d; hash %q", which, n, attempt, hash)
 						}
 					}
 				}
 				outside := func(c *gin.Context) {
 					c.Next()
-					if n, hash := httplock.Attempt(c), core.KeyHash(c); n != 0 || hash != "" {
+					if n, hash := httpkit.Attempt(c), core.KeyHash(c); n != 0 || hash != "" {
 						t.Errorf("attempt %d, hash %q outside the guard", n, hash)
 					}
 				}
@@ -70,9 +71,9 @@ func TestFactsWithoutRecord(t *testing.T) {
 		site := serve(t, router(guard, func(c *gin.Context) {
 			for which, ctx := range contexts(c) {
 				_, locked := core.TokenFrom(ctx)
-				if !httplock.Degraded(ctx) || locked || httplock.Attempt(ctx) != 0 {
+				if !httplock.Degraded(ctx) || locked || httpkit.Attempt(ctx) != 0 {
 					t.Errorf("%s, %s: degraded %v, token %v, attempt %d",
-						kind, which, httplock.Degraded(ctx), locked, httplock.Attempt(ctx))
+						kind, which, httplock.Degraded(ctx), locked, httpkit.Attempt(ctx))
 				}
 			}
 			c.String(http.StatusCreated, "created")
@@ -157,11 +158,11 @@ func TestNestedRecordsGiveBack(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	unchanged := func(c *gin.Context) {
-		request, writer, attempt := c.Request, c.Writer, httplock.Attempt(c)
+		request, writer, attempt := c.Request, c.Writer, httpkit.Attempt(c)
 		defer func() {
-			if c.Request != request || c.Writer != writer || httplock.Attempt(c) != attempt {
+			if c.Request != request || c.Writer != writer || httpkit.Attempt(c) != attempt {
 				t.Errorf("request restored %v, writer %v; attempt %d, before %d",
-					c.Request == request, c.Writer == writer, httplock.Attempt(c), attempt)
+					c.Request == request, c.Writer == writer, httpkit.Attempt(c), attempt)
 			}
 			if err := c.Request.Context().Err(); err != nil {
 				t.Errorf("the context of the request: %v", err)

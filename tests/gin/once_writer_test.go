@@ -12,6 +12,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/holdfast-go/holdfast/core"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
@@ -142,7 +143,7 @@ func TestGuardIsNotSeen(t *testing.T) {
 	locks := newLocks(t, testkit.Start(t).Client())
 	for name, test := range endings() {
 		for _, method := range []string{http.MethodPost, http.MethodHead} {
-			for kind, guard := range recording(locks, httplock.WithRecordLimit(heldBack), httplock.WithMethods(method)) {
+			for kind, guard := range recording(locks, core.WithMaxValue(heldBack), httplock.WithMethods(method)) {
 				t.Run(kind+", "+name+", "+method, func(t *testing.T) {
 					t.Parallel()
 					use := func(r *http.Request) { r.Method = method }

@@ -24,11 +24,10 @@ func TestRedisOutage(t *testing.T) {
 			t.Run(name+", wait "+wait.String(), func(t *testing.T) {
 				t.Parallel()
 				srv := testkit.Start(t)
-				locks := newLocks(t, srv.Client())
-				closed := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(wait))
 				watch := newWatch()
-				open := ginlock.Exclusive(
-					locks.Mutex, cart(), httplock.WithWait(wait), httplock.FailOpen(), watch.option())
+				locks := newLocks(t, srv.Client(), watch.hooks())
+				closed := ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(wait))
+				open := ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(wait), httplock.FailOpen())
 				fail(srv)
 				// go-redis cannot close a client while a command waits for a frozen server, and locks try for
 				// seconds to take back what they may have got.
@@ -64,7 +63,7 @@ func TestRedisOutage(t *testing.T) {
 func TestFailOpenStillExcludes(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), httplock.FailOpen(), unhurried)
+	guard := ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(0), httplock.FailOpen(), unhurried)
 	hold(t, guard)
 	refused(t, guard).want(t, http.StatusConflict)
 }
@@ -72,7 +71,7 @@ func TestFailOpenStillExcludes(t *testing.T) {
 func TestDeadlineOfTheContextEndsTheWait(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(time.Hour))
+	guard := ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(time.Hour))
 	hold(t, guard)
 	deadline := func(c *gin.Context) {
 		ctx, cancel := context.WithTimeout(c.Request.Context(), 3*time.Second)

@@ -33,14 +33,11 @@ func TestPeekAndForget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := httplock.Join(user, chosen)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if record, err := guard.Peek(t.Context(), key); err != nil || record.State != core.StateCompleted {
+	record, err := guard.Peek(t.Context(), user, chosen)
+	if err != nil || record.State != core.StateCompleted {
 		t.Errorf("state %v, error %v, want completed", record.State, err)
 	}
-	if err := guard.Forget(t.Context(), key); err != nil {
+	if err := guard.Forget(t.Context(), record); err != nil {
 		t.Fatal(err)
 	}
 	order(t, srv, "k").wantRun(t, http.StatusCreated)

@@ -40,7 +40,7 @@ func refused(t *testing.T, guard gin.HandlerFunc) answer {
 func TestConflictAnswer(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client(), core.WithTTL(20*time.Second))
-	guard := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried)
+	guard := ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(0), unhurried)
 	hold(t, guard)
 	a := refused(t, guard)
 	a.want(t, http.StatusConflict)
@@ -71,8 +71,8 @@ func TestConflictAnswer(t *testing.T) {
 func TestGuardsKeepTheirOwnOptions(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	plain := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried)
-	handled := ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried, ginlock.WithRefusalHandler(
+	plain := ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(0), unhurried)
+	handled := ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(0), unhurried, ginlock.WithRefusalHandler(
 		func(c *gin.Context, conflict *httplock.Conflict) {
 			if !errors.Is(conflict, core.ErrNotAcquired) || conflict.KeyHash == "" || conflict.RetryAfter <= 0 {
 				t.Errorf("conflict %+v", conflict)
@@ -105,7 +105,7 @@ func TestGuardsKeepTheirOwnOptions(t *testing.T) {
 
 func TestKeyErrors(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
+	rdb := testkit.Start(t).Client()
 	secret := errors.New("database password")
 	for name, test := range map[string]struct {
 		err    error
@@ -122,8 +122,9 @@ func TestKeyErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			watch := newWatch()
+			locks := newLocks(t, rdb, watch.hooks())
 			key := func(*http.Request) (httplock.Key, error) { return httplock.Key{}, test.err }
-			a := refused(t, ginlock.Exclusive(locks.Mutex, key, watch.option(), httplock.WithWait(patience)))
+			a := refused(t, ginlock.Exclusive(locks.Mutex, key, core.WithWait(patience)))
 			a.want(t, test.status)
 			if p := a.problem(t); p.Code != test.code || p.Retryable || p.RetryAfter != 0 {
 				t.Errorf("problem %+v, want code %q", p, test.code)
@@ -146,7 +147,7 @@ func TestNothingOfTheRequestGetsOut(t *testing.T) {
 	locks := newLocks(t, rdb)
 	const user, cartID = "ada@example.com", "cart-number-seven"
 	stage := newStage(t)
-	srv := serve(t, router(ginlock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried), stage.handle))
+	srv := serve(t, router(ginlock.Exclusive(locks.Mutex, cart(), core.WithWait(0), unhurried), stage.handle))
 	first := postAside(t.Context(), srv, user, cartID)
 	receive(t, stage.entered, "the run")
 	texts := []string{post(t.Context(), srv, user, cartID).body}

@@ -19,12 +19,12 @@ import (
 func TestUnansweredIsNotAnEmpty200(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	short := httplock.WithLock(core.WithTTL(5*time.Second), core.WithMaxHold(time.Second))
+	ttl, short := core.WithTTL(5*time.Second), core.WithMaxHold(time.Second)
 	once := func(name string, opts ...httplock.Option) gin.HandlerFunc {
 		return ginlock.Idempotent(locks, httplock.Constant(name), patiently(opts...)...)
 	}
-	hold := httplock.WithFailurePolicy(httplock.HoldFailures)
-	exclusive := ginlock.Exclusive(locks.Mutex, httplock.Constant("e"), short, httplock.WithWait(patience))
+	hold := core.WithFailurePolicy(core.HoldFailures)
+	exclusive := ginlock.Exclusive(locks.Mutex, httplock.Constant("e"), ttl, short, core.WithWait(patience))
 	silent := func(c *gin.Context) {
 		c.Header("Content-Length", "3")
 		<-c.Request.Context().Done()
@@ -43,16 +43,16 @@ func TestUnansweredIsNotAnEmpty200(t *testing.T) {
 		status int
 		body   string // what it contains
 	}{
-		"released":         {[]gin.HandlerFunc{once("a", short), silent}, 503, httplock.CodeNotAnswered},
-		"held":             {[]gin.HandlerFunc{once("b", short, hold), silent}, 409, httplock.CodeOutcomeUnknown},
+		"released":         {[]gin.HandlerFunc{once("a", ttl, short), silent}, 503, httplock.CodeNotAnswered},
+		"held":             {[]gin.HandlerFunc{once("b", ttl, short, hold), silent}, 409, httplock.CodeOutcomeUnknown},
 		"exclusive":        {[]gin.HandlerFunc{exclusive, silent}, 503, httplock.CodeNotAnswered},
 		"exclusive inside": {[]gin.HandlerFunc{once("c", hold), exclusive, silent}, 409, httplock.CodeOutcomeUnknown},
 		"rendered": {
-			[]gin.HandlerFunc{render, once("d", short, ginlock.ErrorsOnly()), silent},
+			[]gin.HandlerFunc{render, once("d", ttl, short, ginlock.ErrorsOnly()), silent},
 			503,
 			"rendered holdfast: request refused: not-answered",
 		},
-		"a status":            {[]gin.HandlerFunc{once("f", short), accepted}, http.StatusAccepted, ""},
+		"a status":            {[]gin.HandlerFunc{once("f", ttl, short), accepted}, http.StatusAccepted, ""},
 		"a status, exclusive": {[]gin.HandlerFunc{exclusive, accepted}, http.StatusAccepted, ""},
 	} {
 		a := order(t, serve(t, router(test.chain...)), "k")

@@ -151,10 +151,10 @@ func TestOneRefusalBehindAnotherWriter(t *testing.T) {
 func TestWrittenToABuffer(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	short := httplock.WithLock(core.WithTTL(5*time.Second), core.WithMaxHold(time.Second))
+	ttl, short := core.WithTTL(5*time.Second), core.WithMaxHold(time.Second)
 	for kind, guard := range map[string]gin.HandlerFunc{
-		"Exclusive":  ginlock.Exclusive(locks.Mutex, httplock.Constant("buffer"), short, patient),
-		"Idempotent": ginlock.Idempotent(locks, httplock.Constant("buffer"), patiently(short)...),
+		"Exclusive":  ginlock.Exclusive(locks.Mutex, httplock.Constant("buffer"), ttl, short, patient),
+		"Idempotent": ginlock.Idempotent(locks, httplock.Constant("buffer"), patiently(ttl, short)...),
 	} {
 		a := order(t, serve(t, router(buffered, guard, func(c *gin.Context) {
 			_, _ = c.Writer.WriteString("done")

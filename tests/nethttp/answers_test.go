@@ -31,7 +31,8 @@ func order(t testing.TB, srv *httptest.Server, key string) httpkit.Answer {
 // its own is another matter.
 func TestCustomRefusalInside(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
+	rdb := testkit.Start(t).Client()
+	locks := newLocks(t, rdb)
 	inner := func(conflict httplock.RefusalHandler) func(http.Handler) http.Handler {
 		return httplock.Exclusive(locks.Mutex, httplock.ByHeader("X-Missing"), httplock.WithRefusalHandler(conflict))
 	}
@@ -54,27 +55,27 @@ func TestCustomRefusalInside(t *testing.T) {
 	for name, test := range map[string]struct {
 		conflict httplock.RefusalHandler
 		between  func(http.Handler) http.Handler
-		want     httplock.Disposition
+		want     core.State
 	}{
-		"status 202":      {write(202), nil, httplock.Released},
-		"status 400":      {write(400), nil, httplock.Released},
-		"status 500":      {write(500), nil, httplock.Released},
-		"implicit status": {write(200), nil, httplock.Released},
-		"nothing":         {write(0), nil, httplock.Released},
-		"default":         {httplock.Refuse, nil, httplock.Released},
-		"own answer":      {write(409), own, httplock.Completed},
+		"status 202":      {write(202), nil, core.StateNone},
+		"status 400":      {write(400), nil, core.StateNone},
+		"status 500":      {write(500), nil, core.StateNone},
+		"implicit status": {write(200), nil, core.StateNone},
+		"nothing":         {write(0), nil, core.StateNone},
+		"default":         {httplock.Refuse, nil, core.StateNone},
+		"own answer":      {write(409), own, core.StateCompleted},
 	} {
-		for _, policy := range []core.FailurePolicy{httplock.RetryFailures, httplock.HoldFailures} {
-			ends := make(chan httplock.Finished, 1)
-			outer := httplock.Idempotent(locks, httplock.Unscoped(), unhurried, httplock.WithFailurePolicy(policy),
-				httplock.WithHooks(httplock.Hooks{Finished: func(_ context.Context, f httplock.Finished) { ends <- f }}))
+		for _, policy := range []core.FailurePolicy{core.RetryFailures, core.HoldFailures} {
+			ends := make(chan core.State, 1)
+			locks := newLocks(t, rdb, core.WithHooks(core.Hooks{RunEnd: func(_ context.Context, e core.RunEnd) { ends <- e.State }}))
+			outer := httplock.Idempotent(locks, httplock.Unscoped(), unhurried, core.WithFailurePolicy(policy))
 			h := inner(test.conflict)(http.NotFoundHandler())
 			if test.between != nil {
 				h = test.between(h)
 			}
-			order(t, httpkit.Serve(t, outer(h)), strings.ReplaceAll(name, " ", "-")+map[bool]string{true: "-held"}[policy == httplock.HoldFailures])
-			if got := httpkit.Receive(t, ends, "the end").Disposition; got != test.want {
-				t.Errorf("%s with policy %d: %v, want %v", name, policy, got, test.want)
+			order(t, httpkit.Serve(t, outer(h)), strings.ReplaceAll(name, " ", "-")+map[bool]string{true: "-held"}[policy == core.HoldFailures])
+			if got := httpkit.Receive(t, ends, "the end"); got != test.want {
+				t.Errorf("%s with policy %d: %q, want %q", name, policy, got, test.want)
 			}
 		}
 	}
@@ -105,13 +106,14 @@ func TestAnswerOfAReverseProxyIsRecorded(t *testing.T) {
 // What is written through the guard's writer when it is done reaches the client, and counts where the option says so.
 func TestLateAnswers(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
+	rdb := testkit.Start(t).Client()
 	for name, opts := range map[string][]httplock.Option{"judged at once": nil, "awaited": {httplock.LateAnswers()}} {
-		ends, late := make(chan httplock.Finished, 10), make(chan httplock.Failure, 10)
-		guard := httplock.Idempotent(locks, httplock.Unscoped(), append(opts, unhurried, httplock.WithHooks(httplock.Hooks{
-			Finished: func(_ context.Context, f httplock.Finished) { ends <- f },
-			Failed:   func(_ context.Context, f httplock.Failure) { late <- f },
-		}))...)
+		ends, late := make(chan core.RunEnd, 10), make(chan core.Incident, 10)
+		locks := newLocks(t, rdb, core.WithHooks(core.Hooks{
+			RunEnd:   func(_ context.Context, e core.RunEnd) { ends <- e },
+			Incident: func(_ context.Context, i core.Incident) { late <- i },
+		}))
+		guard := httplock.Idempotent(locks, httplock.Unscoped(), append(opts, unhurried)...)
 		var given http.ResponseWriter
 		inner := guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { given = w }))
 		srv := httpkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -123,12 +125,12 @@ func TestLateAnswers(t *testing.T) {
 		if a.Body != "failed\n" {
 			t.Errorf("%s: body %q", name, a.Body)
 		}
-		end := httpkit.Receive(t, ends, "the end").Disposition
-		if name == "awaited" && end != httplock.Released || name != "awaited" && end != httplock.Completed {
-			t.Errorf("%s: %v", name, end)
+		end := httpkit.Receive(t, ends, "the end").State
+		if name == "awaited" && end != core.StateNone || name != "awaited" && end != core.StateCompleted {
+			t.Errorf("%s: %q", name, end)
 		}
 		if name != "awaited" {
-			if f := httpkit.Receive(t, late, "the hook"); f.Operation != "answer" {
+			if f := httpkit.Receive(t, late, "the hook"); f.Kind != "answered-late" {
 				t.Errorf("%s: hook told %+v", name, f)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/core"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
@@ -23,7 +24,7 @@ func guards(t testing.TB, rdb redis.UniversalClient) map[string]func(http.Handle
 	user := httplock.ByHeader("X-User")
 	return map[string]func(http.Handler) http.Handler{
 		"Bare":       func(next http.Handler) http.Handler { return next },
-		"Exclusive":  httplock.Exclusive(locks.Mutex, user, httplock.WithWait(httpkit.Patience)),
+		"Exclusive":  httplock.Exclusive(locks.Mutex, user, core.WithWait(httpkit.Patience)),
 		"Once":       httplock.Once(locks, user, unhurried),
 		"Idempotent": httplock.Idempotent(locks, httplock.Unscoped(), unhurried),
 	}

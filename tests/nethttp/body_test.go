@@ -48,7 +48,7 @@ func TestHandlerGetsTheBodyOfTheKey(t *testing.T) {
 	const keyLimit = 64 << 10
 	for _, limit := range []int64{0, 10, keyLimit, 3 * keyLimit} {
 		guard := httplock.Exclusive(locks.Mutex, httplock.ByJSON("/id"),
-			httplock.WithBodyLimit(limit), httplock.WithWait(httpkit.Patience))
+			httplock.WithBodyLimit(limit), core.WithWait(httpkit.Patience))
 		srv := httpkit.Serve(t, guard(guard(echo(t))))
 		for size, status := range map[int]int{100: 200, keyLimit: 200, keyLimit + 1: 400, 2 * keyLimit: 400} {
 			for _, known := range []bool{true, false} {
@@ -72,7 +72,7 @@ func TestBodyOfTheKeyIsBoundedEverywhere(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	outer := httplock.Exclusive(locks.Mutex, httplock.Constant("all"), httplock.WithBodyLimit(1<<20), patient)
-	inner := httplock.Exclusive(locks.Mutex, httplock.ByJSON("/id"), httplock.WithWait(httpkit.Patience))
+	inner := httplock.Exclusive(locks.Mutex, httplock.ByJSON("/id"), core.WithWait(httpkit.Patience))
 	text := `{"id":7}` + strings.Repeat(" ", 64<<10)
 	p := postBody(t, httpkit.Serve(t, outer(inner(echo(t)))), jsonType, text, false).Problem(t)
 	if p.Code != httplock.CodeKeyInvalid {
@@ -109,7 +109,7 @@ func TestHandlerGetsAllOfABodyThatWasLookedAt(t *testing.T) {
 		return httplock.NewKey("begin", string(begin))
 	}
 	for _, limit := range []int64{0, looked / 2, looked, 3 * looked} {
-		guard := httplock.Exclusive(locks.Mutex, key, httplock.WithBodyLimit(limit), httplock.WithWait(httpkit.Patience))
+		guard := httplock.Exclusive(locks.Mutex, key, httplock.WithBodyLimit(limit), core.WithWait(httpkit.Patience))
 		srv := httpkit.Serve(t, guard(guard(echo(t))))
 		for _, size := range []int{1, looked, looked + 1, 3 * looked, 3*looked + 1, 1000 * looked} {
 			for _, known := range []bool{true, false} {
@@ -131,7 +131,7 @@ func TestHandlerGetsAllOfABodyThatWasLookedAt(t *testing.T) {
 func TestRequestOfTheCallerStays(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guarded := httplock.Exclusive(locks.Mutex, httplock.ByJSON("/id"), httplock.WithWait(httpkit.Patience))(echo(t))
+	guarded := httplock.Exclusive(locks.Mutex, httplock.ByJSON("/id"), core.WithWait(httpkit.Patience))(echo(t))
 	r := request(typed(jsonType, `{"id":7}`))
 	before := *r
 	rec := httptest.NewRecorder()
@@ -160,12 +160,12 @@ func TestParsedFormReachesTheHandler(t *testing.T) {
 			h.ServeHTTP(w, r)
 		})
 	}
-	byForm := httplock.Exclusive(locks.Mutex, httplock.ByForm("id"), httplock.WithWait(httpkit.Patience))
+	byForm := httplock.Exclusive(locks.Mutex, httplock.ByForm("id"), core.WithWait(httpkit.Patience))
 	for name, h := range map[string]http.Handler{
 		"in the handler":           byForm(handler),
 		"before the guard":         parsed(byForm(handler)),
 		"between guards":           byForm(parsed(byForm(handler))),
-		"by the key function":      httplock.Exclusive(locks.Mutex, parses, httplock.WithWait(httpkit.Patience))(handler),
+		"by the key function":      httplock.Exclusive(locks.Mutex, parses, core.WithWait(httpkit.Patience))(handler),
 		"by the one, then by ours": httplock.Exclusive(locks.Mutex, httplock.Keys(parses, httplock.ByForm("id")), patient)(handler),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestFilesOfRefusedFormAreRemoved(t *testing.T) {
 		files <- file.(*os.File).Name()
 		return httplock.Key{}, httplock.ErrKeyInvalid
 	}
-	srv := httpkit.Serve(t, httplock.Exclusive(locks.Mutex, key, httplock.WithWait(httpkit.Patience))(echo(t)))
+	srv := httpkit.Serve(t, httplock.Exclusive(locks.Mutex, key, core.WithWait(httpkit.Patience))(echo(t)))
 	text := "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\n" +
 		strings.Repeat("f", 1000) + "\r\n--b--\r\n"
 	postBody(t, srv, multiForm, text, true).Want(t, http.StatusBadRequest)
@@ -219,7 +219,7 @@ func TestTrailersReachTheHandler(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			trailers := make(chan string, 1)
-			guard := httplock.Exclusive(locks.Mutex, key, httplock.WithWait(httpkit.Patience))
+			guard := httplock.Exclusive(locks.Mutex, key, core.WithWait(httpkit.Patience))
 			srv := httpkit.Serve(t, guard(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				trailers <- r.Trailer.Get("X-Sum")
 			})))
@@ -241,7 +241,7 @@ func TestExclusiveByBody(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	stage := httpkit.NewStage(t)
-	guard := httplock.Exclusive(locks.Mutex, httplock.ByJSON("/cart/id"), httplock.WithWait(0), unhurried)
+	guard := httplock.Exclusive(locks.Mutex, httplock.ByJSON("/cart/id"), core.WithWait(0), unhurried)
 	srv := httpkit.Serve(t, guard(stage))
 	first := make(chan httpkit.Answer, 2)
 	go func() { first <- postBody(t, srv, jsonType, `{"cart":{"id":"7"}}`, true) }()

@@ -17,6 +17,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
@@ -58,9 +59,9 @@ func TestClientThatLeavesIsNeverRun(t *testing.T) {
 	for name, edit := range map[string]func(*httptest.Server){"HTTP/1": func(*httptest.Server) {}, "HTTP/2": httpkit.HTTP2} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			locks := newLocks(t, testkit.Start(t).Client())
 			stage, watch := httpkit.NewStage(t), newWatch()
-			guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(httpkit.Patience), watch.option())
+			locks := newLocks(t, testkit.Start(t).Client(), watch.hooks())
+			guard := httplock.Exclusive(locks.Mutex, cart(), core.WithWait(httpkit.Patience))
 			srv := httpkit.Serve(t, guard(stage), edit)
 			first := httpkit.PostAside(t.Context(), srv, "ada", "7")
 			httpkit.Receive(t, stage.Entered, "the first run")
@@ -86,9 +87,9 @@ func TestClientThatLeavesIsNeverRun(t *testing.T) {
 // A client may close its sending side and go on reading. It must not take silence for success.
 func TestHalfClosedClientReadsNoSuccess(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
 	stage, watch := httpkit.NewStage(t), newWatch()
-	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(httpkit.Patience), watch.option())
+	locks := newLocks(t, testkit.Start(t).Client(), watch.hooks())
+	guard := httplock.Exclusive(locks.Mutex, cart(), core.WithWait(httpkit.Patience))
 	srv := httpkit.Serve(t, guard(stage))
 	first := httpkit.PostAside(t.Context(), srv, "ada", "7")
 	httpkit.Receive(t, stage.Entered, "the first run")
@@ -137,9 +138,9 @@ func TestHalfClosedBeforeTheGuard(t *testing.T) {
 
 func TestLockIsKeptUntilTheHandlerReturns(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
 	stage, watch := httpkit.NewStage(t), newWatch()
-	srv := httpkit.Serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried, watch.option())(stage))
+	locks := newLocks(t, testkit.Start(t).Client(), watch.hooks())
+	srv := httpkit.Serve(t, httplock.Exclusive(locks.Mutex, cart(), core.WithWait(0), unhurried)(stage))
 	ctx, leave := context.WithCancel(t.Context())
 	first := httpkit.PostAside(ctx, srv, "ada", "7")
 	running := httpkit.Receive(t, stage.Entered, "the run")
@@ -159,7 +160,7 @@ func TestSlowBodyHoldsNoLock(t *testing.T) {
 		begun <- struct{}{}
 		return cart()(r)
 	}
-	guard := httplock.Exclusive(locks.Mutex, key, httplock.WithWait(0), unhurried)
+	guard := httplock.Exclusive(locks.Mutex, key, core.WithWait(0), unhurried)
 	srv := httpkit.Serve(t, guard(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 	})))
@@ -175,9 +176,9 @@ func TestSlowBodyHoldsNoLock(t *testing.T) {
 
 func TestBodyCutShortIsNotRun(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
 	watch := newWatch()
-	srv := httpkit.Serve(t, httplock.Exclusive(locks.Mutex, cart(), patient, watch.option())(http.HandlerFunc(
+	locks := newLocks(t, testkit.Start(t).Client(), watch.hooks())
+	srv := httpkit.Serve(t, httplock.Exclusive(locks.Mutex, cart(), patient)(http.HandlerFunc(
 		func(http.ResponseWriter, *http.Request) { t.Error("the handler ran") })))
 	conn := dial(t, srv)
 	write(t, conn, "POST /?cart=7 HTTP/1.1\r\nHost: x\r\nX-User: ada\r\nContent-Length: 3\r\n\r\npa")
@@ -228,7 +229,7 @@ func TestHandlerGetsTheWholeBody(t *testing.T) {
 func TestHandlerGetsTheErrorOfTheBody(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guarded := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(httpkit.Patience))(http.HandlerFunc(
+	guarded := httplock.Exclusive(locks.Mutex, cart(), core.WithWait(httpkit.Patience))(http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) {
 			if text, err := io.ReadAll(r.Body); err != nil {
 				http.Error(w, string(text), http.StatusRequestEntityTooLarge)
@@ -283,7 +284,7 @@ func TestRefusedBeforeContinue(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	stage := httpkit.NewStage(t)
-	srv := httpkit.Serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), httplock.WithBodyLimit(0), unhurried)(stage))
+	srv := httpkit.Serve(t, httplock.Exclusive(locks.Mutex, cart(), core.WithWait(0), httplock.WithBodyLimit(0), unhurried)(stage))
 	first := httpkit.PostAside(t.Context(), srv, "ada", "7")
 	httpkit.Receive(t, stage.Entered, "the first run")
 	conn := dial(t, srv)
@@ -299,10 +300,8 @@ func TestRefusedBeforeContinue(t *testing.T) {
 func TestAnswersBeforeTheServerStopsWriting(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	lease, stage := make(chan string, 1), httpkit.NewStage(t)
-	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(time.Hour), httplock.WithHooks(httplock.Hooks{
-		Acquired: func(_ context.Context, a httplock.Acquired) { lease <- a.KeyHash },
-	}))
+	stage := httpkit.NewStage(t)
+	guard := httplock.Exclusive(locks.Mutex, cart(), core.WithWait(time.Hour))
 	holder := httpkit.Serve(t, guard(stage))
 	unlimited := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // or a busy machine has its answer cut off
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
@@ -322,7 +321,7 @@ func TestAnswersBeforeTheServerStopsWriting(t *testing.T) {
 func TestWriterIsPassedThrough(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := httplock.Exclusive(locks.Mutex, httplock.Constant("all"), httplock.WithWait(httpkit.Patience))
+	guard := httplock.Exclusive(locks.Mutex, httplock.Constant("all"), core.WithWait(httpkit.Patience))
 	var outer http.ResponseWriter
 	inner := guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if wraps, ok := w.(interface{ Unwrap() http.ResponseWriter }); !ok || wraps.Unwrap() != outer {

@@ -12,11 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast/core"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
-	"github.com/redis/go-redis/v9"
 )
 
 func TestOneAtATimeOverInstances(t *testing.T) {
@@ -53,7 +54,7 @@ func oneAtATime(t *testing.T, connect func() core.Strategy) {
 	})
 	var instances []*httptest.Server
 	for range 2 {
-		guard := httplock.Exclusive(connect(), cart(), httplock.WithWait(httpkit.Patience), httplock.WithWaiters(100, 100))
+		guard := httplock.Exclusive(connect(), cart(), core.WithWait(httpkit.Patience), httplock.WithWaiters(100, 100))
 		instances = append(instances, httpkit.Serve(t, guard(handler)))
 	}
 	const requests = 60
@@ -75,7 +76,7 @@ func TestOtherKeysRunBesides(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	stage := httpkit.NewStage(t)
-	srv := httpkit.Serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(httpkit.Patience))(stage))
+	srv := httpkit.Serve(t, httplock.Exclusive(locks.Mutex, cart(), core.WithWait(httpkit.Patience))(stage))
 	var answers []<-chan httpkit.Answer
 	for _, key := range [][2]string{{"ada", "7"}, {"ada", "8"}, {"bob", "7"}} {
 		answers = append(answers, httpkit.PostAside(t.Context(), srv, key[0], key[1]))
@@ -91,9 +92,9 @@ func TestOtherKeysRunBesides(t *testing.T) {
 
 func TestWaitsThenRuns(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
 	stage, watch := httpkit.NewStage(t), newWatch()
-	srv := httpkit.Serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(httpkit.Patience), watch.option())(stage))
+	locks := newLocks(t, testkit.Start(t).Client(), watch.hooks())
+	srv := httpkit.Serve(t, httplock.Exclusive(locks.Mutex, cart(), core.WithWait(httpkit.Patience))(stage))
 	first := httpkit.PostAside(t.Context(), srv, "ada", "7")
 	httpkit.Receive(t, stage.Entered, "the first run")
 	second := httpkit.PostAside(t.Context(), srv, "ada", "7")
@@ -121,7 +122,7 @@ func TestSequentialClientIsNeverRefused(t *testing.T) {
 	})
 	var instances []*httptest.Server
 	for _, locks := range []*core.Client{newLocks(t, relay.Client()), newLocks(t, redis.Client())} {
-		srv := httpkit.Serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(httpkit.Patience))(handler))
+		srv := httpkit.Serve(t, httplock.Exclusive(locks.Mutex, cart(), core.WithWait(httpkit.Patience))(handler))
 		srv.Client().Transport.(*http.Transport).DisableKeepAlives = true
 		instances = append(instances, srv)
 	}
@@ -142,7 +143,7 @@ func TestSequentialClientIsNeverRefused(t *testing.T) {
 
 func TestReleasedHoweverTheHandlerEnds(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
+	rdb := testkit.Start(t).Client()
 	for name, end := range map[string]func(){
 		"return": func() {},
 		"panic":  func() { panic("handler") },
@@ -152,7 +153,8 @@ func TestReleasedHoweverTheHandlerEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			watch, outside := newWatch(), make(chan any, 1)
-			guarded := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(httpkit.Patience), watch.option())(
+			locks := newLocks(t, rdb, watch.hooks())
+			guarded := httplock.Exclusive(locks.Mutex, cart(), core.WithWait(httpkit.Patience))(
 				http.HandlerFunc(func(http.ResponseWriter, *http.Request) { end() }))
 			srv := httpkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				defer func() {
@@ -179,8 +181,8 @@ func TestReleasedHoweverTheHandlerEnds(t *testing.T) {
 
 func TestHandlerLearnsOfLostLease(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
 	watch, cause := newWatch(), make(chan error, 1)
+	locks := newLocks(t, testkit.Start(t).Client(), watch.hooks())
 	entered := make(chan int64, 1)
 	handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		token, _ := core.TokenFrom(r.Context())
@@ -188,7 +190,7 @@ func TestHandlerLearnsOfLostLease(t *testing.T) {
 		<-r.Context().Done()
 		cause <- context.Cause(r.Context())
 	})
-	guard := httplock.Exclusive(locks.Mutex, cart(), patient, watch.option(), httplock.WithLock(core.WithTTL(6*time.Second)))
+	guard := httplock.Exclusive(locks.Mutex, cart(), patient, core.WithTTL(6*time.Second))
 	srv := httpkit.Serve(t, guard(handler))
 	done := httpkit.PostAside(t.Context(), srv, "ada", "7")
 	if token := httpkit.Receive(t, entered, "the run"); token <= 0 {
@@ -209,9 +211,9 @@ func TestHandlerLearnsOfLostLease(t *testing.T) {
 
 func TestGuardedTwiceEntersAgain(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
-	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried)
 	watch, tokens := newWatch(), make(chan int64, 2)
+	locks := newLocks(t, testkit.Start(t).Client(), watch.hooks())
+	guard := httplock.Exclusive(locks.Mutex, cart(), core.WithWait(0), unhurried)
 	note := func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			token, _ := core.TokenFrom(r.Context())
@@ -219,7 +221,7 @@ func TestGuardedTwiceEntersAgain(t *testing.T) {
 			next.ServeHTTP(w, r)
 		})
 	}
-	inner := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried, watch.option())
+	inner := httplock.Exclusive(locks.Mutex, cart(), core.WithWait(0), unhurried)
 	srv := httpkit.Serve(t, guard(note(inner(note(http.NotFoundHandler())))))
 	httpkit.Post(t.Context(), srv, "ada", "7").Want(t, http.StatusNotFound)
 	if a, b := <-tokens, <-tokens; a == 0 || a != b {
@@ -232,8 +234,8 @@ func TestMethods(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	key := httplock.Constant("all")
-	standard := httplock.Exclusive(locks.Mutex, key, httplock.WithWait(0), unhurried)
-	chosen := httplock.Exclusive(locks.Mutex, key, httplock.WithWait(0), unhurried, httplock.WithMethods("GET", "PURGE"))
+	standard := httplock.Exclusive(locks.Mutex, key, core.WithWait(0), unhurried)
+	chosen := httplock.Exclusive(locks.Mutex, key, core.WithWait(0), unhurried, httplock.WithMethods("GET", "PURGE"))
 	for _, test := range []struct {
 		method           string
 		standard, chosen bool

@@ -22,7 +22,7 @@ func TestFactsOfARun(t *testing.T) {
 	guard := httplock.Idempotent(locks, httplock.Unscoped(), patientOnce()...)
 	guarded := guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := r.Context()
-		attempts = append(attempts, httplock.Attempt(ctx))
+		attempts = append(attempts, httpkit.Attempt(ctx))
 		if hash := core.KeyHash(ctx); len(hash) != 43 || httplock.Degraded(ctx) {
 			t.Errorf("hash %q, degraded %v", hash, httplock.Degraded(ctx))
 		}
@@ -30,7 +30,7 @@ func TestFactsOfARun(t *testing.T) {
 	}))
 	srv := httpkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		guarded.ServeHTTP(w, r)
-		if n, hash := httplock.Attempt(r.Context()), core.KeyHash(r.Context()); n != 0 || hash != "" {
+		if n, hash := httpkit.Attempt(r.Context()), core.KeyHash(r.Context()); n != 0 || hash != "" {
 			t.Errorf("attempt %d, hash %q outside the guard", n, hash)
 		}
 	}))
@@ -96,15 +96,15 @@ func TestPeekAndForget(t *testing.T) {
 		t.Fatal(err)
 	}
 	must := must(t)
-	key := must(httplock.Join(scope, must(httplock.IdempotencyKey("k"))))
+	chosen := must(httplock.IdempotencyKey("k"))
 	for want := 1; want <= 2; want++ {
 		postKey(t, srv, "k")
 		postKey(t, srv, "k")
-		record, err := guard.Peek(t.Context(), key)
+		record, err := guard.Peek(t.Context(), scope, chosen)
 		if err != nil || record.State != core.StateCompleted || runs != want {
 			t.Errorf("state %v, error %v, %d runs, want %d", record.State, err, runs, want)
 		}
-		if err := guard.Forget(t.Context(), key); err != nil {
+		if err := guard.Forget(t.Context(), record); err != nil {
 			t.Fatal(err)
 		}
 	}

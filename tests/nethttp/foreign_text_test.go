@@ -103,16 +103,18 @@ func TestForeignTextInLogs(t *testing.T) {
 				rdb := testkit.Start(t).Client()
 				var logged bytes.Buffer
 				logger := slog.New(newHandler(&logged))
-				locks, err := core.New(rdb, core.WithLogger(logger))
+				locks, err := core.New(rdb, core.WithLogger(logger), core.WithHooks(core.Hooks{
+					NotRun: func(_ context.Context, not core.NotRun) {
+						if not.Err != nil {
+							wantVisible(t, not.Err.Error(), mostText)
+						}
+					},
+					Incident: func(_ context.Context, i core.Incident) { wantVisible(t, i.Err.Error(), mostText) },
+				}))
 				if err != nil {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { _ = locks.Close() })
-				hooks := httplock.WithHooks(httplock.Hooks{
-					Refused: func(_ context.Context, c *httplock.Conflict) { wantVisible(t, c.Error(), mostText) },
-					Failed:  func(_ context.Context, f httplock.Failure) { wantVisible(t, f.Err.Error(), mostText) },
-				})
-				logs := httplock.WithLogger(logger)
 				served := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "done") })
 				serveBy := func(guard func(http.Handler) http.Handler) http.Handler { return guard(served) }
 				var all []http.Handler
@@ -121,9 +123,9 @@ func TestForeignTextInLogs(t *testing.T) {
 					httplock.ByCookie("c"), httplock.ByPathValue("none"), httplock.Constant("all"),
 				} {
 					all = append(all,
-						serveBy(httplock.Exclusive(locks.Mutex, key, hooks, logs, httplock.WithWait(0))), serveBy(httplock.Once(locks, key, hooks, logs)),
-						serveBy(httplock.Once(locks, key, hooks, logs, httplock.WithReplay())),
-						serveBy(httplock.Idempotent(locks, key, hooks, logs)))
+						serveBy(httplock.Exclusive(locks.Mutex, key, core.WithWait(0))), serveBy(httplock.Once(locks, key)),
+						serveBy(httplock.Once(locks, key, httplock.WithReplay())),
+						serveBy(httplock.Idempotent(locks, key)))
 				}
 				for _, foreign := range []func(){
 					func() {},

@@ -2,6 +2,7 @@ package nethttp_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -32,7 +33,7 @@ func cart() httplock.KeyFunc {
 	return httplock.Keys(httplock.ByHeader("X-User"), httplock.ByQuery("cart"))
 }
 
-// watch makes hooks that send what they are told, and room enough not to block.
+// watch gets what the guards of a client tell its hooks, and has room enough not to block.
 type watch struct {
 	acquired chan string // key hashes
 	refused  chan *httplock.Conflict
@@ -47,11 +48,22 @@ func newWatch() *watch {
 	}
 }
 
-func (w *watch) option() httplock.Option {
-	return httplock.WithHooks(httplock.Hooks{
-		Acquired: func(_ context.Context, a httplock.Acquired) { w.acquired <- a.KeyHash },
-		Refused:  func(_ context.Context, c *httplock.Conflict) { w.refused <- c },
-		Failed:   func(_ context.Context, f httplock.Failure) { w.failed <- f.Err },
+// hooks makes a client send what it is told.
+func (w *watch) hooks() core.Option {
+	return core.WithHooks(core.Hooks{
+		RunStart: func(ctx context.Context, start core.RunStart) context.Context {
+			if start.Token != 0 {
+				w.acquired <- start.KeyHash
+			}
+			return ctx
+		},
+		NotRun: func(_ context.Context, not core.NotRun) {
+			var conflict *httplock.Conflict
+			if errors.As(not.Err, &conflict) {
+				w.refused <- conflict
+			}
+		},
+		Incident: func(_ context.Context, incident core.Incident) { w.failed <- incident.Err },
 	})
 }
 
@@ -74,6 +86,6 @@ func awaitFree(t testing.TB, locks *core.Client, hash string) {
 
 // The options of guards in tests that are not about time: a busy machine is no reason to refuse a request.
 var (
-	patient   = httplock.WithWait(httpkit.Patience)
+	patient   = core.WithWait(httpkit.Patience)
 	unhurried = httplock.WithAskTimeout(httpkit.Patience)
 )

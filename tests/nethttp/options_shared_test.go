@@ -27,7 +27,7 @@ func TestZeroGuard(t *testing.T) {
 	_, records := g.Records(t.Context(), httplock.Key{})
 	for method, err := range map[string]error{
 		"Peek": peek, "Records": records,
-		"Resolve": g.Resolve(t.Context(), httplock.Key{}, nil), "Forget": g.Forget(t.Context(), httplock.Key{}),
+		"Resolve": g.Resolve(t.Context(), core.Record{}, nil), "Forget": g.Forget(t.Context(), core.Record{}),
 	} {
 		if err == nil || errors.Is(err, httplock.ErrKeyRequired) || !strings.Contains(err.Error(), "NewOnce") {
 			t.Errorf("%s: error %v, want one that says how to make a guard", method, err)
@@ -116,7 +116,7 @@ func TestStricterGuardInside(t *testing.T) {
 		w.WriteHeader(http.StatusInternalServerError)
 	})
 	lenient := httplock.Idempotent(locks, httplock.Unscoped(), patientOnce()...)
-	strict := httplock.Idempotent(locks, httplock.Unscoped(), append(patientOnce(), httplock.WithFailurePolicy(httplock.HoldFailures))...)
+	strict := httplock.Idempotent(locks, httplock.Unscoped(), append(patientOnce(), core.WithFailurePolicy(core.HoldFailures))...)
 	srv := httpkit.Serve(t, lenient(strict(pay)))
 	for _, want := range []int{http.StatusInternalServerError, http.StatusConflict, http.StatusConflict} {
 		if got := postKey(t, srv, "k"); got != want {
@@ -175,7 +175,7 @@ func TestMistakesAreToldWhenBuilt(t *testing.T) {
 	locks := newLocks(t, testkit.Start(t).Client())
 	for says, opt := range map[string]httplock.Option{
 		"upper case": httplock.WithMethods("post"), "body memory": httplock.WithBodyMemory(10),
-		"negative wait": httplock.WithWait(-1),
+		"WithWait(-1ns)": core.WithWait(-1),
 	} {
 		if _, err := httplock.NewIdempotent(locks, httplock.Unscoped(), opt); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want %q", err, says)
@@ -188,8 +188,8 @@ func TestMistakesOfTheProgramAreNoOutage(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	read := httplock.Exclusive(locks.Read, httplock.Constant("all"), unhurried, httplock.WithWait(httpkit.Patience))
-	write := httplock.Exclusive(locks.Write, httplock.Constant("all"), unhurried, httplock.WithWait(httpkit.Patience))
+	read := httplock.Exclusive(locks.Read, httplock.Constant("all"), unhurried, core.WithWait(httpkit.Patience))
+	write := httplock.Exclusive(locks.Write, httplock.Constant("all"), unhurried, core.WithWait(httpkit.Patience))
 	if got := postKey(t, httpkit.Serve(t, read(write(ok))), "k"); got != http.StatusInternalServerError {
 		t.Errorf("an upgrade: status %d", got)
 	}

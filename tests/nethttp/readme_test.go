@@ -13,7 +13,7 @@ import (
 
 // mountPayments does what the README shows for payments.
 func mountPayments(mux *http.ServeMux, locks *core.Client, user httplock.KeyFunc, payments http.Handler) {
-	mux.Handle("POST /payments", httplock.Idempotent(locks, user, httplock.WithFailurePolicy(httplock.HoldFailures))(payments))
+	mux.Handle("POST /payments", httplock.Idempotent(locks, user, core.WithFailurePolicy(core.HoldFailures))(payments))
 }
 
 // TestPaymentsOfTheReadme plays the line of the README: a handler that charges and then fails, and a client that tries

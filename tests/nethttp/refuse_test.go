@@ -44,7 +44,7 @@ func refused(t *testing.T, guard func(http.Handler) http.Handler) httpkit.Answer
 func TestConflictAnswer(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client(), core.WithTTL(20*time.Second))
-	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried)
+	guard := httplock.Exclusive(locks.Mutex, cart(), core.WithWait(0), unhurried)
 	hold(t, guard)
 	a := refused(t, guard)
 	a.Want(t, http.StatusConflict)
@@ -75,8 +75,8 @@ func TestConflictAnswer(t *testing.T) {
 func TestGuardsKeepTheirOwnOptions(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	plain := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried)
-	handled := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried, httplock.WithRefusalHandler(
+	plain := httplock.Exclusive(locks.Mutex, cart(), core.WithWait(0), unhurried)
+	handled := httplock.Exclusive(locks.Mutex, cart(), core.WithWait(0), unhurried, httplock.WithRefusalHandler(
 		func(w http.ResponseWriter, r *http.Request, c *httplock.Conflict) {
 			if !errors.Is(c, core.ErrNotAcquired) || c.KeyHash == "" || !c.Retryable || c.RetryAfter <= 0 {
 				t.Errorf("conflict %+v", c)
@@ -109,7 +109,7 @@ func TestGuardsKeepTheirOwnOptions(t *testing.T) {
 
 func TestKeyErrors(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
+	rdb := testkit.Start(t).Client()
 	secret := errors.New("database password")
 	for name, test := range map[string]struct {
 		err    error
@@ -126,8 +126,9 @@ func TestKeyErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			watch := newWatch()
+			locks := newLocks(t, rdb, watch.hooks())
 			key := func(*http.Request) (httplock.Key, error) { return httplock.Key{}, test.err }
-			a := refused(t, httplock.Exclusive(locks.Mutex, key, watch.option(), httplock.WithWait(httpkit.Patience)))
+			a := refused(t, httplock.Exclusive(locks.Mutex, key, core.WithWait(httpkit.Patience)))
 			a.Want(t, test.status)
 			if p := a.Problem(t); p.Code != test.code || p.Retryable || p.RetryAfter != 0 {
 				t.Errorf("problem %+v, want code %q", p, test.code)
@@ -150,7 +151,7 @@ func TestNothingOfTheRequestGetsOut(t *testing.T) {
 	locks := newLocks(t, rdb)
 	const user, cartID = "ada@example.com", "cart-number-seven"
 	stage := httpkit.NewStage(t)
-	srv := httpkit.Serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried)(stage))
+	srv := httpkit.Serve(t, httplock.Exclusive(locks.Mutex, cart(), core.WithWait(0), unhurried)(stage))
 	first := httpkit.PostAside(t.Context(), srv, user, cartID)
 	httpkit.Receive(t, stage.Entered, "the run")
 	texts := []string{httpkit.Post(t.Context(), srv, user, cartID).Body}
@@ -182,10 +183,10 @@ func TestRedisOutage(t *testing.T) {
 			t.Run(name+", wait "+wait.String(), func(t *testing.T) {
 				t.Parallel()
 				srv := testkit.Start(t)
-				locks := newLocks(t, srv.Client())
-				closed := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(wait))
 				watch := newWatch()
-				open := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(wait), httplock.FailOpen(), watch.option())
+				locks := newLocks(t, srv.Client(), watch.hooks())
+				closed := httplock.Exclusive(locks.Mutex, cart(), core.WithWait(wait))
+				open := httplock.Exclusive(locks.Mutex, cart(), core.WithWait(wait), httplock.FailOpen())
 				fail(srv)
 				// go-redis cannot close a client while a command waits for a frozen server, and locks try for
 				// seconds to take back what they may have got.
@@ -219,7 +220,7 @@ func TestRedisOutage(t *testing.T) {
 func TestFailOpenStillExcludes(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), httplock.FailOpen(), unhurried)
+	guard := httplock.Exclusive(locks.Mutex, cart(), core.WithWait(0), httplock.FailOpen(), unhurried)
 	hold(t, guard)
 	refused(t, guard).Want(t, http.StatusConflict)
 }
@@ -227,7 +228,7 @@ func TestFailOpenStillExcludes(t *testing.T) {
 func TestDeadlineOfTheContextEndsTheWait(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(time.Hour))
+	guard := httplock.Exclusive(locks.Mutex, cart(), core.WithWait(time.Hour))
 	hold(t, guard)
 	a := refused(t, func(next http.Handler) http.Handler {
 		guarded := guard(next)
@@ -254,9 +255,9 @@ func TestBuildErrors(t *testing.T) {
 		"key":             {never, nil, nil, "key function is nil"},
 		"methods":         {never, key, httplock.WithMethods(), "no methods"},
 		"method":          {never, key, httplock.WithMethods("POST", ""), "a method is empty"},
-		"wait":            {never, key, httplock.WithWait(-1), "negative wait"},
+		"wait":            {never, key, core.WithWait(-1), "WithWait(-1ns)"},
 		"body":            {never, key, httplock.WithBodyLimit(-1), "negative body limit"},
-		"lock option":     {never, key, httplock.WithLock(core.WithTTL(0)), "WithTTL(0s)"},
+		"lock option":     {never, key, core.WithTTL(0), "WithTTL(0s)"},
 		"refusal handler": {never, key, httplock.WithRefusalHandler(nil), "WithRefusalHandler"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/core"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
@@ -170,11 +171,14 @@ func TestCanonicalJSONIsTheSameRequest(t *testing.T) {
 // TestWildcardThatTheRouteLacks: the log names it, and what the route has. The client gets neither.
 func TestWildcardThatTheRouteLacks(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
 	var log bytes.Buffer
+	locks, err := core.New(testkit.Start(t).Client(), core.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locks.Close() })
 	mux := http.NewServeMux()
-	mux.Handle("POST /orders/{order}/items/{item...}", httplock.Exclusive(locks.Mutex, httplock.ByPathValue("ordr"),
-		httplock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))(counted()))
+	mux.Handle("POST /orders/{order}/items/{item...}", httplock.Exclusive(locks.Mutex, httplock.ByPathValue("ordr"))(counted()))
 	srv := httpkit.Serve(t, mux)
 	a := httpkit.Send(srv, keyed(t, srv, "POST", "/orders/secret/items/1", ""))
 	a.Want(t, http.StatusInternalServerError)

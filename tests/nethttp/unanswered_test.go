@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
 )
 
-// shortHold ends the context of a run by the loss of its lease, although its client waits. The handler must have begun by
+// shortTTL, shortHold ends the context of a run by the loss of its lease, although its client waits. The handler must have begun by
 // then, also on a busy machine.
-var shortHold = httplock.WithLock(core.WithTTL(5*time.Second), core.WithMaxHold(time.Second))
+var shortTTL, shortHold = core.WithTTL(5 * time.Second), core.WithMaxHold(time.Second)
 
 // silent is a handler that returns without an answer when its context ends.
 var silent = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -30,8 +30,8 @@ func TestUnansweredIsNotAnEmpty200(t *testing.T) {
 	once := func(name string, opts ...httplock.Option) func(http.Handler) http.Handler {
 		return httplock.Idempotent(locks, httplock.Constant(name), append(opts, patientOnce()...)...)
 	}
-	hold := httplock.WithFailurePolicy(httplock.HoldFailures)
-	exclusive := httplock.Exclusive(locks.Mutex, httplock.Constant("e"), shortHold, patient)
+	hold := core.WithFailurePolicy(core.HoldFailures)
+	exclusive := httplock.Exclusive(locks.Mutex, httplock.Constant("e"), shortTTL, shortHold, patient)
 	complete := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := core.Complete(r.Context()); err != nil {
 			t.Error(err)
@@ -44,13 +44,13 @@ func TestUnansweredIsNotAnEmpty200(t *testing.T) {
 		code      string
 		retryable bool
 	}{
-		"released":          {once("a", shortHold)(silent), 503, httplock.CodeNotAnswered, true},
-		"held":              {once("b", shortHold, hold)(silent), 409, httplock.CodeOutcomeUnknown, false},
-		"completed":         {once("c", shortHold)(complete), 409, httplock.CodeAlreadyCompleted, false},
+		"released":          {once("a", shortTTL, shortHold)(silent), 503, httplock.CodeNotAnswered, true},
+		"held":              {once("b", shortTTL, shortHold, hold)(silent), 409, httplock.CodeOutcomeUnknown, false},
+		"completed":         {once("c", shortTTL, shortHold)(complete), 409, httplock.CodeAlreadyCompleted, false},
 		"exclusive":         {exclusive(silent), 503, httplock.CodeNotAnswered, false},
 		"exclusive inside":  {once("d", hold)(exclusive(silent)), 409, httplock.CodeOutcomeUnknown, false},
-		"held inside":       {once("f")(once("g", shortHold, hold)(silent)), 409, httplock.CodeOutcomeUnknown, false},
-		"held around":       {once("h", hold)(once("i", shortHold)(silent)), 409, httplock.CodeOutcomeUnknown, false},
+		"held inside":       {once("f")(once("g", shortTTL, shortHold, hold)(silent)), 409, httplock.CodeOutcomeUnknown, false},
+		"held around":       {once("h", hold)(once("i", shortTTL, shortHold)(silent)), 409, httplock.CodeOutcomeUnknown, false},
 		"exclusive outside": {exclusive(once("j", hold)(silent)), 409, httplock.CodeOutcomeUnknown, false},
 	} {
 		a := order(t, httpkit.Serve(t, test.handler), "k")
@@ -71,7 +71,7 @@ func TestUnansweredWithinATimeout(t *testing.T) {
 		httplock.Refuse(w, r, c)
 	})
 	guard := httplock.Idempotent(locks, httplock.Unscoped(),
-		append(patientOnce(), own, httplock.WithFailurePolicy(httplock.HoldFailures))...)
+		append(patientOnce(), own, core.WithFailurePolicy(core.HoldFailures))...)
 	srv := httpkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
@@ -93,7 +93,7 @@ func TestUnansweredWithinATimeout(t *testing.T) {
 func TestUnansweredIsLeftToALateAnswer(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := httplock.Idempotent(locks, httplock.Unscoped(), append(patientOnce(), shortHold, httplock.LateAnswers())...)
+	guard := httplock.Idempotent(locks, httplock.Unscoped(), append(patientOnce(), shortTTL, shortHold, httplock.LateAnswers())...)
 	srv := httpkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		guard(silent).ServeHTTP(w, r)
 		w.Header().Del("Content-Length")

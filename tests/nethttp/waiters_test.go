@@ -12,11 +12,11 @@ import (
 // TestWaitersAreShared: one user, with many keys, does not take all places to wait from another one.
 func TestWaitersAreShared(t *testing.T) {
 	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
-	user := httplock.ByPrincipal(func(r *http.Request) (string, error) { return r.Header.Get("X-User"), nil })
 	stage, watch := httpkit.NewStage(t), newWatch()
+	locks := newLocks(t, testkit.Start(t).Client(), watch.hooks())
+	user := httplock.ByPrincipal(func(r *http.Request) (string, error) { return r.Header.Get("X-User"), nil })
 	guard := httplock.Exclusive(locks.Mutex, httplock.Keys(user, httplock.ByQuery("cart")), patient, unhurried,
-		httplock.WithWaiters(16, 6), watch.option())
+		httplock.WithWaiters(16, 6))
 	srv := httpkit.Serve(t, guard(stage))
 	var answers []<-chan httpkit.Answer
 	run := func(user, cart string) string { // of a cart for which nobody else waits

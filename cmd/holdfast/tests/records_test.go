@@ -130,7 +130,7 @@ func TestResolveWithResponse(t *testing.T) {
 	t.Parallel()
 	srv := testkit.Start(t)
 	url, locks := urlOf(srv), newLocks(t, srv)
-	guard := httplock.Idempotent(locks, httplock.ByHeader("X-User"), httplock.WithFailurePolicy(core.HoldFailures))
+	guard := httplock.Idempotent(locks, httplock.ByHeader("X-User"), core.WithFailurePolicy(core.HoldFailures))
 	site := httptest.NewServer(guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusInternalServerError)
 	})))

@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/lab/faults/history"
-	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 // The routes of Idempotent. The second one holds failures.
@@ -54,7 +53,11 @@ func runIdempotent(rw http.ResponseWriter, r *http.Request) {
 	q := requestOf(ctx)
 	q.ran = true
 	q.event.Token, _ = core.TokenFrom(ctx)
-	q.say(history.Event{Kind: history.Return, Op: "begin", Value: int64(httplock.Attempt(ctx))})
+	back := history.Event{Kind: history.Return, Op: "begin"}
+	if attempt, ok := core.AttemptFrom(ctx); ok {
+		back.Value = int64(attempt.Number())
+	}
+	q.say(back)
 	time.Sleep(upTo(q.random, 30*time.Millisecond))
 	hold := q.event.Strategy == "idempotent held"
 	n := q.random.IntN(20)
@@ -77,9 +80,9 @@ func runIdempotent(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// finished is the hook for the end of a run. It tells which answer has been recorded.
-func finished(ctx context.Context, f httplock.Finished) {
-	if q := requestOf(ctx); f.Disposition == httplock.Completed {
+// finished is the hook for the end of an attempt. It tells which answer of a request has been recorded.
+func finished(ctx context.Context, f core.AttemptEnd) {
+	if q, ok := ctx.Value(requestKey{}).(*request); ok && f.State == core.StateCompleted {
 		q.say(history.Event{
 			Kind: history.Return, Op: "complete", Text: q.event.Text, Err: Class(f.Err), Detail: detail(f.Err),
 		})

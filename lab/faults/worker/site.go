@@ -48,14 +48,14 @@ func (s *site) open() error {
 func (s *site) exclusive(strategy core.Strategy) {
 	handler, all := http.HandlerFunc(runExclusive), httplock.Constant("all")
 	s.mux.Handle("POST "+pathExclusive, httplock.Exclusive(strategy, all)(handler))
-	s.mux.Handle("POST "+pathPatient, httplock.Exclusive(strategy, all, httplock.WithWait(3*s.w.order.TTL))(handler))
+	s.mux.Handle("POST "+pathPatient, httplock.Exclusive(strategy, all, core.WithWait(3*s.w.order.TTL))(handler))
 }
 
 func (s *site) idempotent(locks *core.Client) {
-	handler, hook := http.HandlerFunc(runIdempotent), httplock.WithHooks(httplock.Hooks{Finished: finished})
-	s.mux.Handle("POST "+pathIdempotent, httplock.Idempotent(locks, httplock.Unscoped(), hook)(handler))
-	s.mux.Handle("POST "+pathHeld, httplock.Idempotent(locks, httplock.Unscoped(), hook,
-		httplock.WithFailurePolicy(httplock.HoldFailures))(handler))
+	handler := http.HandlerFunc(runIdempotent)
+	s.mux.Handle("POST "+pathIdempotent, httplock.Idempotent(locks, httplock.Unscoped())(handler))
+	s.mux.Handle("POST "+pathHeld, httplock.Idempotent(locks, httplock.Unscoped(),
+		core.WithFailurePolicy(core.HoldFailures))(handler))
 }
 
 // close waits for the handlers.

@@ -69,7 +69,7 @@ func (w *worker) open() (err error) {
 		return err
 	}
 	w.rdbs, w.direct = w.order.connect(), w.order.connectDirectly()
-	opts := []core.Option{core.WithLogger(nil), core.WithTTL(w.order.TTL)}
+	opts := []core.Option{core.WithLogger(nil), core.WithTTL(w.order.TTL), core.WithHooks(core.Hooks{AttemptEnd: finished})}
 	if w.order.ReplicaAck > 0 {
 		opts = append(opts, core.WithReplicaAck(w.order.ReplicaAck, (w.order.TTL/3).Truncate(time.Millisecond)))
 	}

@@ -18,8 +18,8 @@ func TestBodyLimit(t *testing.T) {
 	}
 	defer func() { _ = locks.Close() }()
 	small := httpguard.OnceConfig()
-	small.Apply(nil, httpguard.WithBodyLimit(7))
-	exclusive, err1 := httpguard.NewExclusive(locks.Mutex, httpguard.DefaultConfig())
+	small.BodyLimit = 7
+	exclusive, err1 := httpguard.NewExclusive(locks.Mutex, httpguard.ExclusiveConfig())
 	once, err2 := httpguard.NewOnce(locks, small)
 	idempotent, err3 := httpguard.NewOnce(locks, httpguard.IdempotentConfig())
 	if err1 != nil || err2 != nil || err3 != nil {

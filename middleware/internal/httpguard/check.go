@@ -10,15 +10,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/httprecord"
-	"github.com/holdfast-go/holdfast/internal/outage"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
-
-// shortestSecret is how many bytes keep a secret from being guessed.
-const shortestSecret = 16
-
-// tooShort is what is wrong with a duration in which Redis cannot answer.
-const tooShort = "at least 1ms is needed"
 
 // check finds what is wrong for any guard.
 func (c *Config) check() error {
@@ -31,18 +24,6 @@ func (c *Config) check() error {
 		return errors.New("holdfast: a method is empty")
 	case slices.ContainsFunc(c.Methods, func(m string) bool { return m != strings.ToUpper(m) }):
 		return fmt.Errorf("holdfast: methods %q: they are in upper case", c.Methods)
-	case c.Wait < 0:
-		return fmt.Errorf("holdfast: negative wait: %v", c.Wait)
-	case 0 < c.Wait && c.Wait < outage.ShortestWait:
-		return fmt.Errorf("holdfast: wait %v: %s%s", c.Wait, tooShort, outage.UnitHint(c.Wait))
-	case 0 < c.AskTimeout && c.AskTimeout < outage.ShortestWait:
-		return fmt.Errorf("holdfast: ask timeout %v: %s%s", c.AskTimeout, tooShort, outage.UnitHint(c.AskTimeout))
-	case 0 < c.FinishTimeout && c.FinishTimeout < outage.ShortestWait:
-		return fmt.Errorf("holdfast: finish timeout %v: %s%s", c.FinishTimeout, tooShort, outage.UnitHint(c.FinishTimeout))
-	case c.AskTimeout <= 0:
-		return fmt.Errorf("holdfast: ask timeout %v: Redis needs some time to answer", c.AskTimeout)
-	case c.FinishTimeout <= 0:
-		return fmt.Errorf("holdfast: finish timeout %v: Redis needs some time to answer", c.FinishTimeout)
 	case c.WaitersPerKey < 0 || c.Waiters < 0:
 		return fmt.Errorf("holdfast: negative number of waiters: %d for a key, %d at all", c.WaitersPerKey, c.Waiters)
 	case c.BodyLimit < 0:
@@ -52,41 +33,18 @@ func (c *Config) check() error {
 	case c.BodyLimit >= c.BodyMemory/2: // with the byte behind the limit
 		return fmt.Errorf("holdfast: body memory of %d bytes, body limit of %d: the memory has to be more than twice the limit, "+
 			"because one user gets half of it at most", c.BodyMemory, c.BodyLimit)
-	case c.KeySecret != nil && len(c.KeySecret) < shortestSecret:
-		return fmt.Errorf("holdfast: key secret of %d bytes: %d are needed at least", len(c.KeySecret), shortestSecret)
 	}
 	return seal.CheckOptions(c.Lock...)
-}
-
-// checkExclusive finds what is wrong for Exclusive, which keeps no records.
-func (c *Config) checkExclusive() error {
-	r := &c.Records
-	for option, set := range map[string]bool{
-		"WithRetention": r.Retention != 0, "WithRetentionUntil": r.RetentionUntil != nil,
-		"WithFailurePolicy": r.FailurePolicy != 0, "WithCompletion": r.Completion != nil,
-		"WithDetachedContext": r.Detached, "WithReplay": r.Replay, "WithRecordLimit": r.RecordLimit != 0,
-		"WithQuota": r.Quota != 0, "WithCodec": r.Codec != nil,
-		"LateAnswers":     r.LateAnswers,
-		"WithFingerprint": r.Fingerprint != nil || r.Compare, "WithKeyHeader": r.KeyHeader != "",
-		"WithComparedHeader": len(r.CompareHeader) > 0,
-	} {
-		if set {
-			return fmt.Errorf("holdfast: %s is for Once and Idempotent: Exclusive keeps no records", option)
-		}
-	}
-	return c.check()
 }
 
 // checkOnce finds what is wrong for Once and Idempotent.
 func (c *Config) checkOnce() error {
 	r := &c.Records
 	switch {
-	case c.FailOpen && r.FailurePolicy == core.HoldFailures:
-		return errors.New("holdfast: FailOpen with HoldFailures: a request that must not run twice cannot run without a record")
-	case r.Quota != 0 && !r.Scoped:
-		return errors.New("holdfast: WithQuota is for Idempotent: the keys of Once have no scope")
-	case r.RecordLimit < 0 || r.RecordLimit > mostRecorded:
-		return fmt.Errorf("holdfast: record limit of %d bytes: 0 to %d are allowed", r.RecordLimit, mostRecorded)
+	case c.FailOpen && c.FailurePolicy == core.HoldFailures:
+		return errors.New("holdfast: FailOpen with core.HoldFailures: a request that must not run twice cannot run without a record")
+	case c.MaxValue > mostRecorded:
+		return fmt.Errorf("%w: WithMaxValue(%d): a response of %d bytes can be recorded", core.ErrInvalidOption, c.MaxValue, mostRecorded)
 	case !httprecord.FieldName.MatchString(r.KeyHeader):
 		return fmt.Errorf("holdfast: key header %q is no name of a header field", r.KeyHeader)
 	case len(r.CompareHeader) > 0 && !r.Compare:
@@ -112,15 +70,9 @@ const (
 
 // onceOptions are those of the records.
 func (c *Config) onceOptions() []core.OnceOption {
-	options := []core.OnceOption{
-		core.WithRetention(c.Retention), core.WithFailurePolicy(c.FailurePolicy),
-		core.WithMaxValue(c.RecordLimit + recordedHeader), core.WithWait(0), core.WithQuota(c.Quota),
-	}
+	options := append(slices.Clip(c.Once), core.WithMaxValue(c.MaxValue+recordedHeader), core.WithWait(0))
 	if c.listed() {
 		options = append(options, core.WithGroup())
-	}
-	for _, o := range c.Lock {
-		options = append(options, o)
 	}
 	return options
 }
@@ -128,7 +80,7 @@ func (c *Config) onceOptions() []core.OnceOption {
 // listed reports whether the records of a scope can be listed: where they are counted, and where an operator may have to
 // look for those of unknown outcome. Other guards save the list.
 func (c *Config) listed() bool {
-	return c.Scoped && (c.Quota > 0 || c.FailurePolicy == core.HoldFailures)
+	return c.Scoped && (c.Given("core.WithQuota") || c.FailurePolicy == core.HoldFailures)
 }
 
 // untilThen returns for how long a record is kept by RetentionUntil.

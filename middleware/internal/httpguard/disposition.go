@@ -27,6 +27,17 @@ func (d Disposition) String() string {
 	return [...]string{"auto", "completed", "released", "held"}[d]
 }
 
+// state is what a record of that disposition has.
+func (d Disposition) state() core.State {
+	switch d {
+	case Completed:
+		return core.StateCompleted
+	case Held:
+		return core.StateUnknown
+	}
+	return core.StateNone
+}
+
 // Outcome is how a handler ended.
 type Outcome struct {
 	// Returned is false if the handler panicked, with http.ErrAbortHandler too, or called runtime.Goexit.

@@ -7,7 +7,7 @@
 // what happens to a request, what counts as completed, and where a guard belongs. The engine knows no framework, so
 // another adapter is small:
 //
-//   - Change the [Config] by options: [Config.Apply]. The adapter's own are made by [AdapterOption].
+//   - Change the [Config] by options: [Config.Apply], with an [Adapter].
 //   - Let requests pass that Guards does not name.
 //   - Make a [Key] of the request with [NewKey], [Join], [PrincipalKey] and a [Route]. For Idempotent, [Once.Key]
 //     joins the header to the scope.
@@ -29,8 +29,8 @@
 // guard by Admit.
 //
 // What a run leaves is a [Disposition]: completed, released or held. It follows from the status of the answer or from
-// the handler's own call, see [WithCompletion] and [core.Complete]. Records are kept for 24 hours by default:
-// [WithRetention]. A guard's [Ledger] is for operators: it reads, resolves and forgets records.
+// the handler's own call, or from a judge of the application. Records are kept for 24 hours by default:
+// [core.WithRetention]. A guard's [Ledger] is for operators: it reads, resolves and forgets records.
 //
 // # Keys
 //

@@ -15,7 +15,7 @@ import (
 func TestEntered(t *testing.T) {
 	t.Parallel()
 	rdb := testkit.Start(t).Client()
-	o := engine(t, rdb, httpguard.WithLock(core.WithTTL(time.Second)))
+	o := engine(t, rdb, core.WithTTL(time.Second))
 	begin := func(user string) (httpguard.Request, *httpguard.Run) {
 		req := ask(t, o, user, "a-key-of-a-request")
 		run, _, conflict := o.Begin(t.Context(), req)

@@ -15,16 +15,16 @@ func ExampleExclusive() {
 	defer server.Close()
 	locks := server.NewClient()
 
-	config := httpguard.DefaultConfig()
+	config := httpguard.ExclusiveConfig()
 	config.AskTimeout = time.Minute // so that this example runs on a slow machine too
 	engine, err := httpguard.NewExclusive(locks.Mutex, config)
 	if err != nil {
 		panic(err)
 	}
-	handle := func(ctx context.Context, user string, handler func(context.Context)) {
+	handle := func(ctx context.Context, user string, handler func(context.Context) error) {
 		var conflict *httpguard.Conflict
 		if key, err := httpguard.NewKey("user", user); err != nil {
-			conflict = engine.Refuse(ctx, err)
+			conflict = engine.Refuse(ctx, "", err)
 		} else {
 			conflict = engine.Do(ctx, httpguard.Request{Key: key}, handler)
 		}
@@ -34,16 +34,25 @@ func ExampleExclusive() {
 		}
 	}
 
-	handle(context.Background(), "ada", func(context.Context) {
+	handle(context.Background(), "ada", func(context.Context) error {
 		fmt.Println("first request runs")
-		handle(context.Background(), "ada", func(context.Context) { fmt.Println("never at the same time") })
+		handle(context.Background(), "ada", says("never at the same time"))
+		return nil
 	})
-	handle(context.Background(), "ada", func(context.Context) { fmt.Println("third request runs") })
-	handle(context.Background(), "", func(context.Context) { fmt.Println("never without key") })
+	handle(context.Background(), "ada", says("third request runs"))
+	handle(context.Background(), "", says("never without key"))
 
 	// Output:
 	// first request runs
 	// 409 lock-conflict
 	// third request runs
 	// 400 key-required
+}
+
+// says is a handler.
+func says(text string) func(context.Context) error {
+	return func(context.Context) error {
+		fmt.Println(text)
+		return nil
+	}
 }

@@ -25,14 +25,14 @@ func NewExclusive(strategy core.Strategy, config Config) (*Exclusive, error) {
 	if strategy == nil {
 		return nil, errors.New("holdfast: the strategy is nil: pass the method of a client, like locks.Mutex")
 	}
-	if err := config.checkExclusive(); err != nil {
+	if err := config.check(); err != nil {
 		return nil, err
 	}
 	lock := strategy(httprecord.Prefix+"check", config.Lock...)
 	if err := lock.Check(); err != nil {
 		return nil, err
 	}
-	return &Exclusive{guard: newGuard(config, seal.FactsOf(lock).Logger), strategy: strategy}, nil
+	return &Exclusive{guard: newGuard(config, seal.FactsOf(lock)), strategy: strategy}, nil
 }
 
 // Do calls run under the lock of the request's key. It waits for the lock as long as the config says, at most until
@@ -41,29 +41,30 @@ func NewExclusive(strategy core.Strategy, config Config) (*Exclusive, error) {
 //
 // The context of run carries the lease. It ends when ctx ends or the lease is lost, and a lock of the same key in it
 // enters again. The lease is kept until run returns, even if the client leaves. If run panics or calls runtime.Goexit,
-// Do releases the lock, and the panic or Goexit continues.
-func (e *Exclusive) Do(ctx context.Context, req Request, run func(ctx context.Context)) *Conflict {
+// Do releases the lock, and the panic or Goexit continues. Run returns why it has failed, see [FailureOf], for hooks.
+func (e *Exclusive) Do(ctx context.Context, req Request, run func(ctx context.Context) error) *Conflict {
 	switch {
 	case req.Key.IsZero():
-		return e.Refuse(ctx, ErrKeyRequired)
+		return e.Refuse(ctx, req.label(), ErrKeyRequired)
 	case early(req.Header):
-		return e.Refuse(ctx, errEarly)
+		return e.Refuse(ctx, req.label(), errEarly)
 	}
 	hash, asked := req.Key.HashWith(e.config.KeySecret), time.Now()
-	lock := e.strategy(httprecord.Prefix+hash, e.config.Lock...)
-	lease, err := e.lock(ctx, lock, hash, req)
+	h := hold{lock: e.strategy(httprecord.Prefix+hash, e.config.Lock...), work: workOf(req.label(), hash), answerBy: req.AnswerBy}
+	var err error
+	h.lease, err = e.lock(ctx, h.lock, hash, req)
+	h.waited = time.Since(asked)
 	if err == nil {
-		h := hold{lock: lock, lease: lease, hash: hash, waited: time.Since(asked), answerBy: req.AnswerBy}
 		if err = e.under(ctx, h, run); err == nil {
 			return nil
 		}
 	}
 	if e.opens(ctx, hash, err) {
-		if err = e.open(ctx, hash, lock, err, run); err == nil {
+		if err = e.open(ctx, h, err, run); err == nil {
 			return nil
 		}
 	}
-	return e.refuseLock(ctx, hash, seal.FactsOf(lock).Limit, time.Since(asked), err)
+	return e.refuseLock(ctx, h, time.Since(asked), err)
 }
 
 // lock takes the lock of a request, and waits for it as long as the request may.
@@ -82,36 +83,43 @@ func (e *Exclusive) lock(ctx context.Context, lock *core.Lock, hash string, req 
 	return e.patience(wait).Lock(ctx, lock)
 }
 
-// hold is a lock that was granted to a request.
+// hold is a request and its lock.
 type hold struct {
+	work     core.Work
 	lock     *core.Lock
-	lease    *core.Lease
-	hash     string
+	lease    *core.Lease // nil if it was not granted
 	waited   time.Duration
 	answerBy time.Time
 }
 
 // under calls run and releases the lock, however run ends. It returns an error only if it has not called run: because the
 // client left, or the lease was lost, just when the lock was granted, or because a run without Redis is in progress here.
-func (e *Exclusive) under(ctx context.Context, h hold, run func(ctx context.Context)) (err error) {
-	held, cancel := bind(ctx, h.lease)
+func (e *Exclusive) under(ctx context.Context, h hold, run func(ctx context.Context) error) (err error) {
+	held, cancel := seal.FactsOf(h.lease).Bind(ctx)
 	defer cancel()
-	defer func() { e.release(ctx, h) }()
+	var ended *core.RunEnd // nil if it has not begun
+	defer func() {
+		e.release(ctx, h)
+		if ended != nil {
+			e.hooks.RunEnd(context.WithoutCancel(held), *ended)
+		}
+	}()
 	for _, ctx := range []context.Context{ctx, held} {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 	}
 	end := func() {}
-	if !e.within(held, h.hash) {
-		if end, err = e.granted(question(h.hash, h.lock, nil)); err != nil {
+	if !e.within(held, h.work.KeyHash) {
+		if end, err = e.granted(question(h.work.KeyHash, h.lock, nil)); err != nil {
 			return err
 		}
 	}
 	defer end() // also if the hook panics
-	e.acquired(held, Acquired{KeyHash: h.hash, Token: h.lease.Token(), Waited: h.waited})
+	held = e.hooks.RunStart(held, core.RunStart{Work: h.work, Token: h.lease.Token(), Waited: h.waited})
 	letThroughInside(held)
-	e.run(held, h.hash, end, run)
+	ended = &core.RunEnd{Work: h.work, Token: h.lease.Token()}
+	e.run(held, h, end, run, ended)
 	return nil
 }
 
@@ -123,19 +131,20 @@ type exclusiveRun struct {
 
 // open calls run without a lock, unless it is known that the key is in use: then the error says so. A request within a run of the
 // guard and key is no other one.
-func (e *Exclusive) open(
-	ctx context.Context, hash string, lock *core.Lock, unavailable error, run func(ctx context.Context),
-) (err error) {
+func (e *Exclusive) open(ctx context.Context, h hold, unavailable error, run func(ctx context.Context) error) (err error) {
 	end := func() {}
-	if !e.within(ctx, hash) {
-		if end, err = e.memory.Enter(question(hash, lock, nil), unavailable); err != nil {
+	if !e.within(ctx, h.work.KeyHash) {
+		if end, err = e.memory.Enter(question(h.work.KeyHash, h.lock, nil), unavailable); err != nil {
 			return err
 		}
 	}
 	defer end() // also if the hook panics
-	e.failed(ctx, Failure{KeyHash: hash, Operation: "begin", Err: unavailable})
+	e.incident(ctx, h.work, core.IncidentUnguarded, unavailable)
+	ctx = e.hooks.RunStart(context.WithValue(ctx, degradedKey{}, true), core.RunStart{Work: h.work, Waited: h.waited})
 	letThroughInside(ctx)
-	e.run(context.WithValue(ctx, degradedKey{}, true), hash, end, run)
+	ended := core.RunEnd{Work: h.work}
+	defer func() { e.hooks.RunEnd(context.WithoutCancel(ctx), ended) }()
+	e.run(ctx, h, end, run, &ended)
 	return nil
 }
 
@@ -145,28 +154,19 @@ func (e *Exclusive) within(ctx context.Context, hash string) bool {
 	return over != nil && !over.Load()
 }
 
-// run calls run, and then end.
-func (e *Exclusive) run(ctx context.Context, hash string, end func(), run func(ctx context.Context)) {
+// run calls run, and then end. It takes down how run has ended.
+func (e *Exclusive) run(ctx context.Context, h hold, end func(), run func(ctx context.Context) error, ended *core.RunEnd) {
 	defer end()
+	began := time.Now()
+	ended.Panicked = true
+	defer func() { ended.Held = time.Since(began) }()
 	if e.config.FailOpen {
 		over := new(atomic.Bool)
 		defer over.Store(true)
-		ctx = context.WithValue(ctx, exclusiveRun{e, hash}, over)
+		ctx = context.WithValue(ctx, exclusiveRun{e, h.work.KeyHash}, over)
 	}
-	run(ctx)
-}
-
-// bind returns the context of a lease, which ends with ctx too, and at its deadline.
-func bind(ctx context.Context, lease *core.Lease) (context.Context, context.CancelFunc) {
-	held, end := context.WithCancelCause(lease.Context())
-	stop := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
-	loosen := func() { stop(); end(nil) }
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return held, loosen
-	}
-	timed, cancel := context.WithDeadline(held, deadline)
-	return timed, func() { loosen(); cancel() }
+	ended.Err = run(ctx)
+	ended.Panicked = false
 }
 
 // release frees the lock, and tells of a lease that was lost while the handler ran.
@@ -181,24 +181,23 @@ func (e *Exclusive) release(ctx context.Context, h hold) {
 	err := h.lease.Unlock(bounded)
 	switch {
 	case lost != nil:
-		e.failed(ctx, Failure{KeyHash: h.hash, Operation: "run", Err: lost})
+		e.incident(ctx, h.work, core.IncidentLost, lost)
 	case errors.Is(err, core.ErrNotHeld):
-		e.failed(ctx, Failure{KeyHash: h.hash, Operation: "run", Err: fmt.Errorf("%w: %w", core.ErrLeaseLost, err)})
+		e.incident(ctx, h.work, core.IncidentLost, fmt.Errorf("%w: %w", core.ErrLeaseLost, err))
 	case err != nil:
-		e.failed(ctx, Failure{KeyHash: h.hash, Operation: "finish", Err: err})
+		e.incident(ctx, h.work, core.IncidentUnrecorded, err)
 	}
 }
 
-// refuseLock makes the Conflict of a request that did not get its lock. The limit is that of a semaphore, 0 for another
-// lock.
-func (e *Exclusive) refuseLock(ctx context.Context, hash string, limit int, waited time.Duration, err error) *Conflict {
+// refuseLock makes the Conflict of a request that did not get its lock.
+func (e *Exclusive) refuseLock(ctx context.Context, h hold, waited time.Duration, err error) *Conflict {
 	code := lockCode(ctx, err)
-	if code == CodeLockConflict && limit > 0 {
+	if code == CodeLockConflict && seal.FactsOf(h.lock).Limit > 0 { // a semaphore's
 		code = CodeLimitReached
 	}
 	c := e.config.conflict(code, err)
-	c.KeyHash, c.Waited = hash, waited
-	return e.refused(ctx, c)
+	c.KeyHash, c.Waited = h.work.KeyHash, waited
+	return e.refused(ctx, h.work.Label, c)
 }
 
 type degradedKey struct{}

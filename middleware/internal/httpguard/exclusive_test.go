@@ -14,11 +14,11 @@ import (
 func TestDoWithoutKeyRunsNothing(t *testing.T) {
 	t.Parallel()
 	strategy := coretest.Unused(t)
-	e, err := httpguard.NewExclusive(strategy, httpguard.DefaultConfig())
+	e, err := httpguard.NewExclusive(strategy, httpguard.ExclusiveConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	conflict := e.Do(t.Context(), httpguard.Request{}, func(context.Context) { t.Error("ran") })
+	conflict := e.Do(t.Context(), httpguard.Request{}, func(context.Context) error { t.Error("ran"); return nil })
 	if conflict == nil || conflict.Code != httpguard.CodeKeyRequired {
 		t.Errorf("conflict %v", conflict)
 	}
@@ -32,7 +32,7 @@ func TestGrantedTooLateRunsNothing(t *testing.T) {
 		AcquireEnd: func(context.Context, core.AcquireEnd) { leave() },
 	}))
 	name := ""
-	config := httpguard.DefaultConfig()
+	config := httpguard.ExclusiveConfig()
 	config.Wait = time.Minute // the machine may be busy
 	e, err := httpguard.NewExclusive(func(n string, opts ...core.LockOption) *core.Lock {
 		name = n
@@ -41,7 +41,7 @@ func TestGrantedTooLateRunsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conflict := e.Do(ctx, httpguard.Request{Key: mustKey(t, "a", "b")}, func(context.Context) { t.Error("ran") })
+	conflict := e.Do(ctx, httpguard.Request{Key: mustKey(t, "a", "b")}, func(context.Context) error { t.Error("ran"); return nil })
 	if conflict == nil || conflict.Code != httpguard.CodeClientGone {
 		t.Errorf("conflict %v, want client-gone", conflict)
 	}

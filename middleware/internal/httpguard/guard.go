@@ -1,13 +1,13 @@
 package httpguard
 
 import (
-	"cmp"
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	guards "github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/internal/outage"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // answerTime is what is kept of the time until the server stops writing, for the answer itself.
@@ -21,15 +21,16 @@ type guard struct {
 	config Config
 	gate   *gate
 	log    failureLog
+	hooks  guards.Hooks
 	bodies *shares
 	memory outage.Memory // of a guard that fails open
 }
 
-// newGuard returns a guard that logs where the config says, or else where the client of its locks does.
-func newGuard(config Config, client *slog.Logger) guard {
+// newGuard returns a guard with the logger and the hooks of a client, or of the client of a lock.
+func newGuard(config Config, facts seal.Facts) guard {
 	return guard{
-		config: config, gate: newGate(config.WaitersPerKey, config.Waiters), log: failureLog{logger: cmp.Or(config.Logger, client)},
-		bodies: newShares(config.BodyMemory),
+		config: config, gate: newGate(config.WaitersPerKey, config.Waiters), log: failureLog{logger: facts.Logger},
+		hooks: guards.HooksOf(facts), bodies: newShares(config.BodyMemory),
 	}
 }
 
@@ -45,31 +46,10 @@ func (g *guard) BodyLimit() (limit int64, strict bool) {
 // Passes reports whether a request is not guarded because it has no key: err is why there is none.
 func (g *guard) Passes(err error) bool { return g.config.OptionalKey && isKeyRequired(err) }
 
-// Refuse makes the Conflict of a request that failed before it was asked about, by its key or by its body.
-func (g *guard) Refuse(ctx context.Context, err error) *Conflict {
-	return g.refused(ctx, g.config.conflict(requestCode(ctx, err), err))
-}
-
-func (g *guard) refused(ctx context.Context, c *Conflict) *Conflict {
-	g.log.refused(ctx, c)
-	refusedInside(ctx)
-	if g.config.Hooks.Refused != nil {
-		g.config.Hooks.Refused(ctx, c)
-	}
-	return c
-}
-
-func (g *guard) acquired(ctx context.Context, a Acquired) {
-	if g.config.Hooks.Acquired != nil {
-		g.config.Hooks.Acquired(ctx, a)
-	}
-}
-
-func (g *guard) failed(ctx context.Context, f Failure) {
-	g.log.failed(ctx, f)
-	if g.config.Hooks.Failed != nil {
-		g.config.Hooks.Failed(ctx, f)
-	}
+// Refuse makes the Conflict of a request that failed before it was asked about, by its key or by its body. The label is that of
+// the request: see [Label].
+func (g *guard) Refuse(ctx context.Context, label string, err error) *Conflict {
+	return g.refused(ctx, label, g.config.conflict(requestCode(ctx, err), err))
 }
 
 // wait returns for how long a request may wait, 0 if it may not. If it returns more, the caller must call gate.leave.

@@ -15,7 +15,7 @@ import (
 func TestDetailNamesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	strategy := coretest.Unused(t)
-	e, err := httpguard.NewExclusive(strategy, httpguard.DefaultConfig())
+	e, err := httpguard.NewExclusive(strategy, httpguard.ExclusiveConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestDetailNamesWhatIsMissing(t *testing.T) {
 		"mine:x": "Mine:x is missing.",
 	} {
 		err := fmt.Errorf("looked up for ada: %w", httpguard.Missing(part))
-		detail := e.Refuse(context.Background(), err).Problem().Detail
+		detail := e.Refuse(context.Background(), "", err).Problem().Detail
 		if !strings.HasPrefix(detail, want) || strings.Contains(detail, "ada") || !errors.Is(err, httpguard.ErrKeyRequired) {
 			t.Errorf("%s: detail %q, want %q", part, detail, want)
 		}
@@ -35,12 +35,12 @@ func TestDetailNamesWhatIsMissing(t *testing.T) {
 	for _, err := range []error{
 		fmt.Errorf("%w: for ada", httpguard.ErrKeyRequired), fmt.Errorf("%w: for ada", httpguard.ErrKeyInvalid),
 	} {
-		if detail := e.Refuse(context.Background(), err).Problem().Detail; detail == "" || strings.Contains(detail, "ada") {
+		if detail := e.Refuse(context.Background(), "", err).Problem().Detail; detail == "" || strings.Contains(detail, "ada") {
 			t.Errorf("%v: detail %q", err, detail)
 		}
 	}
 	_, err = httpguard.NewKey("tenant", "")
-	if detail := e.Refuse(context.Background(), err).Problem().Detail; !strings.HasPrefix(detail, "Tenant is empty.") {
+	if detail := e.Refuse(context.Background(), "", err).Problem().Detail; !strings.HasPrefix(detail, "Tenant is empty.") {
 		t.Errorf("detail %q of an empty value", detail)
 	}
 }

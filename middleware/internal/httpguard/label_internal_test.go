@@ -21,6 +21,9 @@ func TestLabelOfARequest(t *testing.T) {
 			t.Errorf("pattern %q: label %q, want %q", pattern, got, want)
 		}
 	}
+	if got := Label("MADE-UP", "/orders/{id}"); got != "/orders/{id}" {
+		t.Errorf("method of a client: label %q", got)
+	}
 	long := Request{Pattern: "/" + strings.Repeat("é", 200), Payload: Payload{Method: "PUT"}}
 	if got := long.label(); len(got) > maxLabel || len(got) < maxLabel-1 || !utf8.ValidString(got) {
 		t.Errorf("%d bytes: %q", len(got), got)

@@ -131,7 +131,7 @@ func (l *lateAnswer) requestEnded() {
 func (l *lateAnswer) answeredLocked() {
 	r := l.run
 	if l.ended && l.empty {
-		r.once.failed(context.WithoutCancel(r.ctx), Failure{KeyHash: r.hash, Operation: "answer", Err: errLate})
+		r.once.incident(context.WithoutCancel(r.ctx), r.work(), incidentAnsweredLate, errLate)
 	}
 	if l.ended {
 		return

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/throttle"
 )
 
@@ -49,16 +50,16 @@ func (l *failureLog) refused(ctx context.Context, c *Conflict) {
 	}
 }
 
-// failed tells of a run with less than its guard promises.
-func (l *failureLog) failed(ctx context.Context, f Failure) {
+// incident tells of a run with less than its guard promises.
+func (l *failureLog) incident(ctx context.Context, work core.Work, kind core.IncidentKind, err error) {
 	level, text := slog.LevelWarn, logUnrecorded
-	switch f.Operation {
-	case "begin":
+	switch kind {
+	case core.IncidentUnguarded:
 		level, text = slog.LevelError, logUnguarded
-	case "run":
+	case core.IncidentLost:
 		text = logLost
 	}
-	l.write(ctx, level, text, f.Operation, f.KeyHash, lockFailure(f.Err))
+	l.write(ctx, level, text, string(kind), work.KeyHash, lockFailure(err))
 }
 
 // held logs each run after which its key lets no request run until an operator has looked.

@@ -22,6 +22,7 @@ func (open) LogValue() slog.Value { return slog.StringValue("no tenant") }
 // TestKeyFailuresAreLogged: that a key function fails is in the log, what it says of the client is not.
 func TestKeyFailuresAreLogged(t *testing.T) {
 	t.Parallel()
+	rdb := testkit.Start(t).Client()
 	private := errors.New("no tenant for ada@example.com")
 	_, noPrincipal := httpguard.PrincipalKey(struct{ user string }{"ada@example.com"})
 	for name, test := range map[string]struct {
@@ -40,15 +41,13 @@ func TestKeyFailuresAreLogged(t *testing.T) {
 		"client has left": {httpguard.ErrClientGone, ""},
 	} {
 		var logged bytes.Buffer
-		config := httpguard.DefaultConfig()
-		config.Apply(nil, httpguard.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
-		strategy := coretest.Unused(t)
-		e, err := httpguard.NewExclusive(strategy, config)
+		locks := coretest.NewClient(t, rdb, core.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
+		e, err := httpguard.NewExclusive(locks.Mutex, httpguard.ExclusiveConfig())
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 3 {
-			e.Refuse(t.Context(), test.err)
+			e.Refuse(t.Context(), "", test.err)
 		}
 		text := logged.String()
 		if strings.Contains(text, "ada") || !strings.Contains(text, test.want) {
@@ -69,11 +68,11 @@ func TestKeyFailureOfAStrategy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer locks.Close()
-	e, err := httpguard.NewExclusive(locks.Fair, httpguard.DefaultConfig())
+	e, err := httpguard.NewExclusive(locks.Fair, httpguard.ExclusiveConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.Refuse(t.Context(), httpguard.ErrNoRoute)
+	e.Refuse(t.Context(), "", httpguard.ErrNoRoute)
 	if !strings.Contains(logged.String(), "level=ERROR") {
 		t.Errorf("the client's logger got %q", &logged)
 	}
@@ -83,8 +82,8 @@ func TestKeyFailureOfAStrategy(t *testing.T) {
 func TestSealFailureIsLogged(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
-	o := engine(t, testkit.Start(t).Client(), httpguard.WithCodec(unsealing{}),
-		httpguard.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
+	o := engine(t, testkit.Start(t).Client(), withCodec(unsealing{}),
+		core.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
 	answer(t, o, ask(t, o, "ada", "1"), "card 4242")
 	if text := logged.String(); !strings.Contains(text, "codec") || strings.Contains(text, errSeal.Error()) {
 		t.Errorf("logged %q", text)

@@ -31,7 +31,7 @@ func NewOnce(client *core.Client, config Config) (*Once, error) {
 	if err := config.checkOnce(); err != nil {
 		return nil, err
 	}
-	return &Once{guard: newGuard(config, seal.FactsOf(client).Logger), client: client, options: config.onceOptions()}, nil
+	return &Once{guard: newGuard(config, seal.FactsOf(client)), client: client, options: config.onceOptions()}, nil
 }
 
 // Key joins the scope of a request to its Idempotency-Key, of which lines are the header fields. The scope comes
@@ -60,7 +60,7 @@ func (o *Once) Entered(ctx context.Context, key Key) bool {
 		if r.hash == hash && r.once.client == o.client && r.goesOn() {
 			if o.config.FailurePolicy == core.HoldFailures {
 				if err := r.holdFailures(ctx); err != nil {
-					o.failed(ctx, Failure{KeyHash: hash, Operation: "begin", Err: err})
+					o.incident(ctx, r.work(), core.IncidentUnrecorded, err)
 				}
 			}
 			return true
@@ -76,7 +76,7 @@ func (o *Once) hash(key Key) string { return key.HashWith(o.config.KeySecret) }
 // until ctx ends, and at most so long that an answer can still be written.
 func (o *Once) Begin(ctx context.Context, req Request) (*Run, *Response, *Conflict) {
 	if req.Key.IsZero() {
-		return nil, nil, o.Refuse(ctx, ErrKeyRequired)
+		return nil, nil, o.Refuse(ctx, req.label(), ErrKeyRequired)
 	}
 	o.shapes.learn(req.Key)
 	c, asked := o.claim(req), time.Now()
@@ -91,26 +91,29 @@ func (o *Once) Begin(ctx context.Context, req Request) (*Run, *Response, *Confli
 	}
 	if o.opens(ctx, hash, err) {
 		var run *Run
-		if run, err = o.open(ctx, c, err); run != nil {
+		if run, err = o.open(ctx, c, waited, err); run != nil {
 			return run, nil, nil
 		}
 	}
 	var done *core.CompletedError
 	if errors.As(err, &done) && !gone(ctx) {
 		if replay := o.replay(done.Record, hash); replay != nil {
-			o.replayed(ctx, Replayed{KeyHash: hash, Attempt: done.Record.Attempt, Waited: waited})
+			o.hooks.NotRun(ctx, core.NotRun{
+				Work: workOf(c.label, hash), Reason: core.ReasonReplayed, Attempt: done.Record.Attempt, Waited: waited,
+			})
 			return nil, replay, nil
 		}
 	}
 	conflict := o.config.conflict(onceCode(ctx, err), err)
 	conflict.KeyHash, conflict.Waited = hash, waited
 	o.complement(conflict, err)
-	return nil, nil, o.refused(ctx, conflict)
+	return nil, nil, o.refused(ctx, c.label, conflict)
 }
 
 // claim is the record that a request asks for.
 type claim struct {
 	name, hash  string
+	label       string
 	options     []core.OnceOption
 	fingerprint []byte
 	answerBy    time.Time
@@ -119,9 +122,9 @@ type claim struct {
 
 func (o *Once) claim(req Request) claim {
 	c := claim{
-		name: o.recordName(req.Key), hash: o.hash(req.Key), answerBy: req.AnswerBy, retention: o.config.Retention,
-		options: append(slices.Clip(o.options), core.WithLabel(req.label())),
+		name: o.recordName(req.Key), hash: o.hash(req.Key), label: req.label(), answerBy: req.AnswerBy, retention: o.config.Retention,
 	}
+	c.options = append(slices.Clip(o.options), core.WithLabel(c.label))
 	if o.config.RetentionUntil != nil {
 		c.retention = o.config.untilThen(time.Now())
 		c.options = append(slices.Clip(c.options), core.WithRetention(c.retention))
@@ -157,7 +160,7 @@ func (o *Once) grant(ctx context.Context, c claim, attempt *core.Attempt, waited
 }
 
 // open lets a request run without Redis, unless it is known that the key is in use: then the error says so.
-func (o *Once) open(ctx context.Context, c claim, unavailable error) (*Run, error) {
+func (o *Once) open(ctx context.Context, c claim, waited time.Duration, unavailable error) (*Run, error) {
 	end, err := o.memory.Enter(c.question(), unavailable)
 	if err != nil {
 		return nil, err
@@ -168,7 +171,8 @@ func (o *Once) open(ctx context.Context, c claim, unavailable error) (*Run, erro
 			run.cancel()
 		}
 	}()
-	o.failed(ctx, Failure{KeyHash: c.hash, Operation: "begin", Err: unavailable})
+	o.incident(ctx, run.work(), core.IncidentUnguarded, unavailable)
+	run.start(waited)
 	letThroughInside(ctx)
 	opened = true
 	return run, nil
@@ -184,14 +188,10 @@ func (o *Once) admit(ctx context.Context, run *Run, waited time.Duration) (err e
 			run.cancel()
 		}
 	}()
-	if ctx.Err() == nil {
-		o.acquired(ctx, Acquired{
-			KeyHash: run.hash, Token: run.attempt.Token(), Attempt: run.attempt.Number(), Waited: waited,
-		})
-	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	run.start(waited)
 	letThroughInside(ctx)
 	admitted = true
 	return nil
@@ -265,12 +265,6 @@ func (o *Once) replay(record core.Record, hash string) *Response {
 		return nil
 	}
 	return response
-}
-
-func (o *Once) replayed(ctx context.Context, r Replayed) {
-	if o.config.Hooks.Replayed != nil {
-		o.config.Hooks.Replayed(ctx, r)
-	}
 }
 
 // encode makes the value of a record. Of an answer that nobody will get again, only where to find the thing is kept.

@@ -15,17 +15,25 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// engine makes an engine of Idempotent, changed by options.
-func engine(t *testing.T, rdb redis.UniversalClient, opts ...httpguard.Option) *httpguard.Once {
+// engine makes an engine of Idempotent, changed by options. Some are of its client, others of package httplock.
+func engine(t *testing.T, rdb redis.UniversalClient, opts ...any) *httpguard.Once {
 	t.Helper()
-	locks, err := core.New(rdb, core.WithLogger(nil))
+	client, guard := []core.Option{core.WithLogger(nil)}, []httpguard.Option{}
+	for _, o := range opts {
+		if own, ok := o.(httpguard.Option); ok {
+			guard = append(guard, own)
+		} else {
+			client = append(client, o.(core.Option))
+		}
+	}
+	locks, err := core.New(rdb, client...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = locks.Close() })
 	config := httpguard.IdempotentConfig()
+	config.Apply(httpguard.Adapter{Package: "httplock"}, guard...)
 	config.AskTimeout, config.FinishTimeout = 30*time.Second, 30*time.Second // a busy machine is no outage
-	config.Apply(nil, opts...)
 	o, err := httpguard.NewOnce(locks, config)
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +80,7 @@ func wantCode(t *testing.T, o *httpguard.Once, req httpguard.Request, code strin
 
 func TestQuotaOfAScope(t *testing.T) {
 	t.Parallel()
-	o := engine(t, testkit.Start(t).Client(), httpguard.WithQuota(2), httpguard.WithRetention(time.Hour))
+	o := engine(t, testkit.Start(t).Client(), core.WithQuota(2), core.WithRetention(time.Hour))
 	for _, key := range []string{"1", "2"} {
 		answer(t, o, ask(t, o, "ada", key), "")
 	}
@@ -94,7 +102,7 @@ func TestSealedRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := engine(t, rdb, httpguard.WithCodec(codec))
+	o := engine(t, rdb, withCodec(codec))
 	answer(t, o, ask(t, o, "ada", "1"), "card 4242")
 	_, recorded, conflict := o.Begin(ctx, ask(t, o, "ada", "1"))
 	if recorded == nil || string(recorded.Body) != "card 4242" || recorded.Status != http.StatusCreated {
@@ -111,10 +119,14 @@ func TestSealedRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := wantCode(t, engine(t, rdb, httpguard.WithCodec(other)), ask(t, o, "ada", "1"), httpguard.CodeAlreadyCompleted)
+	c := wantCode(t, engine(t, rdb, withCodec(other)), ask(t, o, "ada", "1"), httpguard.CodeAlreadyCompleted)
 	if c.Recorded != nil {
 		t.Errorf("with another key: %+v", c.Recorded)
 	}
+}
+
+func withCodec(codec httpguard.Codec) httpguard.Option {
+	return httpguard.NewOption("WithCodec", func(c *httpguard.Config) { c.Codec = codec })
 }
 
 // unsealing seals nothing.
@@ -129,8 +141,8 @@ func (unsealing) Open([]byte, string) ([]byte, error) { return nil, errSeal }
 func TestUnsealedRunIsRecorded(t *testing.T) {
 	t.Parallel()
 	var failed error
-	hooks := httpguard.Hooks{Failed: func(_ context.Context, f httpguard.Failure) { failed = f.Err }}
-	o := engine(t, testkit.Start(t).Client(), httpguard.WithCodec(unsealing{}), httpguard.WithHooks(hooks))
+	hooks := core.WithHooks(core.Hooks{Incident: func(_ context.Context, i core.Incident) { failed = i.Err }})
+	o := engine(t, testkit.Start(t).Client(), withCodec(unsealing{}), hooks)
 	answer(t, o, ask(t, o, "ada", "1"), "card 4242")
 	if !errors.Is(failed, errSeal) {
 		t.Errorf("the hook was told %v", failed)

@@ -1,84 +1,63 @@
 package httpguard_test
 
 import (
-	"bytes"
-	"os"
-	"path/filepath"
-	"regexp"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
-// TestAdapterOption: an option changes the settings of its own adapter, and is an error for any other.
-func TestAdapterOption(t *testing.T) {
+type skip struct{ seal.Mark }
+
+// TestOwnOptions: an adapter gets its own options, and they are an error for any other.
+func TestOwnOptions(t *testing.T) {
 	t.Parallel()
-	type chi struct{ skipped bool }
-	type echo struct{ skipped bool }
 	never := coretest.Unused(t)
-	skip := httpguard.AdapterOption("chilock.WithSkip", func(c *chi) { c.skipped = true })
-	makes := func(adapter any) error {
-		config := httpguard.DefaultConfig()
-		config.Apply(adapter, nil, skip, httpguard.WithWait(time.Second))
-		if config.Wait != time.Second {
-			t.Errorf("wait %v: an option behind that of the adapter was not applied", config.Wait)
-		}
+	own := skip{seal.Mark{Name: "chilock.WithSkip"}}
+	skipped := 0
+	makes := func(a httpguard.Adapter) error {
+		config := httpguard.ExclusiveConfig()
+		a.Own = func(httpguard.Option) { skipped++ }
+		config.Apply(a, nil, own, core.WithTTL(time.Second))
 		_, err := httpguard.NewExclusive(never, config)
 		return err
 	}
-	var own chi
-	if err := makes(&own); err != nil || !own.skipped {
-		t.Errorf("error %v, settings %+v: the option was not applied", err, own)
+	if err := makes(httpguard.Adapter{Package: "chilock", Takes: []string{"chilock.WithSkip"}}); err != nil || skipped == 0 {
+		t.Errorf("error %v, called %d times", err, skipped)
 	}
-	var other echo
-	for _, adapter := range []any{&other, nil} {
-		if err := makes(adapter); err == nil || !strings.Contains(err.Error(), "chilock.WithSkip") {
-			t.Errorf("error %v, want one that names the option", err)
+	for _, a := range []httpguard.Adapter{{Package: "echolock"}, {Package: "echolock", TakesOnce: []string{"chilock.WithSkip"}}} {
+		skipped = 0
+		err := makes(a)
+		if !errors.Is(err, core.ErrInvalidOption) || !strings.Contains(err.Error(), "echolock.Exclusive does not take chilock.WithSkip") || skipped > 0 {
+			t.Errorf("error %v, called %d times", err, skipped)
 		}
-	}
-	if other.skipped {
-		t.Error("the option has changed another adapter")
 	}
 }
 
-var (
-	// option is a function here that makes an option of all guards.
-	option = regexp.MustCompile(`(?m)^func (\w+)\(.*\) Option \{`)
-	// reexport is the function of httplock that calls it.
-	reexport = regexp.MustCompile(`(?m)^func (\w+)\(.*\) Option \{\s+return httpguard\.(\w+)\(`)
-)
-
-// TestOptionsOfUsers: package httplock, whose options all frameworks take, has a function for each option of this package.
-func TestOptionsOfUsers(t *testing.T) {
+// TestDefaults: what options do not say is the default of the guard.
+func TestDefaults(t *testing.T) {
 	t.Parallel()
-	names := map[string]bool{}
-	for _, file := range []string{"options.go", "options_shared.go", "options_records.go"} {
-		for _, match := range reexport.FindAllSubmatch(readFile(t, filepath.Join("..", "..", "nethttp", file)), -1) {
-			if string(match[2]) == "AdapterOption" {
-				continue
-			}
-			if names[string(match[1])] = true; !bytes.Equal(match[1], match[2]) {
-				t.Errorf("%s: %s calls %s", file, match[1], match[2])
-			}
+	for _, config := range []httpguard.Config{httpguard.ExclusiveConfig(), httpguard.OnceConfig(), httpguard.IdempotentConfig()} {
+		applied := config
+		applied.Apply(httpguard.Adapter{Package: "httplock"})
+		if applied.Wait != config.Wait || applied.MaxValue != config.MaxValue || applied.AskTimeout != time.Second ||
+			applied.FinishTimeout != 5*time.Second || applied.Retention != 24*time.Hour {
+			t.Errorf("%+v, want %+v", applied, config)
+		}
+		applied.Apply(httpguard.Adapter{Package: "httplock"}, core.WithWait(0))
+		if applied.Wait != 0 {
+			t.Errorf("wait %v", applied.Wait)
 		}
 	}
-	for _, file := range []string{"options.go", "options_records.go"} {
-		for _, match := range option.FindAllSubmatch(readFile(t, file), -1) {
-			if !names[string(match[1])] {
-				t.Errorf("package httplock lacks %s", match[1])
-			}
-		}
+	config := httpguard.OnceConfig()
+	config.RetentionUntil = func(now time.Time) time.Time { return now }
+	config.Apply(httpguard.Adapter{Package: "httplock"}, core.WithRetention(time.Hour))
+	if config.RetentionUntil != nil || config.Retention != time.Hour {
+		t.Errorf("retention %v, until %v: the last one counts", config.Retention, config.RetentionUntil != nil)
 	}
-}
-
-func readFile(t *testing.T, path string) []byte {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
 }

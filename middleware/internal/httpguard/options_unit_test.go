@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	guards "github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
@@ -19,12 +20,12 @@ func TestDurationsWithoutUnit(t *testing.T) {
 	}
 	defer locks.Close() //nolint:errcheck // it has no lease
 	for name, option := range map[string]httpguard.Option{
-		"WithWait": httpguard.WithWait(30), "WithAskTimeout": httpguard.WithAskTimeout(30),
-		"WithFinishTimeout": httpguard.WithFinishTimeout(30), "WithRetention": httpguard.WithRetention(30),
-		"WithLock": httpguard.WithLock(core.WithTTL(30)),
+		"WithWait": core.WithWait(30), "WithAskTimeout": guards.WithAskTimeout(30),
+		"WithFinishTimeout": guards.WithFinishTimeout(30), "WithRetention": core.WithRetention(30),
+		"WithTTL": core.WithTTL(30),
 	} {
 		config := httpguard.OnceConfig()
-		config.Apply(nil, option)
+		config.Apply(httpguard.Adapter{Package: "httplock"}, option)
 		_, err := httpguard.NewOnce(locks, config)
 		if err == nil || !strings.Contains(err.Error(), time.Duration(30).String()) || !strings.Contains(err.Error(), "did you mean 30*time.Second?") {
 			t.Errorf("%s: %v", name, err)

@@ -1,10 +1,10 @@
 package httpguard
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -21,15 +21,8 @@ var ErrNoRecord = errors.New("holdfast: nothing is recorded of the key")
 // error is that of [NewKey].
 func IdempotencyKey(value string) (Key, error) { return NewKey(idempotencyKey, value) }
 
-// Ledger reads and changes the records of one guard of Once or Idempotent, for operators and for pages that tell
-// clients what became of their requests. It has the guard's client, secret and codec. Get it from [Once.Ledger]; an
-// adapter's guard has its methods.
-//
-// Make keys with [NewKey] and [Join], of the same parts in the same order as the guard's key function makes them.
-// Another key is refused with [ErrKeyShape], as far as the guard knows the shape from requests in this process. Before
-// the first request, a wrong key is [ErrNoRecord], because it has no record.
-//
-// The methods of the zero Ledger return an error.
+// Ledger reads and changes the records of one guard of Once or Idempotent, for operators. Get it from [Once.Ledger]. An adapter's
+// guard has its methods, which package httplock documents. Those of the zero Ledger return an error.
 type Ledger struct{ once *Once }
 
 // engine returns the guard of the ledger.
@@ -43,61 +36,25 @@ func (l *Ledger) engine() (*Once, error) {
 // Ledger returns the ledger of the guard.
 func (o *Once) Ledger() *Ledger { return &Ledger{o} }
 
-// Record is the record of a key.
-type Record struct {
-	core.Record
-	// KeyHash is the hash of the key, as it appears in logs and hooks.
-	KeyHash string
-	// Answer is the answer of a completed run, or the one given to Resolve. It is nil if the run has not completed, if
-	// nothing of the answer was recorded, and if the codec cannot decrypt it.
-	Answer *Response
-
-	once *Once
-}
-
-// Peek reads the record of a key. The zero State means that no record prevents a request from running. Errors are
-// [ErrKeyRequired] for the zero Key, [ErrKeyShape], and those of [core.Once.Peek].
-func (l *Ledger) Peek(ctx context.Context, key Key) (Record, error) {
+// Peek reads the record of the key of these parts.
+func (l *Ledger) Peek(ctx context.Context, parts ...Key) (core.Record, error) {
 	o, err := l.engine()
 	if err != nil {
-		return Record{}, err
+		return core.Record{}, err
 	}
-	if err := o.accept(key); err != nil {
-		return Record{}, err
-	}
-	found, err := o.recordOf(o.recordName(key)).Peek(ctx)
+	name, err := o.nameOf(parts)
 	if err != nil {
-		return Record{}, err
+		return core.Record{}, err
+	}
+	found, err := o.recordOf(name).Peek(ctx)
+	if err != nil {
+		return core.Record{}, err
 	}
 	return o.read(found), nil
 }
 
-// Resolve records that a request has taken effect, whatever the record says at the moment of the call. If somebody decides
-// by what the record said, use Peek and [Record.Resolve]. Errors are also those of [Ledger.Peek].
-func (l *Ledger) Resolve(ctx context.Context, key Key, answer *Response) error {
-	r, err := l.Peek(ctx, key)
-	if err != nil {
-		return err
-	}
-	return r.Resolve(ctx, answer)
-}
-
-// Forget deletes the record of a key, so that the next request runs, whatever the record says at the moment of the call,
-// except that a request is running. If somebody decides by what the record said, use Peek and [Record.Forget]. Errors are
-// also those of [Ledger.Peek].
-func (l *Ledger) Forget(ctx context.Context, key Key) error {
-	r, err := l.Peek(ctx, key)
-	if err != nil {
-		return err
-	}
-	return r.Forget(ctx)
-}
-
-// Records reads the records of a scope of Idempotent, the latest first. They are listed if the guard has a quota or
-// holds failures ([core.HoldFailures]), from its first request with that on. Otherwise Records fails. It also fails
-// for a guard that is not Idempotent, whose keys have no scope. Errors are also those of [Ledger.Peek] and
-// [core.Client.GroupRecords].
-func (l *Ledger) Records(ctx context.Context, scope Key) ([]Record, error) {
+// Records reads the records of a scope of Idempotent, the latest first.
+func (l *Ledger) Records(ctx context.Context, scope ...Key) ([]core.Record, error) {
 	o, err := l.engine()
 	if err != nil {
 		return nil, err
@@ -106,97 +63,91 @@ func (l *Ledger) Records(ctx context.Context, scope Key) ([]Record, error) {
 		return nil, errors.New("holdfast: keys of Once have no scope: their records are not listed")
 	}
 	if !o.config.listed() {
-		return nil, errors.New("holdfast: records are not listed: use WithQuota or WithFailurePolicy(HoldFailures)")
+		return nil, errors.New("holdfast: records are not listed: use core.WithQuota or core.WithFailurePolicy(core.HoldFailures)")
 	}
-	key, err := Join(scope, Key{parts: []part{{idempotencyKey, "any"}}})
+	name, err := o.nameOf(append(slices.Clip(scope), Key{parts: []part{{idempotencyKey, "any"}}}))
 	if err != nil {
 		return nil, err
 	}
-	if err := o.accept(key); err != nil {
-		return nil, err
-	}
-	found, err := o.client.GroupRecords(ctx, o.recordName(key))
-	if err != nil {
-		return nil, err
-	}
-	records := make([]Record, len(found))
-	for i, r := range found {
+	records, err := o.client.GroupRecords(ctx, name)
+	for i, r := range records {
 		records[i] = o.read(r)
 	}
-	return records, nil
+	return records, err
 }
 
-// Resolve records that the request has taken effect: an operator has found out how a run of unknown outcome ended, or
-// has done by hand what it failed to do. From then on, until the record expires, requests of the key get the answer if
-// the guard replays, and 409 already-completed otherwise. It applies to the record as it was read.
-//
-// The answer needs a status from 200 to 999, the header fields that belong to the body, such as Content-Type, and a
-// body within the guard's record limit. Resolve leaves out cookies and other fields of one client or connection, see
-// [Difference]. Without an answer (nil) requests are refused with already-completed.
-//
-// Errors:
-//
-//   - [ErrNoRecord] if no request of the key has run, or none has left a record. A released one leaves none behind a
-//     quota.
-//   - [core.ErrChanged] if the record has changed since it was read, [core.ErrInProgress] while a request is running, and
-//     [core.ErrCompleted] if one has completed before. The record is not changed.
-//   - Those of [core.Once.Resolve].
-func (r *Record) Resolve(ctx context.Context, answer *Response) error {
-	if r.State == core.StateNone && r.Attempt == 0 {
+// Resolve records that the request has taken effect, with a response as text, or without one.
+func (l *Ledger) Resolve(ctx context.Context, seen core.Record, value []byte) error {
+	o, hash, err := l.seen(seen)
+	switch {
+	case err != nil:
+		return err
+	case seen.State == core.StateNone && seen.Attempt == 0:
 		return ErrNoRecord
 	}
-	var value []byte
-	if answer != nil {
-		var err error
-		if value, err = r.once.seal(answer, r.KeyHash); err != nil {
+	if value != nil {
+		if value, err = o.seal(value, hash); err != nil {
 			return err
 		}
 	}
-	return r.once.recordOf(r.Key).Resolve(ctx, r.Record, value)
+	return o.recordOf(seen.Key).Resolve(ctx, seen, value)
 }
 
-// seal makes the value of a record of an operator's answer.
-func (o *Once) seal(answer *Response, hash string) ([]byte, error) {
+// Forget deletes the record, so that the next request of the key runs.
+func (l *Ledger) Forget(ctx context.Context, seen core.Record) error {
+	o, hash, err := l.seen(seen)
 	switch {
-	case !Replayable(answer) || !httprecord.ValidStatus(answer.Status):
-		return nil, fmt.Errorf("holdfast: status %d of an answer: 200 to 999 are allowed", answer.Status)
-	case len(answer.Body) > o.config.RecordLimit:
-		return nil, fmt.Errorf("holdfast: answer of %d bytes: the guard records %d at most", len(answer.Body), o.config.RecordLimit)
-	}
-	kept := *answer
-	kept.Header, kept.around = Difference(http.Header{}, answer.Header), nil
-	value, err := o.encode(&kept, hash)
-	if err != nil {
-		return nil, fmt.Errorf("holdfast: answer not encrypted, nothing is recorded: %w", err)
-	}
-	return value, nil
-}
-
-// Forget deletes the record, so that the next request of the key runs: the order was cancelled, or an operator has
-// found out that a run of unknown outcome has not taken effect. It applies to the record as it was read. The error is
-// [ErrNoRecord] if no record prevented a request from running, or that of [core.Once.Forget]: [core.ErrChanged] if the
-// record has changed since, and [core.ErrInProgress] while a request is running. For the record of a run that is stuck,
-// see [core.Once.ForgetRunning].
-func (r *Record) Forget(ctx context.Context) error {
-	if r.State == core.StateNone {
-		if r.once.memory.Forget(r.KeyHash) { // of a run without Redis in this process
+	case err != nil:
+		return err
+	case seen.State == core.StateNone:
+		if o.memory.Forget(hash) { // of a run without Redis in this process
 			return nil
 		}
 		return ErrNoRecord
 	}
-	err := r.once.recordOf(r.Key).Forget(ctx, r.Record)
-	if err == nil {
-		r.once.memory.Forget(r.KeyHash) // only now: after a refusal the run counts
+	if err = o.recordOf(seen.Key).Forget(ctx, seen); err == nil {
+		o.memory.Forget(hash) // only now: after a refusal the run counts
 	}
 	return err
 }
 
-// accept refuses a key that is not of this guard.
-func (o *Once) accept(key Key) error {
-	if key.IsZero() {
-		return ErrKeyRequired
+// seen returns the guard of the ledger, and the hash of the key of a record that was read before.
+func (l *Ledger) seen(r core.Record) (o *Once, hash string, err error) {
+	if o, err = l.engine(); err != nil {
+		return nil, "", err
 	}
-	return o.shapes.check(key, o.config.Scoped)
+	if !httprecord.IsName(r.Key) {
+		return nil, "", fmt.Errorf("%w: %q is not the record of an HTTP guard: pass what Peek returned", core.ErrInvalidName, r.Key)
+	}
+	return o, hashOf(r), nil
+}
+
+// hashOf returns the hash of the key in the name of a record.
+func hashOf(r core.Record) string { return r.Key[strings.LastIndexByte(r.Key, ':')+1:] }
+
+// seal makes the value of a record of an operator's response.
+func (o *Once) seal(text []byte, hash string) ([]byte, error) {
+	written, err := httprecord.Read(bytes.NewReader(text), o.config.MaxValue)
+	if err != nil {
+		return nil, err
+	}
+	value, err := o.encode(&Response{Status: written.Status, Header: written.Header, Body: written.Body}, hash)
+	if err != nil {
+		return nil, fmt.Errorf("holdfast: response not encrypted, nothing is recorded: %w", err)
+	}
+	return value, nil
+}
+
+// nameOf returns the name of the record of the key of these parts. It refuses a key that is not of this guard.
+func (o *Once) nameOf(parts []Key) (string, error) {
+	key, err := Join(parts...)
+	if err != nil {
+		return "", err
+	}
+	if err := o.shapes.check(key, o.config.Scoped); err != nil {
+		return "", err
+	}
+	return o.recordName(key), nil
 }
 
 // recordName returns the name of a key's record.
@@ -213,13 +164,16 @@ func (o *Once) recordOptions() []core.OnceOption {
 	return append(slices.Clip(o.options), core.WithRetention(o.config.untilThen(time.Now())))
 }
 
-// read makes a Record of one of core.
-func (o *Once) read(found core.Record) Record {
-	r := Record{Record: found, once: o, KeyHash: found.Key[strings.LastIndexByte(found.Key, ':')+1:]}
-	if found.State == core.StateCompleted && !found.Omitted {
-		if answer, err := o.decode(found.Value, r.KeyHash); err == nil {
-			r.Answer = answer
-		}
+// read returns a record with its response as text in place of the value. There is none if the codec cannot decrypt it.
+func (o *Once) read(r core.Record) core.Record {
+	value := r.Value
+	r.Value = nil
+	if r.State != core.StateCompleted || r.Omitted {
+		return r
+	}
+	response, err := o.decode(value, hashOf(r))
+	if r.Omitted = err != nil || response.Omitted; err == nil {
+		r.Value = httprecord.Text(response.Status, response.Header, response.Body)
 	}
 	return r
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/textproto"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -38,20 +37,7 @@ func (r Request) answering() string {
 	return r.owner
 }
 
-// label returns the route of a request for operators, "POST /orders/{id}" for instance. It has no path of a client.
-func (r Request) label() string {
-	label := r.Pattern
-	if label == "" {
-		return ""
-	}
-	if !strings.ContainsAny(label, " \t") { // it has no method
-		label = r.Payload.Method + " " + label
-	}
-	return strings.ToValidUTF8(label[:min(len(label), maxLabel)], "")
-}
-
-// maxLabel is the most that [core.WithLabel] allows.
-const maxLabel = 256
+func (r Request) label() string { return Label(r.Payload.Method, r.Pattern) }
 
 // Payload is the content of a request, for comparison.
 type Payload struct {

@@ -61,19 +61,31 @@ func (o *Once) newRun(ctx context.Context, c claim, attempt *core.Attempt, end f
 	return r
 }
 
+// work describes the request to hooks.
+func (r *Run) work() core.Work { return workOf(r.claim.label, r.hash) }
+
+// start tells the hook of a run that begins. The context that the hook returns becomes that of the handler.
+func (r *Run) start(waited time.Duration) {
+	start := core.RunStart{Work: r.work(), Waited: waited}
+	if r.attempt != nil {
+		start.Token, start.Attempt = r.attempt.Token(), r.attempt.Number()
+	}
+	r.ctx = r.once.hooks.RunStart(r.ctx, start)
+}
+
 // goesOn reports whether the handler is still running under the key.
 func (r *Run) goesOn() bool {
 	return !r.finished.Load() && (r.attempt == nil || r.attempt.Context().Err() == nil)
 }
 
 // Context is the context for the handler. It ends when that of the request ends, or the lease is lost. It carries the
-// fencing token and the facts for [Attempt], [core.KeyHash] and [Degraded].
+// fencing token, the attempt, and the facts for [core.KeyHash] and [Degraded].
 func (r *Run) Context() context.Context { return r.ctx }
 
 // Capture returns how many bytes of the answer to hold back until [Run.Finish] has returned, so that a client that has
 // read its answer finds it recorded. It also returns true if the record or a judge needs the body.
 func (r *Run) Capture() (bytes int, body bool) {
-	return r.once.config.RecordLimit, r.once.config.Replay || r.once.config.Completion != nil
+	return r.once.config.MaxValue, r.once.config.Replay || r.once.config.Completion != nil
 }
 
 // Finish records how the handler ended, within a few seconds at most, even if the client has left. A second call does
@@ -152,15 +164,19 @@ func (r *Run) normalized(o Outcome) Outcome {
 // end ends the attempt, and then tells the hooks.
 func (r *Run) end(d Disposition, outcome Outcome) {
 	o, ctx := r.once, context.WithoutCancel(r.ctx)
-	end := Finished{KeyHash: r.hash, Held: time.Since(r.began), Disposition: d}
+	end := core.RunEnd{
+		Work: r.work(), State: d.state(), Held: time.Since(r.began), Panicked: !outcome.Returned, Err: r.failure(d, outcome),
+	}
+	var unrecorded error
 	if r.attempt != nil {
 		lost := context.Cause(r.attempt.Context())
-		end.Attempt, end.Err = r.attempt.Number(), r.write(ctx, d, outcome)
+		end.Token, end.Attempt = r.attempt.Token(), r.attempt.Number()
+		unrecorded = r.write(ctx, d, outcome)
 		if lost != nil {
-			o.failed(ctx, Failure{KeyHash: r.hash, Operation: "run", Err: lost})
+			o.incident(ctx, end.Work, core.IncidentLost, lost)
 		}
-		if end.Err != nil {
-			o.failed(ctx, Failure{KeyHash: r.hash, Operation: "finish", Err: end.Err})
+		if unrecorded != nil {
+			o.incident(ctx, end.Work, core.IncidentUnrecorded, unrecorded)
 		}
 	}
 	if d == Held {
@@ -168,16 +184,27 @@ func (r *Run) end(d Disposition, outcome Outcome) {
 	}
 	switch {
 	case !o.config.FailOpen:
-	case r.attempt == nil || end.Err != nil:
+	case r.attempt == nil || unrecorded != nil:
 		r.remember(d, outcome)
 	case d == Completed:
 		o.memory.Recorded(r.hash, core.StateCompleted, r.claim.retention)
 	case d == Held:
 		o.memory.Recorded(r.hash, core.StateUnknown, r.claim.retention)
 	}
-	if o.config.Hooks.Finished != nil {
-		o.config.Hooks.Finished(ctx, end)
+	o.hooks.RunEnd(ctx, end)
+}
+
+// failure returns why the run failed. It is nil if it has not, if a guard inside has refused the request, and if the handler did
+// not return.
+func (r *Run) failure(d Disposition, o Outcome) error {
+	said, reason := r.word.Said()
+	switch {
+	case d == Completed, !o.Returned, r.refused(o):
+		return nil
+	case said == seal.Held && reason != "":
+		return errors.New("holdfast: the handler called Hold: " + reason)
 	}
+	return FailureOf(o.Response.Status, o.answered(), o.Failed)
 }
 
 // write ends the attempt.
@@ -211,14 +238,14 @@ func (r *Run) remember(d Disposition, outcome Outcome) {
 	if r.attempt == nil {
 		e.Once = func(retention time.Duration) *core.Once { return r.claim.once(o.client, core.WithRetention(retention)) }
 		e.Failed = func(err error) {
-			o.log.failed(context.Background(), Failure{KeyHash: r.hash, Operation: "finish", Err: err})
+			o.log.incident(context.Background(), r.work(), core.IncidentUnrecorded, err)
 		}
 	}
 	defer func() { o.memory.Ended(r.hash, e) }() // also if the codec panics
 	if d == Completed && outcome.answered() {
 		value, err := o.encode(outcome.Response, r.hash)
 		if err != nil {
-			o.failed(context.WithoutCancel(r.ctx), Failure{KeyHash: r.hash, Operation: "finish", Err: err})
+			o.incident(context.WithoutCancel(r.ctx), r.work(), core.IncidentUnrecorded, err)
 			return
 		}
 		e.Value = value
@@ -258,13 +285,4 @@ func (r *Run) reason(o Outcome) string {
 		return "the handler did not answer"
 	}
 	return "the handler answered with a failure"
-}
-
-// Attempt returns the number of the attempt for the key of a guarded request, from 1. It is 0 if ctx is not that of a
-// request behind Once or Idempotent, or if the guard fails open.
-func Attempt(ctx context.Context) int {
-	if r := runFrom(seal.ContextOf(ctx)); r != nil && r.attempt != nil {
-		return r.attempt.Number()
-	}
-	return 0
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // TestRetryAfterHasJitter: clients that were refused together do not come back together.
@@ -34,9 +35,9 @@ func TestRetryAfterHasJitter(t *testing.T) {
 
 func TestWaitIsBoundedByTheServer(t *testing.T) {
 	t.Parallel()
-	config := DefaultConfig()
+	config := ExclusiveConfig()
 	config.Wait = time.Minute
-	g := newGuard(config, slog.Default())
+	g := newGuard(config, seal.Facts{Logger: slog.Default()})
 	if got := g.wait("key", "owner", time.Time{}); got != time.Minute {
 		t.Errorf("without limit: %v", got)
 	}
@@ -86,7 +87,7 @@ func TestEveryCodeHasItsTexts(t *testing.T) {
 		CodeKeyReused, CodeTooEarly, CodeTooManyKeys,
 		CodeBodyUnreadable, CodeBodyTimeout, CodeTooManyBodies,
 	} {
-		config := DefaultConfig()
+		config := ExclusiveConfig()
 		p := config.conflict(code, core.ErrUnavailable).Problem()
 		if p.Status < 400 || p.Title == "" || p.Detail == "" || p.Code != code {
 			t.Errorf("%s: %+v", code, p)
@@ -96,7 +97,7 @@ func TestEveryCodeHasItsTexts(t *testing.T) {
 
 func TestInstanceIsTheRequest(t *testing.T) {
 	t.Parallel()
-	config := DefaultConfig()
+	config := ExclusiveConfig()
 	p := config.conflict(CodeLockConflict, core.ErrNotAcquired).Problem()
 	for id, want := range map[string]string{
 		"0a6b5c3e-1f2d-4c3b-8a9e-7d6c5b4a3f2e": "urn:uuid:0a6b5c3e-1f2d-4c3b-8a9e-7d6c5b4a3f2e",

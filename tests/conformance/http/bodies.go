@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
@@ -210,7 +211,7 @@ func testUnsentBody(t *testing.T, s *suite) {
 		t.Skip("a request over a connection of its own, by hand, is one of HTTP/1.1")
 	}
 	for name, guard := range map[string]Guard{
-		"exclusive": s.exclusive(t, httplock.WithWait(0)), "once": s.once(t, httplock.WithWait(0)),
+		"exclusive": s.exclusive(t, core.WithWait(0)), "once": s.once(t, core.WithWait(0)),
 	} {
 		for what, fields := range map[string]string{
 			"small": "Content-Length: 100", "large": "Content-Length: 10000000", "chunked": "Transfer-Encoding: chunked",
@@ -244,14 +245,15 @@ func testUnsentBody(t *testing.T, s *suite) {
 // testBodyMemoryIsShared: a user who sends as many bodies as the guard takes, and ends none of them, leaves room for
 // others.
 func testBodyMemoryIsShared(t *testing.T, s *suite) {
-	refused := make(chan *httplock.Conflict, 1)
-	guard := s.idempotent(t, httplock.WithBodyMemory(8000), httplock.WithBodyLimit(1000), httplock.WithHooks(httplock.Hooks{
-		Refused: func(_ context.Context, c *httplock.Conflict) {
-			if c.Code == httplock.CodeTooManyBodies {
-				refused <- c
+	refused := make(chan struct{}, 1)
+	locks := newLocks(t, s.redis.Client(), core.WithHooks(core.Hooks{
+		NotRun: func(_ context.Context, not core.NotRun) {
+			if not.Reason == httplock.CodeTooManyBodies {
+				refused <- struct{}{}
 			}
 		},
 	}))
+	guard := must(t)(s.Idempotent(locks, ByUser, unhurried(nil, httplock.WithBodyMemory(8000), httplock.WithBodyLimit(1000))...))
 	reading, site := s.readable(t, &counter{}, guard)
 	full := false
 	for i := 0; !full; i++ {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
@@ -99,7 +100,7 @@ func testTransportRetry(t *testing.T, s *suite) {
 func testTimeoutInside(t *testing.T, s *suite) {
 	stage := newStage(t)
 	hasty := http.TimeoutHandler(stage, time.Millisecond, "timeout")
-	site := s.mount(t, hasty, s.exclusive(t, httplock.WithWait(patience)))
+	site := s.mount(t, hasty, s.exclusive(t, core.WithWait(patience)))
 	for range 2 {
 		site.do(request{user: "timeout-inside"}).want(t, http.StatusServiceUnavailable)
 		receive(t, stage.entered, "a run beside the one before")
@@ -109,7 +110,7 @@ func testTimeoutInside(t *testing.T, s *suite) {
 
 func testTimeoutOutside(t *testing.T, s *suite) {
 	for name, guard := range map[string]Guard{
-		"exclusive": s.exclusive(t, httplock.WithWait(0)), "idempotent": s.idempotent(t),
+		"exclusive": s.exclusive(t, core.WithWait(0)), "idempotent": s.idempotent(t),
 	} {
 		stage, user := newStage(t), "timeout-outside-"+name
 		inner := s.Handler(Route{Path: "/orders/{id}", Guards: []Guard{guard}, Handler: stage})

@@ -72,9 +72,9 @@ func testLeavesUnreadBody(t *testing.T, s *suite) {
 // testLeavesSending: half a request is none.
 func testLeavesSending(t *testing.T, s *suite) {
 	runs, watch := &counter{}, newWatch()
+	told := s.told(t, watch)
 	for name, guard := range map[string]Guard{
-		"exclusive": s.exclusive(t, watch.option()), "once": s.once(t, watch.option()),
-		"idempotent": s.idempotent(t, watch.option()),
+		"exclusive": told.exclusive(t), "once": told.once(t), "idempotent": told.idempotent(t),
 	} {
 		reading, site := s.readable(t, runs, guard)
 		body, sender := io.Pipe()
@@ -125,10 +125,10 @@ func (s *signalling) Read(p []byte) (int, error) {
 }
 
 func testLeavesWaiting(t *testing.T, s *suite) {
-	locks, waiting := s.watched(t)
 	stage, watch := newStage(t), newWatch()
+	locks, waiting := s.watched(t, watch.hooks())
 	site := s.mount(t, stage, must(t)(s.Once(locks, ByUser,
-		httplock.WithAskTimeout(patience), httplock.WithWait(patience), watch.option())))
+		httplock.WithAskTimeout(patience), core.WithWait(patience))))
 	leavesWaiting(t, stage, watch, waiting, site, "leaves-waiting")
 	site.do(request{user: "leaves-waiting"}).refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
 	if len(stage.entered) != 0 {
@@ -185,7 +185,7 @@ func testLeavesDetached(t *testing.T, s *suite) {
 
 func testLeavesExclusive(t *testing.T, s *suite) {
 	stage := newStage(t)
-	site := s.mount(t, stage, s.exclusive(t, httplock.WithWait(0)))
+	site := s.mount(t, stage, s.exclusive(t, core.WithWait(0)))
 	r := request{user: "leaves-exclusive"}
 	ctx, leave := context.WithCancel(t.Context())
 	first := site.aside(ctx, r)
@@ -198,10 +198,10 @@ func testLeavesExclusive(t *testing.T, s *suite) {
 }
 
 func testLeavesExclusiveWaiting(t *testing.T, s *suite) {
-	locks, waiting := s.watched(t)
 	stage, watch := newStage(t), newWatch()
+	locks, waiting := s.watched(t, watch.hooks())
 	site := s.mount(t, stage, must(t)(s.Exclusive(locks.Mutex, ByUser,
-		httplock.WithAskTimeout(patience), httplock.WithWait(patience), watch.option())))
+		httplock.WithAskTimeout(patience), core.WithWait(patience))))
 	leavesWaiting(t, stage, watch, waiting, site, "leaves-exclusive-waiting")
 	site.do(request{user: "leaves-exclusive-waiting"}).want(t, http.StatusCreated)
 	if n := len(stage.entered); n != 1 {

@@ -129,8 +129,8 @@ type builder func(*core.Client, Key, ...httplock.Option) (Guard, error)
 func (s *suite) endings(t *testing.T, kind string, build builder, refusalsCount bool) {
 	for _, policy := range []core.FailurePolicy{core.RetryFailures, core.HoldFailures} {
 		watch := newWatch()
-		site := s.mount(t, chosenEnding(nil), must(t)(build(s.locks, ByUser, unhurried(nil,
-			httplock.WithFailurePolicy(policy), watch.option())...)))
+		site := s.mount(t, chosenEnding(nil), must(t)(build(s.told(t, watch).locks, ByUser, unhurried(nil,
+			core.WithFailurePolicy(policy))...)))
 		for name, e := range endings() {
 			if e.onlyHTTP1 && s.http2 {
 				continue
@@ -161,8 +161,13 @@ func (w *watch) ended(t testing.TB, s *suite, key httplock.Key, name string, wan
 	if got := record(t, s.locks, key); got.State != want {
 		t.Errorf("%s: the record is %q, want %q", name, got.State, want)
 	}
-	if f.KeyHash != key.Hash() || f.Disposition != dispositionOf(want) || f.Err != nil {
-		t.Errorf("%s: hook told %+v, want %v", name, f, dispositionOf(want))
+	if f.KeyHash != key.Hash() || f.State != want {
+		t.Errorf("%s: hook told %+v, want %q", name, f, want)
+	}
+	for len(w.failed) > 0 {
+		if i := <-w.failed; i.Kind == core.IncidentUnrecorded {
+			t.Errorf("%s: hook told %+v", name, i)
+		}
 	}
 }
 
@@ -181,16 +186,6 @@ func (x *site) expect(t testing.TB, name string, e ending, r request) {
 	}
 }
 
-func dispositionOf(state core.State) httplock.Disposition {
-	switch state {
-	case core.StateCompleted:
-		return httplock.Completed
-	case core.StateUnknown:
-		return httplock.Held
-	}
-	return httplock.Released
-}
-
 var words = map[core.State]func(context.Context) error{
 	core.StateCompleted: core.Complete,
 	core.StateNone:      core.Release,
@@ -203,7 +198,7 @@ func testWords(t *testing.T, s *suite) {
 	for state, word := range words {
 		for _, policy := range []core.FailurePolicy{core.RetryFailures, core.HoldFailures} {
 			watch := newWatch()
-			guard := s.once(t, httplock.WithFailurePolicy(policy), watch.option())
+			guard := s.told(t, watch).once(t, core.WithFailurePolicy(policy))
 			site := s.mount(t, chosenEnding(word), guard)
 			for _, name := range []string{"200", "404", "500", "panic", "abort", "goexit"} {
 				user := fmt.Sprintf("word-%s-%s-%d", name, state, policy)
@@ -290,7 +285,7 @@ func testCompletion(t *testing.T, s *suite) {
 		"500":   {ending{status: 500}, core.StateNone},
 	} {
 		watch := newWatch()
-		site := s.mount(t, test.e.handler(nil), s.once(t, httplock.WithCompletion(judge), watch.option()))
+		site := s.mount(t, test.e.handler(nil), s.told(t, watch).once(t, httplock.WithCompletion(judge)))
 		site.expect(t, name, test.e, request{user: "completion-" + name})
 		receive(t, watch.finished, "the end")
 		if got := record(t, s.locks, userKey(t, "completion-"+name)).State; got != test.want {
@@ -340,7 +335,7 @@ func testExclusiveEndings(t *testing.T, s *suite) {
 		"200": {status: 200}, "panic": {end: unfinished["panic"]}, "abort": {end: unfinished["abort"]},
 		"goexit": {end: unfinished["goexit"]},
 	} {
-		site := s.mount(t, e.handler(nil), s.exclusive(t, httplock.WithWait(patience)))
+		site := s.mount(t, e.handler(nil), s.exclusive(t, core.WithWait(patience)))
 		for range 2 { // the second one would wait for a lock that is not released
 			site.expect(t, name, e, request{user: "exclusive-" + name})
 		}

@@ -21,11 +21,11 @@ var knownTests = tests{
 }
 
 // behindRelay returns a client that reaches its Redis through a relay.
-func behindRelay(t testing.TB) (locks *core.Client, server *testkit.Server, relay *testkit.Relay) {
+func behindRelay(t testing.TB, opts ...core.Option) (locks *core.Client, server *testkit.Server, relay *testkit.Relay) {
 	t.Helper()
 	server = testkit.Start(t)
 	relay = server.Relay()
-	locks = newLocks(t, relay.Client())
+	locks = newLocks(t, relay.Client(), opts...)
 	t.Cleanup(relay.Heal) // so that the client can close soon
 	return locks, server, relay
 }
@@ -102,17 +102,16 @@ func testRunUnguarded(t *testing.T, s *suite) {
 // testRepeatedAtOnce: an outage ends two calls together. The hook of the first one takes long.
 func testRepeatedAtOnce(t *testing.T, s *suite) {
 	for name, build := range s.builders() {
-		locks, _, relay := behindRelay(t)
 		told, goOn := make(chan struct{}, 10), make(chan struct{})
 		var began atomic.Bool
-		hooks := httplock.WithHooks(httplock.Hooks{Failed: func(context.Context, httplock.Failure) {
+		locks, _, relay := behindRelay(t, core.WithHooks(core.Hooks{Incident: func(context.Context, core.Incident) {
 			if began.CompareAndSwap(false, true) {
 				told <- struct{}{}
 				await(t, goOn)
 			}
-		}})
+		}}))
 		runs := &counter{}
-		site := s.mount(t, runs, must(t)(build(locks, ByUser, httplock.FailOpen(), hooks)))
+		site := s.mount(t, runs, must(t)(build(locks, ByUser, httplock.FailOpen())))
 		silence(relay)
 		r := request{user: "ada", key: "k"}
 		first := site.aside(t.Context(), r)
@@ -134,7 +133,7 @@ func testRefusedThenSilent(t *testing.T, s *suite) {
 		r := request{user: "ada", key: "k"}
 		first := s.mount(t, stage, must(t)(build(newLocks(t, server.Client()), ByUser, unhurried(nil)...))).aside(t.Context(), r)
 		receive(t, stage.entered, "the run")
-		site := s.mount(t, runs, must(t)(build(locks, ByUser, unhurried(nil, httplock.FailOpen(), httplock.WithWait(0))...)))
+		site := s.mount(t, runs, must(t)(build(locks, ByUser, unhurried(nil, httplock.FailOpen(), core.WithWait(0))...)))
 		for _, when := range []string{"held", "silent"} {
 			if a := site.do(r); a.status != http.StatusConflict {
 				t.Errorf("%s, %s: %d %s", name, when, a.status, a.body)

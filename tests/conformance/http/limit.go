@@ -17,9 +17,9 @@ func testLimit(t *testing.T, s *suite) {
 		return must(t)(s.Exclusive(s.locks.Limit(n), ByUser, unhurried(opts)...))
 	}
 	stage := newStage(t)
-	here := s.mount(t, stage, limited(httplock.WithWait(0)))
-	there := s.mount(t, stage, limited(httplock.WithWait(0)))
-	patient := s.mount(t, stage, limited(httplock.WithWait(patience)))
+	here := s.mount(t, stage, limited(core.WithWait(0)))
+	there := s.mount(t, stage, limited(core.WithWait(0)))
+	patient := s.mount(t, stage, limited(core.WithWait(patience)))
 	r := request{user: "limited"}
 	var runs []<-chan answer
 	for _, site := range []*site{here, there, here} {
@@ -40,9 +40,9 @@ func testLimit(t *testing.T, s *suite) {
 		receive(t, run, "an answer").want(t, http.StatusCreated)
 	}
 	// A request for several permits takes them all, or none.
-	all := s.mount(t, &counter{}, limited(httplock.WithWait(0), httplock.WithLock(core.WithPermits(n))))
+	all := s.mount(t, &counter{}, limited(core.WithWait(0), core.WithPermits(n)))
 	all.do(r).want(t, http.StatusCreated)
-	a := s.whileRunning(t, r, limited(httplock.WithWait(0), httplock.WithLock(core.WithPermits(n-1))))
+	a := s.whileRunning(t, r, limited(core.WithWait(0), core.WithPermits(n-1)))
 	a.refused(t, http.StatusTooManyRequests, httplock.CodeLimitReached)
 	testLockWithinItself(t, s)
 }

@@ -22,8 +22,6 @@ var loggingTests = tests{
 	"LostLeasesAreLogged":            testLogLost,
 	"UnknownOutcomesAreLogged":       testLogUnknown,
 	"RefusalsOfClientsAreNotLogged":  testLogNothing,
-	"LoggerOfTheGuardComesFirst":     testLogElsewhere,
-	"LoggerOfNilSwitchesLoggingOff":  testLogOff,
 	"UnrecordedEndsOfRunsAreLogged":  testLogUnrecorded,
 	"LoggerIsThatOfTheLocksByItself": testLogStrategy,
 }
@@ -104,7 +102,7 @@ func testLogUnguarded(t *testing.T, s *suite) {
 	var answers []<-chan answer // at the same time, because each request has to try for a second
 	for _, build := range s.builders() {
 		site := s.mount(t, &counter{}, must(t)(build(locks, ByUser, httplock.FailOpen(),
-			httplock.WithAskTimeout(patience), httplock.WithWait(0))))
+			httplock.WithAskTimeout(patience), core.WithWait(0))))
 		for _, user := range []string{"ada", "bob", "eve"} {
 			answers = append(answers, site.aside(t.Context(), request{user: user, key: "k"}))
 		}
@@ -126,7 +124,7 @@ func testLogLost(t *testing.T, s *suite) {
 			}
 			w.WriteHeader(http.StatusCreated)
 		})
-		guard := must(t)(build(locks, ByUser, unhurried(nil, asking, httplock.WithLock(core.WithMaxHold(time.Millisecond)))...))
+		guard := must(t)(build(locks, ByUser, unhurried(nil, asking, core.WithMaxHold(time.Millisecond))...))
 		s.mount(t, h, guard).do(request{user: "log-lost-" + name, key: "k"})
 		list := j.entries(t)
 		if len(list) == 0 || !strings.Contains(list[0].Message, "lost its lease") || list[0].Level != "WARN" {
@@ -139,7 +137,7 @@ func testLogLost(t *testing.T, s *suite) {
 func testLogUnknown(t *testing.T, s *suite) {
 	locks, j := logged(t, s.redis.Client())
 	site := s.mount(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }),
-		must(t)(s.Once(locks, ByUser, unhurried(nil, httplock.WithFailurePolicy(core.HoldFailures))...)))
+		must(t)(s.Once(locks, ByUser, unhurried(nil, core.WithFailurePolicy(core.HoldFailures))...)))
 	site.do(request{user: "log-unknown"}).want(t, http.StatusBadGateway)
 	site.do(request{user: "log-unknown"}).refused(t, http.StatusConflict, httplock.CodeOutcomeUnknown)
 	line := j.want(t, 1, "WARN", "outcome of a request is unknown")[0]
@@ -171,7 +169,7 @@ func testLogUnrecorded(t *testing.T, s *suite) {
 // testLogNothing: clients do not write the log.
 func testLogNothing(t *testing.T, s *suite) {
 	locks, j := logged(t, s.redis.Client())
-	opts := unhurried(nil, httplock.WithQuota(1), httplock.WithBodyLimit(5))
+	opts := unhurried(nil, core.WithQuota(1), httplock.WithBodyLimit(5))
 	site := s.mount(t, &counter{}, must(t)(s.Idempotent(locks, ByUser, opts...)))
 	for status, r := range map[int]request{
 		http.StatusBadRequest:            {user: "log-nothing"},
@@ -187,31 +185,10 @@ func testLogNothing(t *testing.T, s *suite) {
 	principal.do(request{}).refused(t, http.StatusUnauthorized, httplock.CodeScopeRequired)
 	for _, guard := range []Guard{
 		must(t)(s.Once(locks, ByUser, unhurried(nil)...)),
-		must(t)(s.Exclusive(locks.Mutex, ByUser, unhurried(nil, httplock.WithWait(0))...)),
+		must(t)(s.Exclusive(locks.Mutex, ByUser, unhurried(nil, core.WithWait(0))...)),
 	} {
 		s.whileRunning(t, request{user: "log-nothing-running"}, guard).want(t, http.StatusConflict)
 	}
-	j.want(t, 0, "", "")
-}
-
-// testLogElsewhere: the option of a guard comes before its client's.
-func testLogElsewhere(t *testing.T, s *suite) {
-	locks, client := logged(t, nowhere(t))
-	j := &journal{}
-	for _, build := range s.builders() {
-		guard := must(t)(build(locks, ByUser, httplock.WithLogger(j.logger()),
-			httplock.WithAskTimeout(patience), httplock.WithWait(0)))
-		s.mount(t, &counter{}, guard).do(request{user: "ada", key: "k"}).want(t, http.StatusServiceUnavailable)
-	}
-	j.want(t, 3, "ERROR", "no answer from Redis")
-	client.want(t, 0, "", "")
-}
-
-func testLogOff(t *testing.T, s *suite) {
-	locks, j := logged(t, nowhere(t))
-	site := s.mount(t, &counter{}, must(t)(s.Once(locks, ByUser, httplock.WithLogger(nil),
-		httplock.WithAskTimeout(patience))))
-	site.do(request{user: "ada"}).want(t, http.StatusServiceUnavailable)
 	j.want(t, 0, "", "")
 }
 
@@ -221,7 +198,7 @@ func testLogStrategy(t *testing.T, s *suite) {
 	both := func(name string, opts ...core.LockOption) *core.Lock {
 		return core.Multi(locks.Mutex(name+":a", opts...), locks.Fair(name+":b", opts...))
 	}
-	guard := must(t)(s.Exclusive(both, ByUser, httplock.WithAskTimeout(patience), httplock.WithWait(0)))
+	guard := must(t)(s.Exclusive(both, ByUser, httplock.WithAskTimeout(patience), core.WithWait(0)))
 	s.mount(t, &counter{}, guard).do(request{user: "ada"}).want(t, http.StatusServiceUnavailable)
 	j.want(t, 1, "ERROR", "no answer from Redis")
 }

@@ -25,9 +25,9 @@ func testTwoGuards(t *testing.T, s *suite) {
 	runs := &counter{}
 	first, other := newWatch(), newWatch()
 	site := s.serve(t, s.Handler(
-		Route{Path: "/a/{id}", Handler: runs, Guards: []Guard{s.idempotent(t, first.option(), httplock.WithKeyHeader("X-Key"),
+		Route{Path: "/a/{id}", Handler: runs, Guards: []Guard{s.told(t, first).idempotent(t, httplock.WithKeyHeader("X-Key"),
 			httplock.WithKeySecret([]byte("sixteen bytes or more")))}},
-		Route{Path: "/b/{id}", Handler: runs, Guards: []Guard{s.idempotent(t, other.option())}},
+		Route{Path: "/b/{id}", Handler: runs, Guards: []Guard{s.told(t, other).idempotent(t)}},
 	))
 	a := request{user: "two", path: "/a/1", header: http.Header{"X-Key": {`"k"`}}}
 	b := request{user: "two", path: "/b/1", key: "k"}
@@ -70,7 +70,7 @@ func testGuardedTwice(t *testing.T, s *suite) {
 // testLockInside: the replay does not ask for the lock, and a refusal by the lock is not recorded.
 func testLockInside(t *testing.T, s *suite) {
 	stage := newStage(t)
-	lock := s.exclusive(t, httplock.WithWait(0))
+	lock := s.exclusive(t, core.WithWait(0))
 	site := s.mount(t, stage, s.idempotent(t), lock)
 	first := site.aside(t.Context(), request{user: "inside", key: "a"})
 	receive(t, stage.entered, "the first run")
@@ -114,7 +114,7 @@ func testTwoRecords(t *testing.T, s *suite) {
 
 // testNestedRefusal: a request behind a lock that does not get its record leaves the lock.
 func testNestedRefusal(t *testing.T, s *suite) {
-	site := s.mount(t, &counter{}, s.exclusive(t, httplock.WithWait(patience)), s.once(t))
+	site := s.mount(t, &counter{}, s.exclusive(t, core.WithWait(patience)), s.once(t))
 	r := request{user: "nested-refusal"}
 	site.do(r).fresh(t, http.StatusCreated, "1")
 	for range 3 {
@@ -130,7 +130,7 @@ func testOnceInsideLock(t *testing.T, s *suite) {
 		tokens <- token
 	})
 	outer, inner := newWatch(), newWatch()
-	site := s.mount(t, h, s.exclusive(t, outer.option()), s.once(t, inner.option()))
+	site := s.mount(t, h, s.told(t, outer).exclusive(t), s.told(t, inner).once(t))
 	site.do(request{user: "once-inside"}).want(t, http.StatusOK)
 	lock, record := receive(t, outer.acquired, "the lock").Token, receive(t, inner.acquired, "the record").Token
 	if got := receive(t, tokens, "the run"); lock == 0 || record <= lock || got != record {

@@ -1,9 +1,12 @@
 package httpconformance
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -27,10 +30,20 @@ var operatorTests = tests{
 
 // operated is what an operator can do with a guard that keeps records.
 type operated interface {
-	Peek(ctx context.Context, key httplock.Key) (httplock.Record, error)
-	Resolve(ctx context.Context, key httplock.Key, answer *httplock.Response) error
-	Forget(ctx context.Context, key httplock.Key) error
-	Records(ctx context.Context, scope httplock.Key) ([]httplock.Record, error)
+	Peek(ctx context.Context, parts ...httplock.Key) (core.Record, error)
+	Resolve(ctx context.Context, seen core.Record, value []byte) error
+	Forget(ctx context.Context, seen core.Record) error
+	Records(ctx context.Context, scope ...httplock.Key) ([]core.Record, error)
+}
+
+// peek reads the record of a key.
+func peek(t testing.TB, guard Guard, key httplock.Key) core.Record {
+	t.Helper()
+	r, err := guard.(operated).Peek(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // held are the options of a guard of payments.
@@ -41,7 +54,7 @@ func held(t testing.TB) []httplock.Option {
 		t.Fatal(err)
 	}
 	return []httplock.Option{
-		httplock.WithFailurePolicy(core.HoldFailures), httplock.WithCodec(codec),
+		core.WithFailurePolicy(core.HoldFailures), httplock.WithCodec(codec),
 		httplock.WithKeySecret([]byte("sixteen bytes or more")),
 	}
 }
@@ -61,9 +74,7 @@ func (f *failing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusInternalServerError)
 }
 
-var receipt = &httplock.Response{
-	Status: http.StatusCreated, Header: http.Header{"Location": {"/receipts/7"}}, Body: []byte("receipt 7"),
-}
+var receipt = []byte("HTTP/1.1 201 Created\nLocation: /receipts/7\nContent-Type: text/plain\n\nreceipt 7")
 
 // unknown has a request fail behind a guard that holds failures.
 func (s *suite) unknown(t testing.TB, user string) (*site, *failing, operated) {
@@ -81,18 +92,17 @@ func testResolveUnknown(t *testing.T, s *suite) {
 	const user = "resolve-unknown"
 	site, h, guard := s.unknown(t, user)
 	key := idempotentKey(t, user, "k")
-	r, err := guard.Peek(t.Context(), key)
-	if err != nil || r.State != core.StateUnknown || r.Attempt != 1 || r.Reason == "" || r.Answer != nil {
-		t.Fatalf("record %+v, error %v, want one run of unknown outcome", r, err)
+	seen := peek(t, guard, key)
+	if seen.State != core.StateUnknown || seen.Attempt != 1 || seen.Reason == "" || seen.Value != nil {
+		t.Fatalf("record %+v, want one run of unknown outcome", seen)
 	}
-	stale := r
-	if err := r.Resolve(t.Context(), receipt); err != nil {
+	if err := guard.Resolve(t.Context(), seen, receipt); err != nil {
 		t.Fatal(err)
 	}
-	if err := stale.Forget(t.Context()); !errors.Is(err, core.ErrChanged) {
+	if err := guard.Forget(t.Context(), seen); !errors.Is(err, core.ErrChanged) {
 		t.Errorf("the record of a resolved run is forgotten as one of unknown outcome: %v", err)
 	}
-	if err := stale.Resolve(t.Context(), receipt); !errors.Is(err, core.ErrChanged) || !errors.Is(err, core.ErrCompleted) {
+	if err := guard.Resolve(t.Context(), seen, receipt); !errors.Is(err, core.ErrChanged) || !errors.Is(err, core.ErrCompleted) {
 		t.Errorf("resolved as one of unknown outcome: %v", err)
 	}
 	a := site.do(request{user: user, key: "k"}).replayed(t, http.StatusCreated, "receipt 7")
@@ -101,11 +111,15 @@ func testResolveUnknown(t *testing.T, s *suite) {
 	}
 	site.do(request{user: user, key: "k", body: "another"}).
 		refused(t, http.StatusUnprocessableEntity, httplock.CodeKeyReused)
-	r, err = guard.Peek(t.Context(), key)
-	if err != nil || r.State != core.StateCompleted || r.Answer == nil || string(r.Answer.Body) != "receipt 7" {
+	r := peek(t, guard, key)
+	response, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(r.Value)), nil)
+	if err != nil || r.State != core.StateCompleted || response.StatusCode != http.StatusCreated || !bytes.HasSuffix(r.Value, []byte("\n\r\nreceipt 7")) {
 		t.Errorf("record %+v, error %v, want the receipt", r, err)
 	}
-	if err := guard.Resolve(t.Context(), key, nil); !errors.Is(err, core.ErrCompleted) {
+	if err == nil {
+		_ = response.Body.Close()
+	}
+	if err := guard.Resolve(t.Context(), r, nil); !errors.Is(err, core.ErrCompleted) {
 		t.Errorf("resolved once more: %v, want that it was completed", err)
 	}
 	h.ran(t, 1)
@@ -116,10 +130,10 @@ func testForgetUnknown(t *testing.T, s *suite) {
 	const user = "forget-unknown"
 	site, h, guard := s.unknown(t, user)
 	key := idempotentKey(t, user, "k")
-	if err := guard.Forget(t.Context(), key); err != nil {
+	if err := guard.Forget(t.Context(), peek(t, guard, key)); err != nil {
 		t.Fatal(err)
 	}
-	if err := guard.Forget(t.Context(), key); !errors.Is(err, httplock.ErrNoRecord) {
+	if err := guard.Forget(t.Context(), peek(t, guard, key)); !errors.Is(err, httplock.ErrNoRecord) {
 		t.Errorf("forgotten twice: %v, want that there is nothing", err)
 	}
 	h.mended = true
@@ -134,10 +148,10 @@ func testResolveKnown(t *testing.T, s *suite) {
 	first := site.aside(t.Context(), r)
 	receive(t, stage.entered, "the run")
 	key := idempotentKey(t, r.user, r.key)
-	if err := guard.(operated).Resolve(t.Context(), key, receipt); !errors.Is(err, core.ErrInProgress) {
+	if err := guard.(operated).Resolve(t.Context(), peek(t, guard, key), receipt); !errors.Is(err, core.ErrInProgress) {
 		t.Errorf("resolved while it runs: %v", err)
 	}
-	if err := guard.(operated).Forget(t.Context(), key); !errors.Is(err, core.ErrInProgress) {
+	if err := guard.(operated).Forget(t.Context(), peek(t, guard, key)); !errors.Is(err, core.ErrInProgress) {
 		t.Errorf("forgotten while it runs: %v", err)
 	}
 	close(stage.leave)
@@ -150,7 +164,7 @@ func testResolveByHand(t *testing.T, s *suite) {
 	h, guard := &failing{}, s.idempotent(t)
 	site, r := s.mount(t, h, guard), request{user: "by-hand", key: "k"}
 	site.do(r).want(t, http.StatusInternalServerError)
-	if err := guard.(operated).Resolve(t.Context(), idempotentKey(t, r.user, r.key), receipt); err != nil {
+	if err := guard.(operated).Resolve(t.Context(), peek(t, guard, idempotentKey(t, r.user, r.key)), receipt); err != nil {
 		t.Fatal(err)
 	}
 	site.do(r).replayed(t, http.StatusCreated, "receipt 7")
@@ -159,11 +173,11 @@ func testResolveByHand(t *testing.T, s *suite) {
 
 // testResolveOnce: a guard that does not replay tells where the thing is.
 func testResolveOnce(t *testing.T, s *suite) {
-	for user, answer := range map[string]*httplock.Response{"once-location": receipt, "once-nil": nil} {
+	for user, answer := range map[string][]byte{"once-location": receipt, "once-nil": nil} {
 		h, guard := &failing{}, s.once(t, held(t)...)
 		site, r := s.mount(t, h, guard), request{user: user}
 		site.do(r).want(t, http.StatusInternalServerError)
-		if err := guard.(operated).Resolve(t.Context(), userKey(t, user), answer); err != nil {
+		if err := guard.(operated).Resolve(t.Context(), peek(t, guard, userKey(t, user)), answer); err != nil {
 			t.Fatal(err)
 		}
 		a := site.do(r)
@@ -192,17 +206,30 @@ func testWrongKeys(t *testing.T, s *suite) {
 		key  httplock.Key
 		want error
 	}{
-		"another user":    {idempotentKey(t, "nobody", "k"), httplock.ErrNoRecord},
-		"another key":     {idempotentKey(t, user, "other"), httplock.ErrNoRecord},
+		"another user":    {idempotentKey(t, "nobody", "k"), nil},
+		"another key":     {idempotentKey(t, user, "other"), nil},
 		"the scope alone": {userKey(t, user), httplock.ErrKeyShape},
 		"one part more":   {more, httplock.ErrKeyShape},
 		"no key":          {httplock.Key{}, httplock.ErrKeyRequired},
 	} {
-		if err := guard.Forget(t.Context(), test.key); !errors.Is(err, test.want) {
-			t.Errorf("%s: forgot, %v, want %v", name, err, test.want)
+		seen, err := guard.Peek(t.Context(), test.key)
+		if !errors.Is(err, test.want) {
+			t.Errorf("%s: %v, want %v", name, err, test.want)
 		}
-		if err := guard.Resolve(t.Context(), test.key, receipt); !errors.Is(err, test.want) {
-			t.Errorf("%s: resolved, %v, want %v", name, err, test.want)
+		if test.want != nil {
+			continue
+		}
+		if err := guard.Forget(t.Context(), seen); !errors.Is(err, httplock.ErrNoRecord) {
+			t.Errorf("%s: forgot, %v, want that there is nothing", name, err)
+		}
+		if err := guard.Resolve(t.Context(), seen, receipt); !errors.Is(err, httplock.ErrNoRecord) {
+			t.Errorf("%s: resolved, %v, want that there is nothing", name, err)
+		}
+	}
+	for _, seen := range []core.Record{{}, {Key: "order:7", State: core.StateUnknown}} {
+		forgot, resolved := guard.Forget(t.Context(), seen), guard.Resolve(t.Context(), seen, nil)
+		if !errors.Is(forgot, core.ErrInvalidName) || !errors.Is(resolved, core.ErrInvalidName) {
+			t.Errorf("record of %q: %v, %v", seen.Key, forgot, resolved)
 		}
 	}
 	if r, err := guard.Peek(t.Context(), right); err != nil || r.State != core.StateUnknown {
@@ -218,10 +245,10 @@ func testKeysOfOthers(t *testing.T, s *suite) {
 		s.mount(t, &counter{}, guard).do(r).want(t, http.StatusCreated)
 	}
 	key := userKey(t, r.user)
-	if err := mine.(operated).Forget(t.Context(), key); !errors.Is(err, httplock.ErrKeyShape) {
-		t.Errorf("forgot the record of another guard: %v", err)
+	if _, err := mine.(operated).Peek(t.Context(), key); !errors.Is(err, httplock.ErrKeyShape) {
+		t.Errorf("read the record of another guard: %v", err)
 	}
-	if err := other.(operated).Forget(t.Context(), key); err != nil {
+	if err := other.(operated).Forget(t.Context(), peek(t, other, key)); err != nil {
 		t.Errorf("the guard whose record it is: %v", err)
 	}
 }
@@ -237,18 +264,18 @@ func testRecords(t *testing.T, s *suite) {
 	if err != nil || len(records) != 2 {
 		t.Fatalf("records %+v, error %v, want two", records, err)
 	}
-	if records[0].Answer == nil || string(records[0].Answer.Body) != "2" || records[1].State != core.StateUnknown {
+	if !bytes.HasSuffix(records[0].Value, []byte("\r\n\r\n2")) || records[1].State != core.StateUnknown {
 		t.Errorf("records %+v, want the later one with its answer first, then the unknown one", records)
 	}
 	key := idempotentKey(t, user, "k")
-	if got, want := records[1].KeyHash, key.HashWith([]byte("sixteen bytes or more")); got != want {
-		t.Errorf("key hash %q, want %q", got, want)
+	if got, want := records[1].Key, key.Name([]byte("sixteen bytes or more")); got != want {
+		t.Errorf("record of %q, want %q", got, want)
 	}
-	if err := records[1].Resolve(t.Context(), receipt); err != nil {
+	if err := guard.Resolve(t.Context(), records[1], receipt); err != nil {
 		t.Fatal(err)
 	}
 	site.do(request{user: user, key: "k"}).replayed(t, http.StatusCreated, "receipt 7")
-	if err := records[0].Forget(t.Context()); err != nil {
+	if err := guard.Forget(t.Context(), records[0]); err != nil {
 		t.Fatal(err)
 	}
 	site.do(request{user: user, key: "later"}).want(t, http.StatusCreated)
@@ -260,7 +287,7 @@ func testRecords(t *testing.T, s *suite) {
 
 // testRecordsCounted: records that are counted are listed as well.
 func testRecordsCounted(t *testing.T, s *suite) {
-	guard := s.idempotent(t, httplock.WithQuota(10))
+	guard := s.idempotent(t, core.WithQuota(10))
 	s.mount(t, &counter{}, guard).do(request{user: "counted", key: "k"}).want(t, http.StatusCreated)
 	if list, err := guard.(operated).Records(t.Context(), userKey(t, "counted")); err != nil || len(list) != 1 {
 		t.Errorf("records %+v, error %v, want one", list, err)
@@ -281,22 +308,22 @@ func testResolveChecked(t *testing.T, s *suite) {
 	const user = "resolve-checked"
 	site, _, guard := s.unknown(t, user)
 	key := idempotentKey(t, user, "k")
-	for name, answer := range map[string]*httplock.Response{
-		"no status": {}, "an informational status": {Status: 102}, "a large status": {Status: 1000},
-		"a large body": {Status: 200, Body: make([]byte, 256<<10+1)},
+	seen := peek(t, guard, key)
+	for name, text := range map[string]string{
+		"no status": "", "an informational status": "HTTP/1.1 102 Processing", "a large status": "HTTP/1.1 1000 Large",
+		"a large body":      "HTTP/1.1 200 OK\nContent-Type: a/b\n\n" + strings.Repeat("x", 256<<10+1),
+		"a cookie":          "HTTP/1.1 200 OK\nSet-Cookie: session=1\n\n",
+		"a body of no type": "HTTP/1.1 200 OK\n\nbody",
 	} {
-		if err := guard.Resolve(t.Context(), key, answer); err == nil {
+		if err := guard.Resolve(t.Context(), seen, []byte(text)); err == nil {
 			t.Errorf("%s was recorded", name)
 		}
 	}
-	err := guard.Resolve(t.Context(), key, &httplock.Response{
-		Status: http.StatusOK, Header: http.Header{"Set-Cookie": {"session=1"}, "Content-Type": {"text/plain"}},
-	})
-	if err != nil {
+	if err := guard.Resolve(t.Context(), seen, []byte("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")); err != nil {
 		t.Fatal(err)
 	}
 	a := site.do(request{user: user, key: "k"}).replayed(t, http.StatusOK, "")
-	if a.header.Get("Set-Cookie") != "" || a.header.Get("Content-Type") != "text/plain" {
+	if a.header.Get("Content-Type") != "text/plain" {
 		t.Errorf("header %v", a.header)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
 )
 
 var outageTests = tests{
@@ -33,8 +34,15 @@ var outageTests = tests{
 // outage is a Redis of the test's own, and a client of it.
 func outage(t testing.TB, opts ...testkit.Option) (*testkit.Server, *core.Client) {
 	t.Helper()
-	redis := testkit.Start(t, opts...)
-	return redis, newLocks(t, redis.Client())
+	redis, locks, _ := outageTold(t, opts...)
+	return redis, locks
+}
+
+// outageTold is outage with hooks.
+func outageTold(t testing.TB, opts ...testkit.Option) (*testkit.Server, *core.Client, *watch) {
+	t.Helper()
+	redis, watch := testkit.Start(t, opts...), newWatch()
+	return redis, newLocks(t, redis.Client(), watch.hooks()), watch
 }
 
 // took logs how long something took that must end by itself.
@@ -84,7 +92,7 @@ func testNoRedis(t *testing.T, s *suite) {
 		"exclusive":       s.mount(t, runs, must(t)(s.Exclusive(locks.Mutex, ByUser))),
 		"once":            s.mount(t, runs, must(t)(s.Once(locks, ByUser))),
 		"idempotent":      s.mount(t, runs, must(t)(s.Idempotent(locks, ByUser))),
-		"once that waits": s.mount(t, runs, must(t)(s.Once(locks, ByUser, httplock.WithWait(500*time.Millisecond)))),
+		"once that waits": s.mount(t, runs, must(t)(s.Once(locks, ByUser, core.WithWait(500*time.Millisecond)))),
 	}
 	redis.Kill()
 	began, answers := time.Now(), make(map[string]<-chan answer)
@@ -100,27 +108,27 @@ func testNoRedis(t *testing.T, s *suite) {
 
 // testFailOpen: the handler runs, and knows what it lacks.
 func testFailOpen(t *testing.T, s *suite) {
-	locks := newLocks(t, nowhere(t))
+	redis, locks, watch := outageTold(t)
+	redis.Kill()
 	runs := &counter{}
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, token := core.TokenFrom(r.Context())
-		if !httplock.Degraded(r.Context()) || token || httplock.Attempt(r.Context()) != 0 {
+		if !httplock.Degraded(r.Context()) || token || httpkit.Attempt(r.Context()) != 0 {
 			t.Errorf("degraded %v, token %v, attempt %d in a run without guard",
-				httplock.Degraded(r.Context()), token, httplock.Attempt(r.Context()))
+				httplock.Degraded(r.Context()), token, httpkit.Attempt(r.Context()))
 		}
 		runs.ServeHTTP(w, r)
 	})
 	// Without Redis each request fails after its tries. A busy machine must not end it by time before the first of them.
 	want, patient := int64(0), httplock.WithAskTimeout(patience)
 	for name, build := range s.builders() {
-		watch := newWatch()
-		site := s.mount(t, h, must(t)(build(locks, ByUser, httplock.FailOpen(), watch.option(), patient)))
+		site := s.mount(t, h, must(t)(build(locks, ByUser, httplock.FailOpen(), patient)))
 		for _, user := range []string{"ada", "bob"} {
 			a := took(t, name, func() answer { return site.do(request{user: user, key: "k"}) })
 			a.want(t, http.StatusCreated)
 			want++
 			runs.ran(t, want)
-			if f := receive(t, watch.failed, "the hook"); f.Operation != "begin" || f.Err == nil {
+			if f := receive(t, watch.failed, "the hook"); f.Kind != core.IncidentUnguarded || f.Err == nil {
 				t.Errorf("%s: hook told %+v", name, f)
 			}
 		}
@@ -136,7 +144,7 @@ func testFrozenAtBegin(t *testing.T, s *suite) {
 		redis, locks := outage(t)
 		runs := &counter{}
 		site := s.mount(t, runs, must(t)(s.Idempotent(locks, ByUser,
-			httplock.WithAskTimeout(300*time.Millisecond), httplock.WithWait(wait))))
+			httplock.WithAskTimeout(300*time.Millisecond), core.WithWait(wait))))
 		site.insist(request{user: "ada", key: "warm"}).want(t, http.StatusCreated)
 		redis.Pause()
 		a := took(t, name, func() answer { return site.do(request{user: "ada", key: "k"}) })
@@ -153,20 +161,20 @@ func testFrozenAtBegin(t *testing.T, s *suite) {
 
 // testDiesInHandler: Redis comes back with what it knew. Nothing runs twice, and the end is recorded late.
 func testDiesInHandler(t *testing.T, s *suite) {
-	redis, locks := outage(t, testkit.AOF())
-	stage, watch := newStage(t), newWatch()
-	site := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser, watch.option(),
-		httplock.WithFailurePolicy(core.HoldFailures), httplock.WithFinishTimeout(500*time.Millisecond))))
+	redis, locks, watch := outageTold(t, testkit.AOF())
+	stage := newStage(t)
+	site := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser,
+		core.WithFailurePolicy(core.HoldFailures), httplock.WithFinishTimeout(500*time.Millisecond))))
 	r := request{user: "ada", key: "k", body: "order"}
 	first := site.enter(t, stage, r)
 	redis.Kill()
 	close(stage.leave)
 	took(t, "answer without record", func() answer { return receive(t, first, "the answer") }).
 		fresh(t, http.StatusCreated, "done")
-	if f := receive(t, watch.finished, "the end"); f.Err == nil || f.Disposition != httplock.Completed {
-		t.Errorf("hook told %+v, want an error", f)
+	if f := receive(t, watch.finished, "the end"); f.State != core.StateCompleted {
+		t.Errorf("hook told %+v, want it completed", f)
 	}
-	if f := receive(t, watch.failed, "the failure"); f.Operation != "finish" {
+	if f := receive(t, watch.failed, "the failure"); f.Kind != core.IncidentUnrecorded {
 		t.Errorf("hook told %+v, want that the end was not recorded", f)
 	}
 	a := took(t, "retry without Redis", func() answer { return site.do(r) })
@@ -227,7 +235,7 @@ func testFrozenAtEnd(t *testing.T, s *suite) {
 
 // testLeaseLostInOutage: a handler that can stop is told to.
 func testLeaseLostInOutage(t *testing.T, s *suite) {
-	redis, locks := outage(t)
+	redis, locks, watch := outageTold(t)
 	entered, causes := make(chan struct{}, 1), make(chan error, 1)
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		entered <- struct{}{}
@@ -235,9 +243,8 @@ func testLeaseLostInOutage(t *testing.T, s *suite) {
 		causes <- context.Cause(r.Context())
 		w.WriteHeader(http.StatusInternalServerError)
 	})
-	watch := newWatch()
-	site := s.mount(t, h, must(t)(s.Once(locks, ByUser, watch.option(), httplock.WithAskTimeout(patience),
-		httplock.WithLock(core.WithTTL(time.Second)), httplock.WithFinishTimeout(200*time.Millisecond))))
+	site := s.mount(t, h, must(t)(s.Once(locks, ByUser, httplock.WithAskTimeout(patience),
+		core.WithTTL(time.Second), httplock.WithFinishTimeout(200*time.Millisecond))))
 	done := site.aside(t.Context(), request{user: "ada"})
 	receive(t, entered, "the run")
 	redis.Kill()
@@ -245,7 +252,7 @@ func testLeaseLostInOutage(t *testing.T, s *suite) {
 		t.Errorf("cause %v, want that the lease was lost", cause)
 	}
 	receive(t, done, "the answer").want(t, http.StatusInternalServerError)
-	if f := receive(t, watch.failed, "the hook"); f.Operation != "run" || !errors.Is(f.Err, core.ErrLeaseLost) {
+	if f := receive(t, watch.failed, "the hook"); f.Kind != core.IncidentLost || !errors.Is(f.Err, core.ErrLeaseLost) {
 		t.Errorf("hook told %+v, want a lost lease", f)
 	}
 }
@@ -255,7 +262,7 @@ func testOpenGuardRefuses(t *testing.T, s *suite) {
 	r := request{user: "open"}
 	s.whileRunning(t, r, s.once(t, httplock.FailOpen())).
 		refused(t, http.StatusConflict, httplock.CodeRequestInProgress)
-	s.whileRunning(t, r, s.exclusive(t, httplock.FailOpen(), httplock.WithWait(0))).
+	s.whileRunning(t, r, s.exclusive(t, httplock.FailOpen(), core.WithWait(0))).
 		refused(t, http.StatusConflict, httplock.CodeLockConflict)
 }
 
@@ -280,7 +287,7 @@ func testHeldThenSilent(t *testing.T, s *suite) {
 		receive(t, stage.entered, "the run")
 		runs := &counter{}
 		second := s.mount(t, runs, must(t)(build(locks, ByUser, httplock.FailOpen(),
-			httplock.WithAskTimeout(patience), httplock.WithWait(500*time.Millisecond))))
+			httplock.WithAskTimeout(patience), core.WithWait(500*time.Millisecond))))
 		a := took(t, name, func() answer { return second.do(request{user: "ada", key: "k"}) })
 		if a.status != http.StatusConflict {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
@@ -293,28 +300,28 @@ func testHeldThenSilent(t *testing.T, s *suite) {
 
 // testFullRedis: what one user can bring about, by filling Redis, gives no user two orders.
 func testFullRedis(t *testing.T, s *suite) {
-	redis, locks := outage(t)
+	redis := testkit.Start(t)
 	if err := redis.Client().ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
-	opensNothing(t, s, locks, "OOM")
+	opensNothing(t, s, redis.Client(), "OOM")
 }
 
 // testMissingRight: a mistake in the rights does not switch the guards off.
 func testMissingRight(t *testing.T, s *suite) {
-	server, _ := outage(t)
+	server := testkit.Start(t)
 	admin := server.Client()
 	err := admin.Do(t.Context(), "ACL", "SETUSER", "weak", "on", ">weak", "~*", "&*", "+@all", "-eval", "-evalsha").Err()
 	if err != nil {
 		t.Fatal(err)
 	}
-	opensNothing(t, s, newLocks(t, server.Client(as("weak", "weak"))), "NOPERM")
+	opensNothing(t, s, server.Client(as("weak", "weak")), "NOPERM")
 }
 
 // testWrongPassword: nor does a wrong password.
 func testWrongPassword(t *testing.T, s *suite) {
-	server, _ := outage(t)
-	opensNothing(t, s, newLocks(t, server.Client(as("nobody", "wrong"))), "WRONGPASS")
+	server := testkit.Start(t)
+	opensNothing(t, s, server.Client(as("nobody", "wrong")), "WRONGPASS")
 }
 
 func as(user, password string) func(*redis.Options) {
@@ -322,11 +329,12 @@ func as(user, password string) func(*redis.Options) {
 }
 
 // opensNothing wants guards that fail open to refuse what Redis has answered with that error.
-func opensNothing(t *testing.T, s *suite, locks *core.Client, reply string) {
+func opensNothing(t *testing.T, s *suite, rdb redis.UniversalClient, reply string) {
 	t.Helper()
 	runs, watch := &counter{}, newWatch()
+	locks := newLocks(t, rdb, watch.hooks())
 	for name, build := range s.builders() {
-		site := s.mount(t, runs, must(t)(build(locks, ByUser, unhurried(nil, asking, httplock.FailOpen(), watch.option())...)))
+		site := s.mount(t, runs, must(t)(build(locks, ByUser, unhurried(nil, asking, httplock.FailOpen())...)))
 		for range 2 {
 			site.do(request{user: "ada", key: "k"}).
 				refused(t, http.StatusServiceUnavailable, httplock.CodeLockUnavailable)
@@ -339,7 +347,7 @@ func opensNothing(t *testing.T, s *suite, locks *core.Client, reply string) {
 }
 
 // asking has a guard ask once, for as long as it has patience, rather than wait for a short time.
-var asking = httplock.WithWait(0)
+var asking = core.WithWait(0)
 
 // builders are those of all guards. The lock of Exclusive is a Mutex of the client.
 func (s *suite) builders() map[string]builder {

@@ -33,22 +33,28 @@ func (p *trap) spring() {
 	}
 }
 
-// hooks panic one at a time.
-func (p *trap) hooks(name string) httplock.Option {
-	h := httplock.Hooks{}
+// told is the suite with a client one of whose hooks panics.
+func (p *trap) told(t testing.TB, s *suite, name string) *suite {
+	t.Helper()
+	h := core.Hooks{}
 	switch name {
-	case "Acquired":
-		h.Acquired = func(context.Context, httplock.Acquired) { p.spring() }
-	case "Finished":
-		h.Finished = func(context.Context, httplock.Finished) { p.spring() }
-	case "Replayed":
-		h.Replayed = func(context.Context, httplock.Replayed) { p.spring() }
-	case "Refused":
-		h.Refused = func(context.Context, *httplock.Conflict) { p.spring() }
-	case "Failed":
-		h.Failed = func(context.Context, httplock.Failure) { p.spring() }
+	case "RunStart":
+		h.RunStart = func(ctx context.Context, _ core.RunStart) context.Context {
+			p.spring()
+			return ctx
+		}
+	case "RunEnd":
+		h.RunEnd = func(context.Context, core.RunEnd) { p.spring() }
+	case "Replayed", "Refused":
+		h.NotRun = func(_ context.Context, not core.NotRun) {
+			if (not.Reason == core.ReasonReplayed) == (name == "Replayed") {
+				p.spring()
+			}
+		}
 	}
-	return httplock.WithHooks(h)
+	told := *s
+	told.locks = newLocks(t, s.redis.Client(), core.WithHooks(h))
+	return &told
 }
 
 // broken sends a request whose connection has to break. It takes a new one: see [site.expect].
@@ -62,9 +68,9 @@ func (x *site) broken(t testing.TB, name string, r request) {
 
 // testPanickingHooks: the key is free or completed when the panic has gone on, and not renewed for ever.
 func testPanickingHooks(t *testing.T, s *suite) {
-	for name, want := range map[string]core.State{"Acquired": core.StateNone, "Finished": core.StateCompleted} {
+	for name, want := range map[string]core.State{"RunStart": core.StateNone, "RunEnd": core.StateCompleted} {
 		runs, trap := &counter{}, newTrap()
-		site := s.mount(t, runs, s.idempotent(t, trap.hooks(name)))
+		site := s.mount(t, runs, trap.told(t, s, name).idempotent(t))
 		r := request{user: "panic-" + name, key: "k"}
 		site.broken(t, name, r)
 		if got := record(t, s.locks, idempotentKey(t, r.user, "k")).State; got != want {
@@ -79,7 +85,7 @@ func testPanickingHooks(t *testing.T, s *suite) {
 	}
 	for _, name := range []string{"Replayed", "Refused"} {
 		runs, trap := &counter{}, newTrap()
-		site := s.mount(t, runs, s.idempotent(t, trap.hooks(name)))
+		site := s.mount(t, runs, trap.told(t, s, name).idempotent(t))
 		r := request{user: "panic-" + name, key: "k"}
 		site.do(r).fresh(t, http.StatusCreated, "1")
 		if name == "Refused" {
@@ -97,8 +103,8 @@ func testPanickingJudge(t *testing.T, s *suite) {
 	for _, policy := range []core.FailurePolicy{core.RetryFailures, core.HoldFailures} {
 		judge := func(httplock.Outcome) httplock.Disposition { panic("judge") }
 		watch := newWatch()
-		site := s.mount(t, chosenEnding(nil), s.once(t, httplock.WithCompletion(judge),
-			httplock.WithFailurePolicy(policy), watch.option()))
+		site := s.mount(t, chosenEnding(nil), s.told(t, watch).once(t, httplock.WithCompletion(judge),
+			core.WithFailurePolicy(policy)))
 		for name, e := range endings() {
 			if e.write != nil {
 				continue
@@ -145,9 +151,9 @@ func testPanickingCodec(t *testing.T, s *suite) {
 
 func testPanickingHooksOfLocks(t *testing.T, s *suite) {
 	runs, trap := &counter{}, newTrap()
-	site := s.mount(t, runs, s.exclusive(t, trap.hooks("Acquired")))
+	site := s.mount(t, runs, trap.told(t, s, "RunStart").exclusive(t))
 	r := request{user: "panic-lock"}
-	site.broken(t, "Acquired", r)
+	site.broken(t, "RunStart", r)
 	trap.set.Store(false)
 	site.do(r).fresh(t, http.StatusCreated, "1") // it would wait for a lock that is kept
 }
@@ -156,7 +162,7 @@ func testPanickingHooksOfLocks(t *testing.T, s *suite) {
 func testPanicLeavesHeader(t *testing.T, s *suite) {
 	trap := newTrap()
 	inner := s.Handler(Route{
-		Path: "/orders/{id}", Guards: []Guard{s.once(t, trap.hooks("Finished"))}, Handler: ending{status: 201}.handler(nil),
+		Path: "/orders/{id}", Guards: []Guard{trap.told(t, s, "RunEnd").once(t)}, Handler: ending{status: 201}.handler(nil),
 	})
 	site := s.serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {

@@ -20,8 +20,8 @@ const retries = 5
 // testOneCharge: the handler charges and then fails. No retry charges again.
 func testOneCharge(t *testing.T, s *suite) {
 	for name, guard := range map[string]Guard{
-		"idempotent": s.idempotent(t, httplock.WithFailurePolicy(core.HoldFailures)),
-		"once":       s.once(t, httplock.WithFailurePolicy(core.HoldFailures)),
+		"idempotent": s.idempotent(t, core.WithFailurePolicy(core.HoldFailures)),
+		"once":       s.once(t, core.WithFailurePolicy(core.HoldFailures)),
 	} {
 		charges := &failing{}
 		site, r := s.mount(t, charges, guard), request{user: "one-charge-" + name, key: "k"}
@@ -46,7 +46,7 @@ func testReleasedCharge(t *testing.T, s *suite) {
 		}
 		charges.ServeHTTP(w, r)
 	})
-	site := s.mount(t, h, s.idempotent(t, httplock.WithFailurePolicy(core.HoldFailures)))
+	site := s.mount(t, h, s.idempotent(t, core.WithFailurePolicy(core.HoldFailures)))
 	r := request{user: "released-charge", key: "k"}
 	site.do(r).want(t, http.StatusServiceUnavailable)
 	site.do(r).want(t, http.StatusServiceUnavailable)

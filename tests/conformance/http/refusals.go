@@ -31,7 +31,7 @@ func (s *suite) refusing(t *testing.T, user string) map[string]Guard {
 		httplock.CodeKeyRequired:      s.idempotent(t, httplock.WithKeyHeader("X-Missing")),
 		httplock.CodeScopeRequired:    must(t)(s.Exclusive(s.locks.Mutex, ByPrincipal)),
 		httplock.CodePayloadTooLarge:  s.idempotent(t, httplock.WithBodyLimit(1)),
-		httplock.CodeLockUnavailable:  must(t)(s.Exclusive(lost.Mutex, ByUser, httplock.WithWait(0))),
+		httplock.CodeLockUnavailable:  must(t)(s.Exclusive(lost.Mutex, ByUser, core.WithWait(0))),
 	}
 }
 
@@ -39,19 +39,19 @@ func (s *suite) refusing(t *testing.T, user string) map[string]Guard {
 func testInnerRefusal(t *testing.T, s *suite) {
 	secret := httplock.WithKeySecret([]byte("sixteen bytes or more")) // so that the outer guard has other keys
 	for policy := range policies {
-		hold := httplock.WithFailurePolicy(policy)
+		hold := core.WithFailurePolicy(policy)
 		for kind, build := range map[string]builder{"once": s.Once, "idempotent": s.Idempotent} {
 			t.Run(fmt.Sprint(kind, policy), func(t *testing.T) {
 				t.Parallel()
 				user := fmt.Sprint("inner-", kind, policy)
 				for code, inner := range s.refusing(t, user) {
 					runs, watch := &counter{}, newWatch()
-					outer := must(t)(build(s.locks, ByUser, unhurried(nil, secret, hold, watch.option())...))
+					outer := must(t)(build(s.told(t, watch).locks, ByUser, unhurried(nil, secret, hold)...))
 					site := s.mount(t, runs, outer, inner)
 					for range 2 {
 						a := site.do(request{user: user, key: "k", body: "order"})
 						a.refused(t, a.status, code)
-						if f := receive(t, watch.finished, "the end"); f.Disposition != httplock.Released || f.Err != nil {
+						if f := receive(t, watch.finished, "the end"); f.State != core.StateNone || f.Err != nil {
 							t.Errorf("around %s: told %+v, want it released", code, f)
 						}
 					}
@@ -80,11 +80,11 @@ func testInnerRefusalAfterWord(t *testing.T, s *suite) {
 
 // testInnerClientGone: who leaves while the inner guard waits finds nothing recorded.
 func testInnerClientGone(t *testing.T, s *suite) {
-	locks, waiting := s.watched(t)
 	stage, watch := newStage(t), newWatch()
-	lock := must(t)(s.Exclusive(locks.Mutex, ByUser, httplock.WithAskTimeout(patience), httplock.WithWait(patience),
-		watch.option()))
-	site := s.mount(t, stage, s.idempotent(t, httplock.WithFailurePolicy(core.HoldFailures), watch.option()), lock)
+	locks, waiting := s.watched(t, watch.hooks())
+	outer := newWatch()
+	lock := must(t)(s.Exclusive(locks.Mutex, ByUser, httplock.WithAskTimeout(patience), core.WithWait(patience)))
+	site := s.mount(t, stage, s.told(t, outer).idempotent(t, core.WithFailurePolicy(core.HoldFailures)), lock)
 	first := site.aside(t.Context(), request{user: "inner-gone", key: "a"})
 	receive(t, stage.entered, "the run")
 	ctx, leave := context.WithCancel(t.Context())
@@ -95,7 +95,7 @@ func testInnerClientGone(t *testing.T, s *suite) {
 	if c := receive(t, watch.refused, "the refusal"); c.Code != httplock.CodeClientGone {
 		t.Errorf("code %s", c.Code)
 	}
-	if f := receive(t, watch.finished, "the end"); f.Disposition != httplock.Released {
+	if f := receive(t, outer.finished, "the end"); f.State != core.StateNone {
 		t.Errorf("told %+v, want it released", f)
 	}
 	close(stage.leave)
@@ -109,14 +109,14 @@ func testDeepRefusal(t *testing.T, s *suite) {
 	for code, inner := range s.refusing(t, user) {
 		outer, middle := newWatch(), newWatch()
 		secret := func(text string) httplock.Option { return httplock.WithKeySecret([]byte(text)) }
-		hold := httplock.WithFailurePolicy(core.HoldFailures)
-		site := s.mount(t, &counter{}, s.idempotent(t, secret("outer: 16 bytes or more"), hold, outer.option()),
+		hold := core.WithFailurePolicy(core.HoldFailures)
+		site := s.mount(t, &counter{}, s.told(t, outer).idempotent(t, secret("outer: 16 bytes or more"), hold),
 			s.exclusive(t, secret("lock: 16 bytes or more")),
-			s.once(t, secret("middle: 16 bytes or more"), hold, middle.option()), inner)
+			s.told(t, middle).once(t, secret("middle: 16 bytes or more"), hold), inner)
 		a := site.do(request{user: user, key: "k", body: "order"})
 		a.refused(t, a.status, code)
 		for name, watch := range map[string]*watch{"outer": outer, "middle": middle} {
-			if f := receive(t, watch.finished, "the end"); f.Disposition != httplock.Released {
+			if f := receive(t, watch.finished, "the end"); f.State != core.StateNone {
 				t.Errorf("%s of %s: told %+v, want it released", name, code, f)
 			}
 		}

@@ -27,7 +27,7 @@ var requestTests = tests{
 // testSlowBody: who sends slowly claims nothing meanwhile.
 func testSlowBody(t *testing.T, s *suite) {
 	for name, guard := range map[string]Guard{
-		"exclusive": s.exclusive(t, httplock.WithWait(0)), "once": s.once(t), "idempotent": s.idempotent(t),
+		"exclusive": s.exclusive(t, core.WithWait(0)), "once": s.once(t), "idempotent": s.idempotent(t),
 	} {
 		entered := make(chan struct{}, 10)
 		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -15,9 +15,9 @@ var retryAfterTests = tests{
 
 // testRetryAfter: a client is not sent away for the time after which the lease of a crashed run expires.
 func testRetryAfter(t *testing.T, s *suite) {
-	ttl := httplock.WithLock(core.WithTTL(40 * time.Second))
+	ttl := core.WithTTL(40 * time.Second)
 	for name, guard := range map[string]Guard{
-		httplock.CodeLockConflict:      s.exclusive(t, ttl, httplock.WithWait(0)),
+		httplock.CodeLockConflict:      s.exclusive(t, ttl, core.WithWait(0)),
 		httplock.CodeRequestInProgress: s.once(t, ttl),
 	} {
 		a := s.whileRunning(t, request{user: "retry-after"}, guard)

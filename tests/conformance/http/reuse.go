@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/core"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
@@ -171,7 +172,7 @@ func testBesides(t *testing.T, s *suite) {
 // testKinds: a lock and a record of the same key are two things.
 func testKinds(t *testing.T, s *suite) {
 	stage := newStage(t)
-	locked := s.mount(t, stage, s.exclusive(t, httplock.WithWait(0)))
+	locked := s.mount(t, stage, s.exclusive(t, core.WithWait(0)))
 	once := s.mount(t, &counter{}, s.once(t))
 	first := locked.aside(t.Context(), request{user: "kinds"})
 	receive(t, stage.entered, "the run")

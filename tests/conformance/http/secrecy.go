@@ -28,21 +28,21 @@ func testUserText(t *testing.T, s *suite) {
 	server := testkit.Start(t)
 	rdb := server.Client()
 	logged := new(journal)
-	locks, err := core.New(rdb, core.WithLogger(slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{
+	watch, secret := newWatch(), httplock.WithKeySecret([]byte("sixteen bytes or more"))
+	locks, err := core.New(rdb, watch.hooks(), core.WithLogger(slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{
 		Level: slog.LevelDebug,
 	}))))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = locks.Close() })
-	watch, secret := newWatch(), httplock.WithKeySecret([]byte("sixteen bytes or more"))
 	private := request{user: "private-user", key: "private-key", path: "/orders/private-path", body: "private-body"}
 	other := private
 	other.body = "private-other"
 	for _, guard := range []Guard{
-		must(t)(s.Exclusive(locks.Mutex, ByID, unhurried(nil, secret, watch.option())...)),
-		must(t)(s.Once(locks, ByID, unhurried(nil, secret, watch.option(), httplock.WithFailurePolicy(core.HoldFailures))...)),
-		must(t)(s.Idempotent(locks, ByID, unhurried(nil, secret, watch.option())...)),
+		must(t)(s.Exclusive(locks.Mutex, ByID, unhurried(nil, secret)...)),
+		must(t)(s.Once(locks, ByID, unhurried(nil, secret, core.WithFailurePolicy(core.HoldFailures))...)),
+		must(t)(s.Idempotent(locks, ByID, unhurried(nil, secret)...)),
 		must(t)(s.Idempotent(locks, ByRoute, unhurried(nil, secret, httplock.WithKeyHeader("X-User"))...)),
 	} {
 		site := s.mount(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -56,7 +56,7 @@ func testUserText(t *testing.T, s *suite) {
 		}
 	}
 	server.Kill()
-	s.mount(t, &counter{}, must(t)(s.Once(locks, ByID, unhurried(nil, secret, watch.option())...))).do(private)
+	s.mount(t, &counter{}, must(t)(s.Once(locks, ByID, unhurried(nil, secret)...))).do(private)
 	for len(watch.refused) > 0 {
 		_, _ = fmt.Fprintf(logged, "%v %s\n", <-watch.refused, httplock.CodeKeyReused)
 	}

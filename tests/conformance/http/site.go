@@ -79,7 +79,7 @@ func must(t testing.TB) func(Guard, error) Guard {
 // exclusive, once and idempotent are guards by user that give a busy machine its time.
 func (s *suite) exclusive(t testing.TB, opts ...httplock.Option) Guard {
 	t.Helper()
-	return must(t)(s.Exclusive(s.locks.Mutex, ByUser, unhurried(opts, httplock.WithWait(patience))...))
+	return must(t)(s.Exclusive(s.locks.Mutex, ByUser, unhurried(opts, core.WithWait(patience))...))
 }
 
 func (s *suite) once(t testing.TB, opts ...httplock.Option) Guard {

@@ -2,6 +2,7 @@ package httpconformance
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"sync/atomic"
@@ -72,31 +73,51 @@ func receive[T any](t testing.TB, from <-chan T, what string) T {
 	}
 }
 
-// watch makes hooks that send what they are told, with room enough not to block.
+// watch gets what the guards of a client tell its hooks, and has room enough not to block.
 type watch struct {
-	acquired chan httplock.Acquired
-	replayed chan httplock.Replayed
-	finished chan httplock.Finished
+	acquired chan core.RunStart // not of unguarded runs
+	replayed chan core.NotRun
+	finished chan core.RunEnd
 	refused  chan *httplock.Conflict
-	failed   chan httplock.Failure
+	failed   chan core.Incident
 }
 
 func newWatch() *watch {
 	return &watch{
-		acquired: make(chan httplock.Acquired, 2000), replayed: make(chan httplock.Replayed, 2000),
-		finished: make(chan httplock.Finished, 2000), refused: make(chan *httplock.Conflict, 2000),
-		failed: make(chan httplock.Failure, 2000),
+		acquired: make(chan core.RunStart, 2000), replayed: make(chan core.NotRun, 2000),
+		finished: make(chan core.RunEnd, 2000), refused: make(chan *httplock.Conflict, 2000),
+		failed: make(chan core.Incident, 2000),
 	}
 }
 
-func (w *watch) option() httplock.Option {
-	return httplock.WithHooks(httplock.Hooks{
-		Acquired: func(_ context.Context, a httplock.Acquired) { w.acquired <- a },
-		Replayed: func(_ context.Context, r httplock.Replayed) { w.replayed <- r },
-		Finished: func(_ context.Context, f httplock.Finished) { w.finished <- f },
-		Refused:  func(_ context.Context, c *httplock.Conflict) { w.refused <- c },
-		Failed:   func(_ context.Context, f httplock.Failure) { w.failed <- f },
+// hooks makes a client send what it is told.
+func (w *watch) hooks() core.Option {
+	return core.WithHooks(core.Hooks{
+		RunStart: func(ctx context.Context, start core.RunStart) context.Context {
+			if start.Token != 0 {
+				w.acquired <- start
+			}
+			return ctx
+		},
+		NotRun: func(_ context.Context, not core.NotRun) {
+			var conflict *httplock.Conflict
+			if errors.As(not.Err, &conflict) {
+				w.refused <- conflict
+			} else {
+				w.replayed <- not
+			}
+		},
+		RunEnd:   func(_ context.Context, end core.RunEnd) { w.finished <- end },
+		Incident: func(_ context.Context, incident core.Incident) { w.failed <- incident },
 	})
+}
+
+// told is the suite with a client of its own, whose hooks are those of w.
+func (s *suite) told(t testing.TB, w *watch) *suite {
+	t.Helper()
+	told := *s
+	told.locks = newLocks(t, s.redis.Client(), w.hooks())
+	return &told
 }
 
 // idempotentKey is the key that ByUser and an Idempotency-Key make.
@@ -140,7 +161,7 @@ func record(t testing.TB, locks *core.Client, key httplock.Key, opts ...httplock
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r.Record
+	return r
 }
 
 // forget deletes the record of a key, also while a request runs.

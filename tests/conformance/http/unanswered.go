@@ -47,8 +47,7 @@ func (s *suite) unanswered(
 	for kind, build := range map[string]builder{"once": s.Once, "idempotent": s.Idempotent} {
 		for policy, want := range policies {
 			watch, entered := newWatch(), make(chan struct{}, 10)
-			guard := must(t)(build(s.locks, ByUser, unhurried(opts,
-				httplock.WithFailurePolicy(policy), watch.option())...))
+			guard := must(t)(build(s.told(t, watch).locks, ByUser, unhurried(opts, core.WithFailurePolicy(policy))...))
 			inner := s.Handler(Route{Path: "/orders/{id}", Guards: []Guard{guard}, Handler: obedient(entered)})
 			running := false
 			for limit := 100 * time.Millisecond; !running; limit *= 2 { // a busy machine may need more to begin
@@ -107,7 +106,7 @@ func testUnansweredDeadline(t *testing.T, s *suite) {
 
 func testUnansweredLease(t *testing.T, s *suite) {
 	s.unanswered(t, "lease", bare, nothing,
-		httplock.WithLock(core.WithTTL(time.Second), core.WithMaxHold(100*time.Millisecond)))
+		core.WithTTL(time.Second), core.WithMaxHold(100*time.Millisecond))
 }
 
 // testUnansweredDeclared: the handler's word counts, and there is no answer to replay.
@@ -120,7 +119,7 @@ func testUnansweredDeclared(t *testing.T, s *suite) {
 			}
 			entered <- struct{}{}
 			<-r.Context().Done()
-		}), s.idempotent(t, watch.option()))
+		}), s.told(t, watch).idempotent(t))
 		r := request{user: fmt.Sprintf("declared-%q", state), key: "k"}
 		ctx, leave := context.WithCancel(t.Context())
 		first := site.aside(ctx, r)
@@ -144,7 +143,7 @@ func testAnsweredTooLate(t *testing.T, s *suite) {
 			entered <- struct{}{}
 			<-r.Context().Done()
 			w.WriteHeader(status)
-		}), s.idempotent(t, httplock.WithFailurePolicy(core.HoldFailures), watch.option()))
+		}), s.told(t, watch).idempotent(t, core.WithFailurePolicy(core.HoldFailures)))
 		r := request{user: fmt.Sprint("too-late-", status), key: "k"}
 		ctx, leave := context.WithCancel(t.Context())
 		first := site.aside(ctx, r)
@@ -160,10 +159,8 @@ func testNeverRan(t *testing.T, s *suite) {
 	for policy := range policies {
 		runs, watch := &counter{}, newWatch()
 		leave := make(chan context.CancelFunc, 1)
-		guard := s.once(t, httplock.WithFailurePolicy(policy), httplock.WithHooks(httplock.Hooks{
-			Acquired: func(context.Context, httplock.Acquired) { (<-leave)() },
-			Refused:  func(_ context.Context, c *httplock.Conflict) { watch.refused <- c },
-		}))
+		begun := core.WithHooks(core.Hooks{BeginEnd: func(context.Context, core.BeginEnd) { (<-leave)() }})
+		guard := must(t)(s.Once(newLocks(t, s.redis.Client(), watch.hooks(), begun), ByUser, unhurried(nil, core.WithFailurePolicy(policy))...))
 		inner := s.Handler(Route{Path: "/orders/{id}", Guards: []Guard{guard}, Handler: runs})
 		site := s.serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			ctx, cancel := context.WithCancel(r.Context())
@@ -192,7 +189,7 @@ func testJudgeHasResponse(t *testing.T, s *suite) {
 			return httplock.Auto
 		}
 		watch := newWatch()
-		site := s.mount(t, chosenEnding(nil), s.once(t, httplock.WithCompletion(judge), watch.option()))
+		site := s.mount(t, chosenEnding(nil), s.told(t, watch).once(t, httplock.WithCompletion(judge)))
 		r := request{user: "judge-" + name}
 		site.expect(t, name, all[name], r)
 		o := receive(t, seen, "the outcome of "+name)

@@ -142,7 +142,7 @@ func recordVerdicts() map[string]verdict {
 			code: httplock.CodeOutcomeUnknown, status: 409,
 			get: func(t *testing.T, s *suite) answer {
 				site := s.mount(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502) }),
-					s.once(t, httplock.WithFailurePolicy(core.HoldFailures)))
+					s.once(t, core.WithFailurePolicy(core.HoldFailures)))
 				r := request{user: private + "-unknown"}
 				site.do(r).want(t, http.StatusBadGateway)
 				return site.do(r)
@@ -157,7 +157,7 @@ func quotaVerdicts() map[string]verdict {
 		"many keys": {
 			code: httplock.CodeTooManyKeys, status: 429, retryable: true, retry: true,
 			get: func(t *testing.T, s *suite) answer {
-				site := s.mount(t, &counter{}, s.idempotent(t, httplock.WithQuota(1)))
+				site := s.mount(t, &counter{}, s.idempotent(t, core.WithQuota(1)))
 				site.do(request{user: private + "-quota", key: "a"}).want(t, http.StatusCreated)
 				site.do(request{user: private + "-quota", key: "a"}).replayed(t, http.StatusCreated, "1")
 				return site.do(request{user: private + "-quota", key: "b"})
@@ -183,7 +183,7 @@ func (s *suite) whileRunning(t testing.TB, r request, guard Guard) answer {
 }
 
 func getLockConflict(t *testing.T, s *suite) answer {
-	return s.whileRunning(t, request{user: private + "-lock"}, s.exclusive(t, httplock.WithWait(0)))
+	return s.whileRunning(t, request{user: private + "-lock"}, s.exclusive(t, core.WithWait(0)))
 }
 
 func testVerdicts(t *testing.T, s *suite) {
@@ -270,7 +270,7 @@ func testCompletedUntil(t *testing.T, s *suite) {
 
 func testRefusedHook(t *testing.T, s *suite) {
 	watch := newWatch()
-	site := s.mount(t, &counter{}, s.once(t, watch.option()))
+	site := s.mount(t, &counter{}, s.told(t, watch).once(t))
 	r := request{user: "refused-hook"}
 	site.do(r).want(t, http.StatusCreated)
 	site.do(r).want(t, http.StatusConflict)
@@ -279,7 +279,7 @@ func testRefusedHook(t *testing.T, s *suite) {
 		t.Errorf("hook told %+v", c)
 	}
 	f := receive(t, watch.finished, "the hook of the run")
-	if f.Err != nil || f.Disposition != httplock.Completed || f.Attempt != 1 || f.KeyHash != c.KeyHash {
+	if f.Err != nil || f.State != core.StateCompleted || f.Attempt != 1 || f.KeyHash != c.KeyHash {
 		t.Errorf("hook told %+v", f)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
 )
 
 var waitingTests = tests{
@@ -25,11 +26,11 @@ var waitingTests = tests{
 }
 
 // watched returns a client that tells of each request that begins to wait.
-func (s *suite) watched(t testing.TB) (*core.Client, <-chan string) {
+func (s *suite) watched(t testing.TB, opts ...core.Option) (*core.Client, <-chan string) {
 	waiting := make(chan string, 100)
-	locks := newLocks(t, s.redis.Client(), core.WithHooks(core.Hooks{
+	locks := newLocks(t, s.redis.Client(), append(opts, core.WithHooks(core.Hooks{
 		Wait: func(_ context.Context, w core.Wait) { waiting <- w.Name },
-	}))
+	}))...)
 	return locks, waiting
 }
 
@@ -37,7 +38,7 @@ func testWaiterReplay(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t)
 	stage := newStage(t)
 	site := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser,
-		httplock.WithAskTimeout(patience), httplock.WithWait(patience))))
+		httplock.WithAskTimeout(patience), core.WithWait(patience))))
 	awaitReplay(t, stage, waiting, site, site)
 }
 
@@ -46,7 +47,7 @@ func testWaiterElsewhere(t *testing.T, s *suite) {
 	stage := newStage(t)
 	site := s.mount(t, stage, s.idempotent(t))
 	other := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser,
-		httplock.WithAskTimeout(patience), httplock.WithWait(patience))))
+		httplock.WithAskTimeout(patience), core.WithWait(patience))))
 	awaitReplay(t, stage, waiting, site, other)
 }
 
@@ -70,13 +71,13 @@ func testWaiterRuns(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t)
 	entered, leave := make(chan int, 2), make(chan struct{})
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		attempt := httplock.Attempt(r.Context())
+		attempt := httpkit.Attempt(r.Context())
 		entered <- attempt
 		await(t, leave)
 		w.WriteHeader(map[int]int{1: 500, 2: 201}[attempt])
 	})
 	site := s.mount(t, h, must(t)(s.Idempotent(locks, ByUser,
-		httplock.WithAskTimeout(patience), httplock.WithWait(patience))))
+		httplock.WithAskTimeout(patience), core.WithWait(patience))))
 	r := request{user: "waiter-runs", key: "k"}
 	first := site.aside(t.Context(), r)
 	receive(t, entered, "the first run")
@@ -93,7 +94,7 @@ func testWaiterRuns(t *testing.T, s *suite) {
 // testWaiterMismatch: another request with the key of one that runs has nothing to wait for.
 func testWaiterMismatch(t *testing.T, s *suite) {
 	stage := newStage(t)
-	site := s.mount(t, stage, s.idempotent(t, httplock.WithWait(patience)))
+	site := s.mount(t, stage, s.idempotent(t, core.WithWait(patience)))
 	first := site.aside(t.Context(), request{user: "waiter-mismatch", key: "k", body: "a"})
 	receive(t, stage.entered, "the run")
 	second := site.do(request{user: "waiter-mismatch", key: "k", body: "b"})
@@ -108,7 +109,7 @@ func testWaitersBounded(t *testing.T, s *suite) {
 	stage := newStage(t)
 	limit := httplock.WithWaiters(2, 3)
 	site := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser,
-		httplock.WithAskTimeout(patience), httplock.WithWait(patience), limit)))
+		httplock.WithAskTimeout(patience), core.WithWait(patience), limit)))
 	one, other := request{user: "bounded-1", key: "k"}, request{user: "bounded-2", key: "k"}
 	var answers []<-chan answer
 	for _, r := range []request{one, other} {
@@ -138,7 +139,7 @@ func testWriteTimeout(t *testing.T, s *suite) {
 	stage, watch := newStage(t), newWatch()
 	h := s.Handler(Route{
 		Path: "/orders/{id}", Handler: stage,
-		Guards: []Guard{s.once(t, httplock.WithWait(time.Hour), watch.option())},
+		Guards: []Guard{s.told(t, watch).once(t, core.WithWait(time.Hour))},
 	})
 	site := s.serve(t, h, func(srv *httptest.Server) { srv.Config.WriteTimeout = 2 * time.Second })
 	r := request{user: "write-timeout"}
@@ -165,7 +166,7 @@ func testShortWait(t *testing.T, s *suite) {
 	for name, build := range s.builders() {
 		relay := s.redis.Relay()
 		locks := newLocks(t, relay.Client())
-		site := s.mount(t, &counter{}, must(t)(build(locks, ByUser, unhurried(nil, httplock.WithWait(wait))...)))
+		site := s.mount(t, &counter{}, must(t)(build(locks, ByUser, unhurried(nil, core.WithWait(wait))...)))
 		relay.Hold(testkit.ToClient)
 		first := site.aside(t.Context(), request{user: "short-wait-" + name, key: "k"})
 		testkit.Eventually(t, patience, "a reply", func() bool { return relay.Held(testkit.ToClient) > 0 })
@@ -183,7 +184,7 @@ func testShortWait(t *testing.T, s *suite) {
 func testWaitDeadline(t *testing.T, s *suite) {
 	stage := newStage(t)
 	h := s.Handler(Route{
-		Path: "/orders/{id}", Handler: stage, Guards: []Guard{s.once(t, httplock.WithWait(time.Hour))},
+		Path: "/orders/{id}", Handler: stage, Guards: []Guard{s.once(t, core.WithWait(time.Hour))},
 	})
 	site := s.serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Hurry") != "" {
@@ -208,7 +209,7 @@ func testExclusiveWaits(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t)
 	stage := newStage(t)
 	site := s.mount(t, stage, must(t)(s.Exclusive(locks.Mutex, ByUser,
-		httplock.WithAskTimeout(patience), httplock.WithWait(patience))))
+		httplock.WithAskTimeout(patience), core.WithWait(patience))))
 	r := request{user: "exclusive-waits"}
 	first := site.aside(t.Context(), r)
 	receive(t, stage.entered, "the first run")

@@ -64,7 +64,7 @@ func testAnswers(t *testing.T, s *suite) {
 		site := s.serve(t, s.Handler(
 			Route{Path: "/plain/{id}", Handler: h},
 			Route{Path: "/orders/{id}", Handler: h, Guards: []Guard{s.once(t, httplock.WithReplay(),
-				httplock.WithFailurePolicy(core.HoldFailures), httplock.WithCompletion(completed))}},
+				core.WithFailurePolicy(core.HoldFailures), httplock.WithCompletion(completed))}},
 		))
 		r := request{user: "answers-" + name}
 		plain := site.do(request{path: "/plain/1"})
@@ -105,7 +105,7 @@ func testAnswerAfterRecord(t *testing.T, s *suite) {
 // testStream: events are not held back, and a retry gets all of them, if they are not too many: otherwise it is refused.
 func testStream(t *testing.T, s *suite) {
 	for name, opts := range map[string][]httplock.Option{
-		"replayed": nil, "refused": {httplock.WithRecordLimit(17)},
+		"replayed": nil, "refused": {core.WithMaxValue(17)},
 	} {
 		leave := make(chan struct{})
 		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -238,7 +238,7 @@ func testRecordLimit(t *testing.T, s *suite) {
 				w.WriteHeader(status)
 				_, _ = io.WriteString(w, body[:size/2])
 				_, _ = io.WriteString(w, body[size/2:])
-			}), s.idempotent(t, httplock.WithRecordLimit(limit)))
+			}), s.idempotent(t, core.WithMaxValue(limit)))
 			r := request{user: fmt.Sprint("limit-", size, replay), key: "k"}
 			site.do(r).fresh(t, status, body)
 			awaitState(t, s.locks, idempotentKey(t, r.user, "k"), core.StateCompleted)

@@ -18,6 +18,7 @@ import (
 	echo5 "github.com/labstack/echo/v5"
 	echo5middleware "github.com/labstack/echo/v5/middleware"
 
+	"github.com/holdfast-go/holdfast/core"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
@@ -123,8 +124,8 @@ func TestMiddlewaresAround(t *testing.T) {
 	locks := newLocks(t)
 	for name, middleware := range around() {
 		for kind, guard := range map[string]func(http.Handler) http.Handler{
-			"Exclusive":  httplock.Exclusive(locks.Mutex, httplock.Constant(name), httplock.WithWait(patience)),
-			"Idempotent": httplock.Idempotent(locks, httplock.Constant(name), unhurried(httplock.WithRecordLimit(1<<20))...),
+			"Exclusive":  httplock.Exclusive(locks.Mutex, httplock.Constant(name), core.WithWait(patience)),
+			"Idempotent": httplock.Idempotent(locks, httplock.Constant(name), unhurried(core.WithMaxValue(1<<20))...),
 		} {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				t.Parallel()

@@ -35,12 +35,12 @@ func TestChiTimeout(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t)
 	sent := map[core.FailurePolicy]int{
-		httplock.RetryFailures: http.StatusServiceUnavailable, httplock.HoldFailures: http.StatusConflict,
+		core.RetryFailures: http.StatusServiceUnavailable, core.HoldFailures: http.StatusConflict,
 	}
 	for policy, want := range map[core.FailurePolicy]core.State{
-		httplock.RetryFailures: core.StateNone, httplock.HoldFailures: core.StateUnknown,
+		core.RetryFailures: core.StateNone, core.HoldFailures: core.StateUnknown,
 	} {
-		guard := httplock.Idempotent(locks, httplock.Unscoped(), unhurried(httplock.WithFailurePolicy(policy))...)
+		guard := httplock.Idempotent(locks, httplock.Unscoped(), unhurried(core.WithFailurePolicy(policy))...)
 		for name, order := range map[string]func(timeout func(http.Handler) http.Handler) chi.Middlewares{
 			"around": func(timeout func(http.Handler) http.Handler) chi.Middlewares { return chi.Middlewares{timeout, guard} },
 			"inside": func(timeout func(http.Handler) http.Handler) chi.Middlewares { return chi.Middlewares{guard, timeout} },

@@ -81,9 +81,9 @@ func TestEcho5AnswersAround(t *testing.T) {
 		"panic":     {failed: func(*echo.Context, error) { panic(errDatabase) }},
 	} {
 		for policy, want := range map[core.FailurePolicy]core.State{
-			httplock.RetryFailures: core.StateNone, httplock.HoldFailures: core.StateUnknown,
+			core.RetryFailures: core.StateNone, core.HoldFailures: core.StateUnknown,
 		} {
-			t.Run(name+map[bool]string{true: ", held"}[policy == httplock.HoldFailures], func(t *testing.T) {
+			t.Run(name+map[bool]string{true: ", held"}[policy == core.HoldFailures], func(t *testing.T) {
 				t.Parallel()
 				e, runs := newEcho5(), 0
 				if test.around != nil {
@@ -92,7 +92,7 @@ func TestEcho5AnswersAround(t *testing.T) {
 				if test.failed != nil {
 					e.HTTPErrorHandler = test.failed
 				}
-				guard := httplock.Idempotent(locks, httplock.Unscoped(), unhurried(httplock.WithFailurePolicy(policy))...)
+				guard := httplock.Idempotent(locks, httplock.Unscoped(), unhurried(core.WithFailurePolicy(policy))...)
 				e.POST("/orders/:id", func(*echo.Context) error {
 					runs++
 					return errDatabase

@@ -139,9 +139,9 @@ func TestEchoAnswersAround(t *testing.T) {
 		"put back 404": {around: putBack, failed: func(_ error, c echo.Context) { _ = c.String(404, "none") }, status: 404},
 	} {
 		for policy, want := range map[core.FailurePolicy]core.State{
-			httplock.RetryFailures: core.StateNone, httplock.HoldFailures: core.StateUnknown,
+			core.RetryFailures: core.StateNone, core.HoldFailures: core.StateUnknown,
 		} {
-			t.Run(name+map[bool]string{true: ", held"}[policy == httplock.HoldFailures], func(t *testing.T) {
+			t.Run(name+map[bool]string{true: ", held"}[policy == core.HoldFailures], func(t *testing.T) {
 				t.Parallel()
 				e, runs := newEcho(), 0
 				if test.around != nil {
@@ -150,7 +150,7 @@ func TestEchoAnswersAround(t *testing.T) {
 				if test.failed != nil {
 					e.HTTPErrorHandler = test.failed
 				}
-				guard := httplock.Idempotent(locks, httplock.Unscoped(), unhurried(httplock.WithFailurePolicy(policy))...)
+				guard := httplock.Idempotent(locks, httplock.Unscoped(), unhurried(core.WithFailurePolicy(policy))...)
 				e.POST("/orders/:id", func(c echo.Context) error {
 					runs++
 					return fail(c)
@@ -196,15 +196,15 @@ func TestEchoAnswersLate(t *testing.T) {
 	locks := newLocks(t)
 	for name, test := range lateAnswers() {
 		for policy, want := range map[core.FailurePolicy]core.State{
-			httplock.RetryFailures: test.state, httplock.HoldFailures: test.held,
+			core.RetryFailures: test.state, core.HoldFailures: test.held,
 		} {
-			t.Run(name+map[bool]string{true: ", held"}[policy == httplock.HoldFailures], func(t *testing.T) {
+			t.Run(name+map[bool]string{true: ", held"}[policy == core.HoldFailures], func(t *testing.T) {
 				t.Parallel()
 				e, runs := newEcho(), 0
 				if test.around != nil {
 					e.Use(test.around)
 				}
-				guard := httplock.Idempotent(locks, httplock.Unscoped(), unhurried(httplock.WithFailurePolicy(policy))...)
+				guard := httplock.Idempotent(locks, httplock.Unscoped(), unhurried(core.WithFailurePolicy(policy))...)
 				e.POST("/orders/:id", func(c echo.Context) error {
 					runs++
 					return test.handler(c)
@@ -276,7 +276,7 @@ func TestEchoWaitersGetTheLateAnswer(t *testing.T) {
 			return err
 		}
 	})
-	guard := httplock.Idempotent(locks, httplock.Unscoped(), unhurried(httplock.WithWait(patience))...)
+	guard := httplock.Idempotent(locks, httplock.Unscoped(), unhurried(core.WithWait(patience))...)
 	e.POST("/orders/:id", func(echo.Context) error { return echo.NewHTTPError(404, "no such order") },
 		echo.WrapMiddleware(guard))
 	srv := httptest.NewServer(e)
@@ -309,9 +309,9 @@ func TestEchoWaitersGetTheLateAnswer(t *testing.T) {
 func TestEchoWithoutServer(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t)
-	for policy, again := range map[core.FailurePolicy]int{httplock.RetryFailures: 503, httplock.HoldFailures: 409} {
+	for policy, again := range map[core.FailurePolicy]int{core.RetryFailures: 503, core.HoldFailures: 409} {
 		e := newEcho()
-		guard := httplock.Idempotent(locks, httplock.Unscoped(), unhurried(httplock.WithFailurePolicy(policy))...)
+		guard := httplock.Idempotent(locks, httplock.Unscoped(), unhurried(core.WithFailurePolicy(policy))...)
 		e.POST("/", func(echo.Context) error { return echo.NewHTTPError(503) }, echo.WrapMiddleware(guard))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core"
 )
 
 func HTTP2(srv *httptest.Server) { srv.EnableHTTP2 = true }
@@ -140,4 +142,12 @@ func (a Answer) WantProblem(t *testing.T, name string, status int, code string, 
 	if a.Status != status || p.Code != code || p.Retryable != retryable {
 		t.Errorf("%s: status %d, problem %+v, want %d %s, retryable %v", name, a.Status, p, status, code, retryable)
 	}
+}
+
+// Attempt returns the number of the attempt whose run ctx is in, 0 if it is in none.
+func Attempt(ctx context.Context) int {
+	if attempt, ok := core.AttemptFrom(ctx); ok {
+		return attempt.Number()
+	}
+	return 0
 }

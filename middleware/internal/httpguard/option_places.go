@@ -1,0 +1,60 @@
+package httpguard
+
+import (
+	"slices"
+
+	guards "github.com/holdfast-go/holdfast/internal/guard"
+)
+
+// commonOptions are those of all guards.
+var commonOptions = []string{
+	"FailOpen", "OptionalKey", "WithKeySecret", "WithAskTimeout", "WithFinishTimeout",
+	"httplock.WithMethods", "httplock.WithWaiters", "httplock.WithBodyLimit", "httplock.WithBodyMemory",
+}
+
+var exclusivePlace = guards.Place{
+	Name:  "Exclusive",
+	Takes: slices.Concat(commonOptions, []string{"core.WithFixedTTL", "core.WithMinHold", "core.WithPermits"}),
+	Refuses: map[string]string{
+		"core.WithOwner":              "requests with one owner do not exclude each other",
+		"WithZombieGrace":             keptUntilReturned,
+		"httplock.WithRefusalHandler": ofNetHTTP, "ginlock.WithRefusalHandler": ofGin, "ginlock.ErrorsOnly": ofGin,
+	},
+	Otherwise: "it keeps no records; Once and Idempotent do",
+}
+
+// Reasons for which several places do not take an option.
+const (
+	keptUntilReturned = "a request has its lease until its handler returns; core.WithMaxHold limits it"
+	ofNetHTTP         = "it is for guards of net/http"
+	ofGin             = "it is for guards of gin"
+)
+
+// recordOptions are those of Once and Idempotent.
+var recordOptions = slices.Concat(commonOptions, []string{
+	"core.WithRetention", "core.WithFailurePolicy", "core.WithMaxValue",
+	"httplock.WithRetentionUntil", "httplock.WithCompletion", "httplock.WithDetachedContext", "httplock.WithReplay", "httplock.WithCodec",
+	"httplock.WithFingerprint", "httplock.WithComparedHeader", "httplock.WithKeyHeader",
+})
+
+// recordReasons are the reasons for which Once and Idempotent do not take an option.
+var recordReasons = map[string]string{
+	"core.WithFixedTTL":           keptUntilReturned,
+	"core.WithOwner":              "every run has an owner of its own",
+	"core.WithMinHold":            "a record has its core.WithRetention",
+	"core.WithPermits":            "only a semaphore has permits",
+	"core.WithFingerprint":        "each request has its own; httplock.WithFingerprint says of what",
+	"core.WithLabel":              "it labels records with the route",
+	"core.WithQuota":              "its keys have no scope; Idempotent counts those of a scope",
+	"WithZombieGrace":             keptUntilReturned,
+	"httplock.LateAnswers":        ofNetHTTP + ", because gin answers before its chain returns",
+	"httplock.WithRefusalHandler": ofNetHTTP,
+	"ginlock.WithRefusalHandler":  ofGin,
+	"ginlock.ErrorsOnly":          ofGin,
+}
+
+var oncePlace = guards.Place{Name: "Once", Takes: recordOptions, Refuses: recordReasons}
+
+var idempotentPlace = guards.Place{
+	Name: "Idempotent", Takes: slices.Concat(recordOptions, []string{"core.WithQuota"}), Refuses: recordReasons,
+}
