@@ -1,6 +1,9 @@
 package httprecord_test
 
 import (
+	"bufio"
+	"bytes"
+	"io"
 	"net/http"
 	"reflect"
 	"strings"
@@ -62,5 +65,27 @@ func TestReadRefuses(t *testing.T) {
 		if got, err := httprecord.Read(strings.NewReader(text), 10); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60q: %+v, %v, want %q", text, got, err, want)
 		}
+	}
+}
+
+// TestText: what is written of a response is read as the same one, by [Read] and by net/http.
+func TestText(t *testing.T) {
+	t.Parallel()
+	header := http.Header{"Location": {"/orders/7"}, "Content-Type": {"text/plain"}, "Vary": {"A", "B"}}
+	text := httprecord.Text(http.StatusCreated, header, []byte("line 1\n\nline 2"))
+	read, err := httprecord.Read(bytes.NewReader(text), httprecord.MaxBody)
+	if err != nil || read.Status != http.StatusCreated || !reflect.DeepEqual(read.Header, header) || string(read.Body) != "line 1\n\nline 2" {
+		t.Errorf("%q: %+v, %v", text, read, err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(text)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if body, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusCreated || string(body) != "line 1\n\nline 2" {
+		t.Errorf("status %d, body %q, %v", response.StatusCode, body, err)
+	}
+	if text := httprecord.Text(0, header, nil); text != nil {
+		t.Errorf("without a status: %q", text)
 	}
 }

@@ -7,7 +7,7 @@
 //   - [Idempotent]: the same request, the same response. The client makes the key, an Idempotency-Key header of its own
 //     for each operation, and its retry gets the first response again. For payments, and whatever clients retry.
 //
-// Options, key functions, and what a handler calls are those of package httplock:
+// Options, key functions, and what a handler calls are those of package httplock and of core:
 //
 //	import (
 //		ginlock "github.com/holdfast-go/holdfast/middleware/gin"

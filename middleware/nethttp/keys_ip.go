@@ -28,11 +28,7 @@ func ByClientIP(resolve func(r *http.Request) (netip.Addr, error)) KeyFunc {
 		if err != nil {
 			return Key{}, err
 		}
-		network := httpguard.NetworkOf(addr)
-		if !network.IsValid() {
-			return Key{}, errors.New("holdfast: ByClientIP: the resolver found no address")
-		}
-		return NewKey("ip", network.String())
+		return httpguard.ClientKey(addr)
 	}
 }
 

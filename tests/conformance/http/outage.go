@@ -128,8 +128,12 @@ func testFailOpen(t *testing.T, s *suite) {
 			a.want(t, http.StatusCreated)
 			want++
 			runs.ran(t, want)
-			if f := receive(t, watch.failed, "the hook"); f.Kind != core.IncidentUnguarded || f.Err == nil {
+			f, end := receive(t, watch.failed, "the hook"), receive(t, watch.finished, "the end")
+			if f.Kind != core.IncidentUnguarded || f.Err == nil || f.Label != label {
 				t.Errorf("%s: hook told %+v", name, f)
+			}
+			if end.Work != f.Work || end.Token != 0 || end.Attempt != 0 || end.Err != nil {
+				t.Errorf("%s: hook told %+v", name, end)
 			}
 		}
 		if len(watch.acquired) != 0 {
