@@ -100,7 +100,9 @@ func (g attemptGrant) Bind(ctx context.Context) (context.Context, context.Cancel
 	return seal.AttemptOf(g.Attempt).Bind(ctx)
 }
 
-func (g attemptGrant) withdraw(ctx context.Context) error { return seal.AttemptOf(g.Attempt).Withdraw(ctx) }
+func (g attemptGrant) withdraw(ctx context.Context) error {
+	return seal.AttemptOf(g.Attempt).Withdraw(ctx)
+}
 
 // end ends the attempt by the verdict of its run.
 func (g attemptGrant) end(ctx context.Context, r *running, value []byte) (err error) {

@@ -8,6 +8,7 @@ import (
 
 // commonOptions are those of all guards.
 var commonOptions = []string{
+	"core.WithTTL", "core.WithWait", "core.WithMaxHold", "core.WithReplicaAck",
 	"FailOpen", "OptionalKey", "WithKeySecret", "WithAskTimeout", "WithFinishTimeout",
 	"httplock.WithMethods", "httplock.WithWaiters", "httplock.WithBodyLimit", "httplock.WithBodyMemory",
 }
