@@ -11,16 +11,16 @@ import (
 // catchUp runs the latest tick that all replicas have missed, if there is one.
 func (j *job) catchUp() {
 	if tick, ok := j.missedTick(); ok {
-		j.run(tick, j.config.catchUp)
+		j.run(newTick(tick, j.config.catchUp))
 	}
 }
 
 // catchUpAtStart does so without the scheduler waiting for the search: only for the run.
 func (j *job) catchUpAtStart() {
 	if tick, ok := j.missedTick(); ok {
-		err := j.launch(j.config.context, func() { j.run(tick, j.config.catchUp) })
-		if err != nil {
-			j.skipAside(tick, Stopped, err)
+		t := newTick(tick, j.config.catchUp)
+		if err := j.launch(j.config.context, func() { j.run(t) }); err != nil {
+			j.skipAside(t, Stopped, err)
 		}
 	}
 }
@@ -35,7 +35,7 @@ func (j *job) missedTick() (tick time.Time, ok bool) {
 	defer cancel()
 	last, err := j.last(ctx)
 	if err != nil {
-		j.config.logger.Warn("holdfast: cronlock: cannot catch up", "job", j.shown(), "error", err)
+		j.logger.Warn("holdfast: cronlock: cannot catch up", "job", j.shown(), "error", err)
 		return tick, false
 	}
 	if last.IsZero() {
@@ -50,7 +50,7 @@ func (j *job) missedTick() (tick time.Time, ok bool) {
 	if n == 0 {
 		return tick, false
 	}
-	j.config.logger.Info("holdfast: cronlock: catching up", "job", j.shown(), "missed", n, "tick", tick)
+	j.logger.Info("holdfast: cronlock: catching up", "job", j.shown(), "missed", n, "tick", tick)
 	return tick, true
 }
 

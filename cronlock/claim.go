@@ -14,18 +14,18 @@ import (
 
 // claim asks for a tick until there is an answer. ctx bounds the asking, and wait the waiting for the end of a run on
 // another replica.
-func (j *job) claim(ctx context.Context, tick time.Time, deadline, wait time.Duration) (
-	*core.Attempt, Reason, error,
+func (j *job) claim(ctx context.Context, t tick, wait time.Duration) (
+	*core.Attempt, string, error,
 ) {
-	ranHere := outage.Question{Key: tickKey(j.name, tick)}
+	ranHere := outage.Question{Key: tickKey(j.name, t.time)}
 	if err := j.memory.Unrecorded(ranHere); err != nil {
 		return nil, Taken, err
 	}
-	once := j.once(tick, deadline, wait)
+	once := j.once(t, wait)
 	var doubt doubt
 	var before, taken error // taken is what Redis has said of another run, which an outage does not make unsaid
 	for interval := firstPause; ; interval = min(2*interval, longestPause) {
-		paused, err := j.paused(ctx, tick)
+		paused, err := j.paused(ctx, t.time)
 		if paused {
 			return nil, Paused, nil
 		}
@@ -36,7 +36,7 @@ func (j *job) claim(ctx context.Context, tick time.Time, deadline, wait time.Dur
 					_ = attempt.Withdraw(context.WithoutCancel(ctx))
 					return nil, Taken, err
 				}
-				return j.unlessPaused(ctx, tick, attempt, wait > 0)
+				return j.unlessPaused(ctx, t.time, attempt, wait > 0)
 			}
 		}
 		if before != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -63,7 +63,7 @@ func (j *job) claim(ctx context.Context, tick time.Time, deadline, wait time.Dur
 // then ends its runner does not want another replica to begin again. It asks until there is an answer.
 func (j *job) unlessPaused(
 	ctx context.Context, tick time.Time, attempt *core.Attempt, waited bool,
-) (*core.Attempt, Reason, error) {
+) (*core.Attempt, string, error) {
 	if !waited && attempt.Number() == 1 {
 		return attempt, "", nil
 	}
@@ -91,7 +91,7 @@ const (
 )
 
 // refused judges why a tick cannot be claimed; false if that may be asked again.
-func (j *job) refused(ctx context.Context, err error) (Reason, bool) {
+func (j *job) refused(ctx context.Context, err error) (string, bool) {
 	var outside *core.OutsideWindowError
 	switch {
 	case j.config.context.Err() != nil, errors.Is(err, core.ErrClosed):
@@ -133,16 +133,16 @@ func (j *job) retention(tick time.Time) time.Duration {
 }
 
 // once is the record of a tick.
-func (j *job) once(tick time.Time, deadline, wait time.Duration) *core.Once {
+func (j *job) once(t tick, wait time.Duration) *core.Once {
 	options := j.options(
-		core.WithRetention(j.retention(tick)),
-		core.WithWindow(tick.Add(-j.config.maxSkew), tick.Add(deadline)),
+		core.WithRetention(j.retention(t.time)),
+		core.WithWindow(t.time.Add(-j.config.maxSkew), t.time.Add(t.deadline)),
 	)
 	if j.config.attempts > 1 {
 		// The others watch, to take over from a runner that is not heard of any more.
 		options = append(options, core.WithFailurePolicy(core.RetryFailures), core.WithWait(wait))
 	}
-	return j.locks.Once(tickKey(j.name, tick), options...)
+	return j.locks.Once(tickKey(j.name, t.time), options...)
 }
 
 // options are those of all records of runs. They leave nothing to the client's that would change what is promised.

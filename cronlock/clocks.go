@@ -111,10 +111,10 @@ func (w *clocks) look() {
 // warnOfClock reports what has happened to the clocks of the host, for all jobs of a cron.
 func (j *job) warnOfClock(set, slept time.Duration) {
 	if slept != 0 {
-		j.config.logger.Warn("holdfast: cronlock: this host was suspended", "for", slept.Round(time.Millisecond))
+		j.logger.Warn("holdfast: cronlock: this host was suspended", "for", slept.Round(time.Millisecond))
 	}
 	if set != 0 {
-		j.config.logger.Warn("holdfast: cronlock: the clock of this host was set, and the schedules follow it", "by", set.Round(time.Millisecond))
+		j.logger.Warn("holdfast: cronlock: the clock of this host was set, and the schedules follow it", "by", set.Round(time.Millisecond))
 	}
 }
 

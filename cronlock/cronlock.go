@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/foreign"
 	"github.com/holdfast-go/holdfast/internal/guard"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // AddFunc adds a job to a schedule that runs on several replicas: each tick starts on at most one of them. The name
@@ -95,7 +96,7 @@ func add(
 	if err := checkSchedule(schedule, now); err != nil {
 		return 0, fmt.Errorf("holdfast: cronlock: job %q: %w", name, err)
 	}
-	j := newJob(name, fn, config)
+	j := newJob(name, fn, config, seal.FactsOf(locks))
 	j.cron, j.locks, j.schedule, j.progress.added = c, locks, schedule, now
 	j.identity = newIdentity(config.service, spec, schedule, c.Location())
 	lock := locks.Mutex(groupOf(name), config.lockOptions()...)
@@ -193,7 +194,7 @@ func firstJob(c *cron.Cron, cond func(*job) bool) (*job, bool) {
 // warnOfLocalTime tells that replicas in different zones would not have the same ticks.
 func (j *job) warnOfLocalTime(s cron.Schedule, scheduler *time.Location) {
 	if zone, _ := time.Now().Zone(); zone != "UTC" && local(s, scheduler) {
-		j.config.logger.Warn("holdfast: cronlock: the schedule is in the local time zone, which has to be the same on all "+
+		j.logger.Warn("holdfast: cronlock: the schedule is in the local time zone, which has to be the same on all "+
 			"replicas: use CRON_TZ=, or cron.WithLocation", "job", j.shown(), "zone", zone)
 	}
 }
@@ -201,7 +202,7 @@ func (j *job) warnOfLocalTime(s cron.Schedule, scheduler *time.Location) {
 // warnOfNoTick tells that the schedule names a date that does not exist, such as February 30, or is over.
 func (j *job) warnOfNoTick(s cron.Schedule, now time.Time) {
 	if s.Next(now).IsZero() {
-		j.config.logger.Warn("holdfast: cronlock: the schedule has no tick to come, so it starts no run", "job", j.shown())
+		j.logger.Warn("holdfast: cronlock: the schedule has no tick to come, so it starts no run", "job", j.shown())
 	}
 }
 

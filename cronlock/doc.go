@@ -65,8 +65,21 @@
 //   - A tick that could not be claimed because Redis did not answer is skipped ([FailOpen]).
 //   - A job that returns an error has run.
 //
-// [Hooks] and a logger report all of these. [Jobs] lists the jobs of all replicas, and [Job] returns a handle on one of
-// them, to pause it or to read its last runs.
+// [Jobs] lists the jobs of all replicas, and [Job] returns a handle on one of them, to pause it or to read its last runs.
+//
+// # Hooks and logs
+//
+// Jobs report all of these to [core.Hooks] and the log of their client, with the place "cron", the name of the job as the label
+// and the tick as Due:
+//
+//   - RunStart and RunEnd for each run. [RunFrom] finds it in their contexts; in RunEnd it has the outcome.
+//   - NotRun for each tick that does not run here, even because it runs on another replica. The reason is [Taken] or another
+//     one of this package. A tick that runs later after all, see [WithCatchUp], is reported twice.
+//   - Incident for a run without Redis ([FailOpen]), a lost lease, an end that is not recorded, and a run that continues after
+//     the whole [WithZombieGrace]. Its kinds [IncidentSkew] and [IncidentMismatch] are about the replica.
+//
+// The hooks run on the goroutine of the job, except for a tick that was watched ([WithFailover]), for a run that does not
+// stop, and for a mismatch. There their panics are logged.
 //
 // # With robfig's wrappers
 //

@@ -110,7 +110,7 @@ func ExampleJobHandle_Run() {
 	c := cron.New(cron.WithLocation(time.UTC))
 	_, _ = cronlock.AddFunc(c, locks, "0 3 * * *", "report", func(context.Context) error {
 		return errors.New("no paper")
-	}, cronlock.WithReplica("pod-1"), cronlock.WithLogger(nil))
+	}, cronlock.WithReplica("pod-1"))
 
 	job := cronlock.Job(locks, "report")
 	fmt.Println(job.Run(ctx, c))

@@ -41,10 +41,10 @@ func TestDeadRunner(t *testing.T) {
 		name    string
 		opts    []cronlock.Option
 		runs    int
-		reasons []cronlock.Reason
+		reasons []string
 		outcome cronlock.Outcome
 	}{
-		{"no failover", nil, 0, []cronlock.Reason{cronlock.Taken}, cronlock.Lost},
+		{"no failover", nil, 0, []string{cronlock.Taken}, cronlock.Lost},
 		{"failover", []cronlock.Option{cronlock.WithFailover(2)}, 1, nil, cronlock.Success},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -184,10 +184,10 @@ func TestShutdown(t *testing.T) {
 		name    string
 		opts    []cronlock.Option
 		runs    int
-		reasons []cronlock.Reason
+		reasons []string
 		outcome cronlock.Outcome
 	}{
-		{"no failover", nil, 0, []cronlock.Reason{cronlock.Taken}, cronlock.Interrupted},
+		{"no failover", nil, 0, []string{cronlock.Taken}, cronlock.Interrupted},
 		{"failover", []cronlock.Option{cronlock.WithFailover(2)}, 1, nil, cronlock.Success},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -493,12 +493,13 @@ func TestRemovedJobIsNotTakenOver(t *testing.T) {
 		<-release
 		return ctx.Err()
 	}, cronlock.WithFailover(3), cronlock.WithContext(ctx))
-	skipped := make(chan cronlock.Skip, 10)
+	skipped := make(chan core.NotRun, 10)
+	hooks := core.WithHooks(core.Hooks{NotRun: func(_ context.Context, not core.NotRun) { skipped <- not }})
 	c := cron.New()
-	id, err := cronlock.AddFunc(c, newClient(t, server.Client()), "@every 24h", "job", func(context.Context) error {
+	id, err := cronlock.AddFunc(c, newClient(t, server.Client(), hooks), "@every 24h", "job", func(context.Context) error {
 		t.Error("the removed job runs")
 		return nil
-	}, cronlock.WithFailover(3), cronlock.WithLogger(quiet), cronlock.WithHooks(cronlock.Hooks{Skipped: func(s cronlock.Skip) { skipped <- s }}))
+	}, cronlock.WithFailover(3))
 	if err != nil {
 		t.Fatal(err)
 	}

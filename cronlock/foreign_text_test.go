@@ -1,7 +1,6 @@
 package cronlock_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -82,10 +81,10 @@ func TestForeignTextInLogs(t *testing.T) {
 				server := testkit.Start(t)
 				rdb := server.Client()
 				tick := time.Now().Truncate(time.Second)
-				var logged bytes.Buffer
+				var logged logBuffer
 				logger := slog.New(newHandler(&logged))
 				locks := newClient(t, rdb, core.WithLogger(logger))
-				opts := []cronlock.Option{cronlock.WithLogger(logger), cronlock.WithService("shop")}
+				opts := []cronlock.Option{cronlock.WithService("shop")}
 				for _, err := range jobsCalled(ctx, locks, tick, text, opts...) {
 					if err != nil {
 						wantVisible(t, err.Error(), mostText)

@@ -24,15 +24,6 @@ func (j *job) limit(ctx context.Context, overrun func()) (limited context.Contex
 	}
 }
 
-// warnOfOverrun reports a run that goes on although its lease is not renewed any more.
-func (j *job) warnOfOverrun(run Run) {
-	j.config.logger.Warn("holdfast: cronlock: a run continues long after its WithTimeout, and the next one may start "+
-		"beside it on another replica", "job", j.shown(), "tick", run.Tick)
-	if j.config.hooks.Overrun != nil {
-		j.aside(func() { j.config.hooks.Overrun(run) })
-	}
-}
-
 // outlivesLease reports whether the function runs in this process without a lease, which was lost or given up. Such a
 // process must not claim ticks, because it would skip them, though other replicas can run them.
 func (j *job) outlivesLease() bool {

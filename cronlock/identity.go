@@ -73,30 +73,17 @@ func readNote(note string) (replica, service, digest string) {
 	return replica, service, digest
 }
 
-// Mismatch is another use of a job's name in the same Redis, under the same key prefix.
-type Mismatch struct {
-	// Job is the name of the job.
-	Job string
-	// Service is the service that has used the name. If it is that of this replica, the schedules differ, as in a
-	// rollout that changes them.
-	Service string
-	// Replica is the replica of that service, if known.
-	Replica string
-	// SameService reports whether only the schedules differ.
-	SameService bool
-}
-
 // compare looks whether the record of a tick that another replica has claimed is that of the same job.
 func (j *job) compare(tick time.Time, err error) {
 	var completed *core.CompletedError
 	switch {
 	case errors.As(err, &completed):
-		j.compareNote(completed.Record.Note)
+		j.compareNote(tick, completed.Record.Note)
 	case errors.Is(err, core.ErrInProgress) && elapsed(&j.compared, time.Now(), compareInterval):
 		ctx, cancel := context.WithTimeout(j.config.context, leastPatience)
 		defer cancel()
 		if record, err := j.locks.Once(tickKey(j.name, tick)).Peek(ctx); err == nil {
-			j.compareNote(record.Note)
+			j.compareNote(tick, record.Note)
 		}
 	}
 }
@@ -104,34 +91,32 @@ func (j *job) compare(tick time.Time, err error) {
 // compareInterval bounds how often a record is read only to compare identities.
 const compareInterval = 10 * time.Minute
 
-func (j *job) compareNote(note string) {
+func (j *job) compareNote(tick time.Time, note string) {
 	if replica, service, digest := readNote(note); service != "" {
-		j.compareIdentity(replica, service, digest)
+		j.compareIdentity(tick, replica, service, digest)
 	}
 }
 
-// compareIdentity warns of another service or schedule under the name of the job.
-func (j *job) compareIdentity(replica, service, digest string) {
+// compareIdentity warns of another service or schedule under the name of the job. The tick is zero if it was found in no tick.
+func (j *job) compareIdentity(tick time.Time, replica, service, digest string) {
 	mine := j.identity
 	if service == mine.service && digest == mine.digest {
 		return
 	}
-	same := service == mine.service
+	other, by := foreign.Line(service, maxName), foreign.Line(replica, maxName)
+	text := "holdfast: cronlock: another service has a job of the same name, and each takes ticks from the other: use " +
+		"different names or key prefixes"
+	err := fmt.Errorf("holdfast: cronlock: service %q of replica %q has a job of the same name", other, by)
+	if service == mine.service {
+		text = "holdfast: cronlock: another replica has another schedule for this job, which is right only in a rollout"
+		err = fmt.Errorf("holdfast: cronlock: replica %q has another schedule for the job", by)
+	}
 	const silence = time.Hour
 	if elapsed(&j.mismatched, time.Now(), silence) {
-		text := "holdfast: cronlock: another service has a job of the same name, and each takes ticks from the other: use " +
-			"different names or key prefixes"
-		if same {
-			text = "holdfast: cronlock: another replica has another schedule for this job, which is right only in a rollout"
-		}
-		j.config.logger.Warn(text, "job", j.shown(), "service", foreign.Line(mine.service, maxName),
-			"other", foreign.Line(service, maxName), "replica", foreign.Line(replica, maxName))
+		j.logger.Warn(text, "job", j.shown(), "service", foreign.Line(mine.service, maxName), "other", other,
+			"replica", by)
 	}
-	if j.config.hooks.Mismatched != nil {
-		j.aside(func() {
-			j.config.hooks.Mismatched(Mismatch{Job: j.name, Service: service, Replica: replica, SameService: same})
-		})
-	}
+	j.incidentAside(j.config.context, tick, IncidentMismatch, err)
 }
 
 // thisService is the default of [WithService].

@@ -8,10 +8,11 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // Leader returns a wrapper for [cron.NewChain] that runs jobs only on the replica whose election leads. Other replicas
-// skip silently: [Hooks] have the reason [NotLeader]. It suits one job, and the chain of a whole cron. A replica leads
+// skip silently: the NotRun of [core.Hooks] has the reason [NotLeader]. It suits one job, and the chain of a whole cron. A replica leads
 // while [core.Election.Run] or Campaign of this very Election does, so each replica needs one goroutine that campaigns.
 //
 // A job with a method RunContext(context.Context) error, such as a [JobFunc], gets a context that ends with the lead. It
@@ -21,8 +22,8 @@ import (
 // Leader does not make a tick run once. If the leader changes between the ticks of two clocks that differ, both leaders
 // run the tick, one after the other. Ticks without a leader run nowhere. Use [AddFunc] with [WithLeader] against the first.
 //
-// It takes the options WithContext, WithLogger, WithHooks, WithReplica, WithService and WithTimeout. Hooks get the name
-// of the election as the name of the job. It panics if an argument is invalid: [NewLeader] returns an error instead.
+// It takes the options WithContext, WithReplica, WithService and WithTimeout. Hooks get the name of the election as the label. It
+// panics if an argument is invalid: [NewLeader] returns an error instead.
 func Leader(e *core.Election, opts ...Option) cron.JobWrapper {
 	wrapper, err := NewLeader(e, opts...)
 	if err != nil {
@@ -39,7 +40,7 @@ func NewLeader(e *core.Election, opts ...Option) (cron.JobWrapper, error) {
 		return nil, config.err
 	}
 	return func(inner cron.Job) cron.Job {
-		j := newJob(e.Name(), funcOf(inner), config)
+		j := newJob(e.Name(), funcOf(inner), config, seal.FactsOf(e))
 		return cron.FuncJob(j.runAsLeader)
 	}, nil
 }
@@ -79,19 +80,19 @@ func (f JobFunc) RunContext(ctx context.Context) error { return f(ctx) }
 
 // runAsLeader runs a job that [Leader] has wrapped, or not.
 func (j *job) runAsLeader() {
-	now := time.Now()
+	t := newTick(time.Now(), 0)
 	if err := context.Cause(j.config.context); err != nil {
-		j.skip(now, Stopped, err)
+		j.skip(t, Stopped, err)
 		return
 	}
-	run := Run{Job: j.name, Tick: now, Replica: j.config.replica, Service: j.config.service}
+	run := j.newRun(t.time)
 	began, err := j.lead(j.config.context, &run, func(ctx context.Context) error {
 		ctx, end := j.limit(ctx, func() {})
 		defer end()
-		return j.call(ctx, run, func(Run) {})
+		return j.call(ctx, t, run, unrecorded)
 	})
 	if !began {
-		j.skip(now, notLeading(err), err)
+		j.skip(t, notLeading(err), err)
 	}
 }
 
@@ -118,7 +119,7 @@ func (j *job) leads() error {
 }
 
 // notLeading is the reason for an error of an election.
-func notLeading(err error) Reason {
+func notLeading(err error) string {
 	if errors.Is(err, core.ErrNotLeader) {
 		return NotLeader
 	}

@@ -8,8 +8,7 @@ import (
 
 var (
 	commonOptions = []string{
-		"cronlock.WithContext", "cronlock.WithLogger", "cronlock.WithHooks", "cronlock.WithReplica", "cronlock.WithService",
-		"cronlock.WithTimeout",
+		"cronlock.WithContext", "cronlock.WithReplica", "cronlock.WithService", "cronlock.WithTimeout",
 	}
 	lockOptions = []string{
 		"core.WithTTL", "core.WithWait", "core.WithMaxHold", "core.WithMinHold", "core.WithReplicaAck", "core.WithNewOwner",

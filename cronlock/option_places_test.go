@@ -55,8 +55,6 @@ func TestOptionsOfEachPlace(t *testing.T) {
 		"WithZombieGrace": {cronlock.WithZombieGrace(time.Second), locking},
 
 		"cronlock.WithContext":       {cronlock.WithContext(t.Context()), all},
-		"cronlock.WithLogger":        {cronlock.WithLogger(quiet), all},
-		"cronlock.WithHooks":         {cronlock.WithHooks(cronlock.Hooks{}), all},
 		"cronlock.WithReplica":       {cronlock.WithReplica("a"), all},
 		"cronlock.WithService":       {cronlock.WithService("a"), all},
 		"cronlock.WithTimeout":       {cronlock.WithTimeout(time.Second), all},
@@ -96,7 +94,7 @@ func TestOptionsOfEachPlace(t *testing.T) {
 	}
 	for place, build := range places {
 		for name, o := range options {
-			opts := []cronlock.Option{cronlock.WithLogger(quiet), o.option}
+			opts := []cronlock.Option{o.option}
 			if name == "WithZombieGrace" && place != "cronlock.Leader" {
 				opts = append(opts, cronlock.WithTimeout(time.Second))
 			}

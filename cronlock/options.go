@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"slices"
 	"strconv"
@@ -47,8 +46,6 @@ type config struct {
 	guard.Config
 	parser   cron.ScheduleParser
 	context  context.Context
-	logger   *slog.Logger
-	hooks    Hooks
 	replica  string
 	service  string
 	overlap  overlap
@@ -64,7 +61,7 @@ type config struct {
 
 func newConfig(place guard.Place, opts []Option) config {
 	c := config{
-		context: context.Background(), logger: slog.Default(), replica: thisReplica(), service: thisService(),
+		context: context.Background(), replica: thisReplica(), service: thisService(),
 		maxSkew: 30 * time.Second, attempts: 1, history: 20,
 	}
 	sorted, err := place.Sort(opts, func(o Option) {
@@ -129,20 +126,6 @@ func WithContext(ctx context.Context) Option {
 	})
 }
 
-// WithLogger sets the logger for ticks that did not run, for runs without Redis (see [FailOpen]), and for clocks that are
-// off. Nil switches it off. Defaults to [slog.Default].
-func WithLogger(logger *slog.Logger) Option {
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
-	return newOption("WithLogger", func(c *config) { c.logger = logger })
-}
-
-// WithHooks sets functions that are called with what becomes of ticks. Defaults to none.
-func WithHooks(hooks Hooks) Option {
-	return newOption("WithHooks", func(c *config) { c.hooks = hooks })
-}
-
 // WithReplica sets the name of this process in [JobHandle.History]. 1 to 128 bytes in one line. Defaults to the host's name and
 // the process id.
 func WithReplica(name string) Option {
@@ -154,7 +137,7 @@ func WithReplica(name string) Option {
 
 // WithService sets the name of the service that the job belongs to. All replicas and versions of the service need the
 // same. Two services with jobs of one name would take each other's ticks. So a replica that finds another service's
-// record of its job logs a warning, see also Hooks.Mismatched. The name of the service is no part of the name of the
+// record of its job logs a warning, and reports [IncidentMismatch]. The name of the service is no part of the name of the
 // job. 1 to 100 bytes in one line. Defaults to the path of the main package, or else to the name of the program.
 func WithService(name string) Option {
 	return newOption("WithService", func(c *config) {

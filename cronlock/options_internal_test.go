@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/robfig/cron/v3"
+
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // TestSameAnswerAtEveryTime: whether options are refused does not depend on when the job is added. The time to the next
@@ -29,7 +31,7 @@ func TestSameAnswerAtEveryTime(t *testing.T) {
 		{"0 0 0 30 2 *", []Option{WithCatchUp(366 * 24 * time.Hour)}, ""},
 	} {
 		for now := clock("00:00:00.5"); now.Before(clock("23:59:59")); now = now.Add(97 * time.Minute) {
-			j := newJob("job", nil, newConfig(jobPlace("cronlock.AddFunc"), test.opts))
+			j := newJob("job", nil, newConfig(jobPlace("cronlock.AddFunc"), test.opts), seal.Facts{})
 			j.schedule = secondly(t, test.spec)
 			err := j.checkWindow(now)
 			if (err != nil) != (test.refuse != "") || err != nil && !strings.Contains(err.Error(), test.refuse+"(") {
@@ -52,7 +54,7 @@ func TestWindowOfOtherSchedules(t *testing.T) {
 		}
 		return short(time.Millisecond).Next(t)
 	})
-	j := newJob("job", nil, newConfig(jobPlace("cronlock.AddFunc"), nil))
+	j := newJob("job", nil, newConfig(jobPlace("cronlock.AddFunc"), nil), seal.Facts{})
 	j.schedule = later
 	if err := j.checkWindow(start); err == nil {
 		t.Error("50,000 ticks within the start deadline and the skew are accepted")

@@ -1,10 +1,8 @@
 package cronlock_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -68,7 +66,7 @@ func TestInvalidOptions(t *testing.T) {
 		{"WithStartDeadline", []cronlock.Option{cronlock.WithStartDeadline(30 * 24 * time.Hour)}},
 	} {
 		c := cron.New()
-		_, err := cronlock.AddFunc(c, locks, "* * * * *", "job", idle, append(test.opts, nil, cronlock.WithLogger(quiet))...)
+		_, err := cronlock.AddFunc(c, locks, "* * * * *", "job", idle, append(test.opts, nil)...)
 		if err == nil || !strings.Contains(err.Error(), test.names) || !strings.HasPrefix(err.Error(), "holdfast: ") {
 			t.Errorf("%s: error %v", test.names, err)
 		}
@@ -84,7 +82,7 @@ func TestInvalidArguments(t *testing.T) {
 	locks := newClient(t, testkit.Start(t).Client())
 	long := strings.Repeat("x", 200)
 	add := func(c *cron.Cron, locks *core.Client, spec, name string, fn func(context.Context) error) error {
-		return second(cronlock.AddFunc(c, locks, spec, name, fn, cronlock.WithLogger(quiet)))
+		return second(cronlock.AddFunc(c, locks, spec, name, fn))
 	}
 	for name, err := range map[string]error{
 		"cron":         add(nil, locks, "@hourly", "job", idle),
@@ -125,12 +123,12 @@ func TestParsers(t *testing.T) {
 	c := cron.New(cron.WithSeconds())
 	c.Start()
 	defer c.Stop()
-	if _, err := cronlock.AddFunc(c, locks, "0 0 3 * * *", "seconds", idle, cronlock.WithLogger(quiet)); err != nil {
+	if _, err := cronlock.AddFunc(c, locks, "0 0 3 * * *", "seconds", idle); err != nil {
 		t.Error(err)
 	}
 	minutes := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 	_, err := cronlock.AddFunc(c, locks, "0 3 * * *", "minutes", idle,
-		cronlock.WithParser(minutes), cronlock.WithLogger(quiet))
+		cronlock.WithParser(minutes))
 	if err != nil {
 		t.Error(err)
 	}
@@ -147,7 +145,7 @@ func TestAddJob(t *testing.T) {
 		"plain":   cron.FuncJob(func() { ran = append(ran, "plain") }),
 		"context": contextJob(func(context.Context) error { ran = append(ran, "context"); return nil }),
 	} {
-		if _, err := cronlock.AddJob(c, locks, "0 3 * * *", name, job, cronlock.WithLogger(quiet)); err != nil {
+		if _, err := cronlock.AddJob(c, locks, "0 3 * * *", name, job); err != nil {
 			t.Fatal(err)
 		}
 		cronlock.Fire(c, name, time.Now().Truncate(time.Second))
@@ -184,11 +182,10 @@ func TestDurationsWithoutUnit(t *testing.T) {
 // not.
 func TestNoTick(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, testkit.Start(t).Client())
+	rdb := testkit.Start(t).Client()
 	for spec, never := range map[string]bool{"0 0 30 2 *": true, "0 0 31 4 *": true, "0 0 29 2 *": false, "@every 5m": false} {
-		var logged bytes.Buffer
-		logger := slog.New(slog.NewTextHandler(&logged, nil))
-		if _, err := cronlock.AddFunc(cron.New(), locks, spec, "job", idle, cronlock.WithLogger(logger)); err != nil {
+		var logged logBuffer
+		if _, err := cronlock.AddFunc(cron.New(), newClient(t, rdb, logTo(&logged)), spec, "job", idle); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(logged.String(), "the schedule has no tick to come"); got != never {

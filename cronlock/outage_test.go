@@ -1,11 +1,9 @@
 package cronlock_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -25,9 +23,9 @@ func TestRedisIsDown(t *testing.T) {
 		name    string
 		opts    []cronlock.Option
 		runs    int
-		reasons []cronlock.Reason
+		reasons []string
 	}{
-		{"fail closed", nil, 0, []cronlock.Reason{cronlock.Unavailable}},
+		{"fail closed", nil, 0, []string{cronlock.Unavailable}},
 		{"fail open", []cronlock.Option{cronlock.FailOpen()}, 1, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -193,7 +191,7 @@ func expectOverlap(t *testing.T, wait time.Duration, slow func(*testkit.Relay)) 
 		took := time.Since(began)
 		relay.Heal()
 		switch {
-		case !ran && slices.Equal(skips, []cronlock.Reason{cronlock.Overlapping}):
+		case !ran && slices.Equal(skips, []string{cronlock.Overlapping}):
 			return
 		case took < 5*time.Second: // a busy machine may take longer
 			t.Fatalf("ran %v, skipped for %q, after %v", ran, skips, took)
@@ -223,9 +221,9 @@ func TestLateAnswersToATick(t *testing.T) {
 // replica runs.
 func TestLostTickIsLogged(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, testkit.Start(t).Client())
-	var log bytes.Buffer
-	r := newReplica(t, locks, idle, cronlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	var log logBuffer
+	locks := newClient(t, testkit.Start(t).Client(), logTo(&log))
+	r := newReplica(t, locks, idle)
 	tick := time.Now()
 	key := "cron:{job}:at:" + tick.UTC().Format(time.RFC3339Nano)
 	attempt, err := locks.Once(key, core.WithFailurePolicy(core.HoldFailures)).Begin(t.Context())

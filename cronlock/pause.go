@@ -143,7 +143,7 @@ func (j *job) paused(ctx context.Context, tick time.Time) (bool, error) {
 	switch {
 	case errors.As(err, &outside):
 		j.lastPaused.Store(false)
-		j.skewed(asked, time.Now(), outside.ServerTime)
+		j.skewed(tick, asked, time.Now(), outside.ServerTime)
 		return j.wasPaused(ctx, tick, outside.ServerTime)
 	case errors.Is(err, core.ErrCompleted):
 		j.lastPaused.Store(true)
@@ -168,7 +168,7 @@ func (j *job) wasPaused(ctx context.Context, tick, now time.Time) (bool, error) 
 // unavailable is the reason why a tick does not run in an outage. A job that fails open is paused if that was the last
 // answer of Redis: the operator who has paused it may have done so because of the outage. A pause lasts longer than any
 // process, so the answer does not grow too old.
-func (j *job) unavailable() Reason {
+func (j *job) unavailable() string {
 	if j.config.FailOpen && j.lastPaused.Load() {
 		return Paused
 	}

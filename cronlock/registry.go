@@ -90,7 +90,7 @@ func (j *job) registerAside(register func(context.Context) error) {
 		defer cancel()
 		if err := register(ctx); err != nil {
 			j.registered.Store(0) // again at the next tick
-			j.config.logger.Debug("holdfast: cronlock: job not registered", "job", j.shown(), "error", err)
+			j.logger.Debug("holdfast: cronlock: job not registered", "job", j.shown(), "error", err)
 		}
 	}()
 }
@@ -142,7 +142,7 @@ func (j *job) outdated(record core.Record, kept time.Duration) bool {
 	if json.Unmarshal(record.Value, &r) != nil {
 		return true
 	}
-	j.compareIdentity(r.Replica, r.Service, r.Digest)
+	j.compareIdentity(time.Time{}, r.Replica, r.Service, r.Digest)
 	mine := j.registration()
 	return r.Service != mine.Service || r.Digest != mine.Digest || r.Plan != mine.Plan || r.History != mine.History ||
 		record.Retention < kept-refreshInterval

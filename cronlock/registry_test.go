@@ -53,12 +53,12 @@ func TestJobs(t *testing.T) {
 	tick := time.Now().Truncate(time.Second)
 	c := cron.New(cron.WithLocation(time.UTC))
 	for name, spec := range map[string]string{"report": "0 3 * * *", "mail": "@every 1h"} {
-		_, err := cronlock.AddFunc(c, locks, spec, name, idle, cronlock.WithLogger(quiet), cronlock.WithService("shop"))
+		_, err := cronlock.AddFunc(c, locks, spec, name, idle, cronlock.WithService("shop"))
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := cronlock.AddSchedule(c, locks, after(time.Hour), "own", idle, cronlock.WithLogger(quiet)); err != nil {
+	if _, err := cronlock.AddSchedule(c, locks, after(time.Hour), "own", idle); err != nil {
 		t.Fatal(err)
 	}
 	c.Start()
@@ -358,13 +358,12 @@ func TestEveryTickIsTold(t *testing.T) {
 	for name, chain := range map[string]cron.Chain{"prompt": cron.NewChain(), "with jitter": cron.NewChain(jitter)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			locks := newClient(t, testkit.Start(t).Client())
 			c, all := cron.New(cron.WithChain(chain.Then)), newLedger(200)
-			id, err := cronlock.AddSchedule(c, locks, each(period), "job", idle, cronlock.WithLogger(quiet),
-				cronlock.WithHooks(cronlock.Hooks{
-					Started: func(_ context.Context, run cronlock.Run) { all.note(run.Tick) },
-					Skipped: func(skip cronlock.Skip) { all.note(skip.Tick) },
-				}))
+			locks := newClient(t, testkit.Start(t).Client(), core.WithHooks(core.Hooks{
+				RunStart: func(ctx context.Context, start core.RunStart) context.Context { all.note(start.Due); return ctx },
+				NotRun:   func(_ context.Context, not core.NotRun) { all.note(not.Due) },
+			}))
+			id, err := cronlock.AddSchedule(c, locks, each(period), "job", idle)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -50,7 +50,14 @@ type Run struct {
 	Outcome Outcome
 }
 
+// newRun describes a run of this replica that has neither a claim nor a token yet.
+func (j *job) newRun(at time.Time) Run {
+	return Run{Job: j.name, Tick: at, Replica: j.config.replica, Service: j.config.service}
+}
+
 type runKey struct{}
+
+func withRun(ctx context.Context, r Run) context.Context { return context.WithValue(ctx, runKey{}, r) }
 
 // RunFrom returns the run whose context ctx is or descends from. It returns false if there is none. The tick and job
 // of a run make a key that identifies its effects.

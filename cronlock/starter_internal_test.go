@@ -3,6 +3,7 @@ package cronlock
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -66,10 +68,10 @@ func TestIsRunning(t *testing.T) {
 
 // closedClient answers at once, without I/O, that it is closed: so tests of the scheduler can have a clock of their
 // own.
-func closedClient(t *testing.T) *core.Client {
+func closedClient(t *testing.T, opts ...core.Option) *core.Client {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
-	locks, err := core.New(rdb, core.WithLogger(nil))
+	locks, err := core.New(rdb, append([]core.Option{core.WithLogger(nil)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,11 +82,11 @@ func closedClient(t *testing.T) *core.Client {
 // reports are the ticks that a job has reported, and when.
 type reports struct {
 	mu    sync.Mutex
-	skips []Skip
+	skips []core.NotRun
 	at    []time.Time
 }
 
-func (r *reports) add(s Skip) {
+func (r *reports) add(_ context.Context, s core.NotRun) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.skips, r.at = append(r.skips, s), append(r.at, time.Now())
@@ -97,7 +99,7 @@ func (r *reports) once(t *testing.T, s cron.Schedule) {
 	defer r.mu.Unlock()
 	var ticks []time.Time
 	for _, skip := range r.skips {
-		ticks = append(ticks, skip.Tick)
+		ticks = append(ticks, skip.Due)
 	}
 	slices.SortFunc(ticks, time.Time.Compare)
 	for i := 1; i < len(ticks); i++ {
@@ -127,7 +129,6 @@ func (stalling) Error(error, string, ...any) {}
 func TestStall(t *testing.T) {
 	t.Parallel()
 	const period = 4 * time.Second
-	locks := closedClient(t)
 	for _, test := range []struct {
 		name    string
 		stall   time.Duration
@@ -141,11 +142,12 @@ func TestStall(t *testing.T) {
 		{"over many", 61 * time.Second, 13, 3},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			told := new(reports)
+			locks := closedClient(t, core.WithHooks(core.Hooks{NotRun: told.add}))
 			synctest.Test(t, func(t *testing.T) {
 				froze := aligned{int64(period / time.Second)}.Next(time.Now()).Add(period)
-				c, told := cron.New(cron.WithLogger(stalling{froze, test.stall})), new(reports)
-				_, err := AddFunc(c, locks, "@every 4s", "job", func(context.Context) error { return nil },
-					WithLogger(slog.New(slog.DiscardHandler)), WithHooks(Hooks{Skipped: told.add}))
+				c := cron.New(cron.WithLogger(stalling{froze, test.stall}))
+				_, err := AddFunc(c, locks, "@every 4s", "job", func(context.Context) error { return nil })
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -170,7 +172,7 @@ func (r *reports) afterTheirTime() (late, claimed int) {
 	for i, skip := range r.skips {
 		if skip.Reason == Late {
 			late++
-		} else if r.at[i].Sub(skip.Tick) > time.Second/2 {
+		} else if r.at[i].Sub(skip.Due) > time.Second/2 {
 			claimed++
 		}
 	}
@@ -201,22 +203,27 @@ func TestSkewed(t *testing.T) {
 	t.Parallel()
 	const line = "the clock of this replica differs from Redis's; if all replicas say so, look at Redis"
 	var logged bytes.Buffer
-	var offsets []time.Duration
-	j := &job{name: "job", config: newConfig(jobPlace("cronlock.AddFunc"), []Option{
-		WithLogger(slog.New(slog.NewTextHandler(&logged, nil))), WithMaxSkew(10 * time.Second),
-		WithHooks(Hooks{Skewed: func(offset time.Duration) { offsets = append(offsets, offset) }}),
-	})}
+	var offsets []string
+	hooks := core.Hooks{Incident: func(_ context.Context, incident core.Incident) {
+		offsets = append(offsets, fmt.Sprintf("%s of %s: %v", incident.Kind, incident.Label, incident.Err))
+	}}
+	config := newConfig(jobPlace("cronlock.AddFunc"), []Option{WithMaxSkew(10 * time.Second)})
+	j := newJob("job", nil, config, seal.Facts{Hooks: &hooks, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	now := clock("10:00:00")
 	for _, offset := range []time.Duration{0, 5 * time.Second, 6 * time.Second, -7 * time.Second} {
-		j.skewed(now, now, now.Add(-offset))
+		j.skewed(now, now, now, now.Add(-offset))
 	}
-	if want := []time.Duration{6 * time.Second, -7 * time.Second}; !slices.Equal(offsets, want) {
-		t.Errorf("told of %v, want %v", offsets, want)
+	want := []string{
+		"skew of job: holdfast: cronlock: the clock of this replica is 6s ahead of that of Redis",
+		"skew of job: holdfast: cronlock: the clock of this replica is 7s behind that of Redis",
+	}
+	if !slices.Equal(offsets, want) {
+		t.Errorf("reported %q, want %q", offsets, want)
 	}
 	if n := strings.Count(logged.String(), line); n != 1 {
 		t.Errorf("logged %d times: %s", n, logged.String())
 	}
-	j.skewed(now.Add(time.Hour), now.Add(time.Hour), now)
+	j.skewed(now, now.Add(time.Hour), now.Add(time.Hour), now)
 	if n := strings.Count(logged.String(), line); n != 2 {
 		t.Errorf("after an hour logged %d times", n)
 	}
@@ -236,16 +243,16 @@ func (a *ahead) Next(t time.Time) time.Time {
 // sleeps until the clock has caught up. The step is logged once.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
-	locks := closedClient(t)
+	var log bytes.Buffer
+	told := new(reports)
+	locks := closedClient(t, core.WithHooks(core.Hooks{NotRun: told.add}),
+		core.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 	synctest.Test(t, func(t *testing.T) {
 		const step = time.Hour
-		var log bytes.Buffer
-		s, told := &ahead{Schedule: aligned{2}}, new(reports)
+		s := &ahead{Schedule: aligned{2}}
 		s.by.Store(int64(step))
 		c := cron.New(cron.WithLocation(time.UTC))
-		id, err := AddSchedule(c, locks, s, "job", func(context.Context) error { return nil },
-			WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))),
-			WithHooks(Hooks{Skipped: told.add}))
+		id, err := AddSchedule(c, locks, s, "job", func(context.Context) error { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -266,8 +273,8 @@ func TestClockSetBack(t *testing.T) {
 		if n := len(told.skips); n == 0 || told.at[0].Sub(set) > lookInterval+2*time.Second {
 			t.Fatalf("%d ticks, claimed at %v", n, told.at)
 		}
-		if last := told.skips[len(told.skips)-1]; time.Since(last.Tick) > 3*time.Second {
-			t.Errorf("no tick since %v, now it is %v", last.Tick, time.Now())
+		if last := told.skips[len(told.skips)-1]; time.Since(last.Due) > 3*time.Second {
+			t.Errorf("no tick since %v, now it is %v", last.Due, time.Now())
 		}
 		// The ticks at 2 s and 4 s had passed when the step was noticed.
 		if late, claimed := told.afterTheirTime(); late != 0 || claimed != 2 {
@@ -361,7 +368,7 @@ func TestSuspendedHost(t *testing.T) {
 		name, job string
 		suspended time.Duration // until now
 		awake     time.Duration // since then
-		want      Reason        // "" if it runs
+		want      string        // "" if it runs
 	}{
 		{"not suspended", "a", 0, 0, Late},
 		{"awake for too long", "a", 40 * time.Minute, 10 * time.Minute, Late},
@@ -372,12 +379,13 @@ func TestSuspendedHost(t *testing.T) {
 		{"awake for a while", "c", 40 * time.Minute, 3 * time.Minute, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			locks, err := core.New(server.Client(), core.WithLogger(nil))
+			told := new(reports)
+			locks, err := core.New(server.Client(), core.WithLogger(nil), core.WithHooks(core.Hooks{NotRun: told.add}))
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer locks.Close()
-			c, told, ran := cron.New(), new(reports), []Run(nil)
+			c, ran := cron.New(), []Run(nil)
 			hourly := scheduleFunc(func(t time.Time) time.Time {
 				return tick.Add((t.Sub(tick) + 1000*time.Hour).Truncate(time.Hour) - 999*time.Hour)
 			})
@@ -385,7 +393,7 @@ func TestSuspendedHost(t *testing.T) {
 				run, _ := RunFrom(ctx)
 				ran = append(ran, run)
 				return nil
-			}, WithHistory(1), WithLogger(slog.New(slog.DiscardHandler)), WithHooks(Hooks{Skipped: told.add}))
+			}, WithHistory(1))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,25 +11,25 @@ import (
 // watch waits for the end of a run on another replica, to take the tick over if that is not heard of any more. It has a
 // goroutine of its own, for which [cron.Cron.Stop] does not wait. It ends with the start deadline, the context of the
 // jobs or the client.
-func (j *job) watch(tick time.Time, deadline time.Duration) {
-	patience, cancel := j.patience(tick, deadline)
+func (j *job) watch(t tick) {
+	patience, cancel := j.patience(t)
 	defer cancel()
-	attempt, reason, err := j.claim(patience, tick, deadline, deadline)
+	attempt, reason, err := j.claim(patience, t, t.deadline)
 	if attempt == nil {
-		j.compare(tick, err)
-		j.skipAside(tick, reason, err)
+		j.compare(t.time, err)
+		j.skipAside(t, reason, err)
 		return
 	}
 	ctx, cancel := until(patience, attempt.Context())
 	defer cancel()
-	if err := j.launch(ctx, func() { j.start(attempt, tick, deadline) }); err != nil {
+	if err := j.launch(ctx, func() { j.start(attempt, t) }); err != nil {
 		// Another replica is to take it over, at once and with the same number of attempts left.
 		_ = attempt.Withdraw(context.WithoutCancel(ctx))
 		reason := Late
 		if errors.Is(err, errStopped) || errors.Is(err, errRemoved) || j.config.context.Err() != nil {
 			reason = Stopped
 		}
-		j.skipAside(tick, reason, err)
+		j.skipAside(t, reason, err)
 	}
 }
 
@@ -46,7 +46,7 @@ func (j *job) adopt(began time.Time) {
 	ticks, _ := ticksBetween(j.schedule, began.Add(-deadline), began, mostRemembered)
 	for _, tick := range ticks[max(len(ticks)-mostClaimed, 0):] {
 		if j.unfinished(ctx, tick) {
-			go j.watch(tick, j.deadline(tick))
+			go j.watch(newTick(tick, j.deadline(tick)))
 		}
 	}
 }
@@ -66,6 +66,9 @@ func (j *job) unfinished(ctx context.Context, tick time.Time) bool {
 	}
 }
 
-func (j *job) skipAside(tick time.Time, reason Reason, err error) {
-	j.aside(func() { j.skip(tick, reason, err) })
+// skipAside is skip on a goroutine that the scheduler has not started: no wrapper of the cron recovers a panic of the hook
+// there.
+func (j *job) skipAside(t tick, reason string, err error) {
+	defer j.recoverHook()
+	j.skip(t, reason, err)
 }

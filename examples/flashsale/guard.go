@@ -86,7 +86,7 @@ func locked(locks *core.Client, cfg config) guards {
 			_, err := cronlock.AddFunc(c, locks, settlementSpec, "settlement", func(ctx context.Context) error {
 				run, _ := cronlock.RunFrom(ctx)
 				return settle(ctx, run.Tick)
-			}, cronlock.WithReplica(replica), cronlock.WithLogger(nil))
+			}, cronlock.WithReplica(replica))
 			return err
 		},
 
