@@ -11,17 +11,7 @@ import (
 // catchUp runs the latest tick that all replicas have missed, if there is one.
 func (j *job) catchUp() {
 	if tick, ok := j.missedTick(); ok {
-		j.run(newTick(tick, j.config.catchUp))
-	}
-}
-
-// catchUpAtStart does so without the scheduler waiting for the search: only for the run.
-func (j *job) catchUpAtStart() {
-	if tick, ok := j.missedTick(); ok {
-		t := newTick(tick, j.config.catchUp)
-		if err := j.launch(j.config.context, func() { j.run(t) }); err != nil {
-			j.skipAside(t, Stopped, err)
-		}
+		j.run(newTick(tick, j.config.catchUp), func() {})
 	}
 }
 

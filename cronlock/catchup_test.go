@@ -90,7 +90,7 @@ func TestCatchUp(t *testing.T) {
 // begin lets the scheduler begin, and waits until what the job starts then has ended.
 func begin(t *testing.T, r *replica) {
 	t.Helper()
-	cronlock.Begin(r.cron, "job")
+	cronlock.Begin(r.cron)
 	<-r.cron.Stop().Done()
 }
 

@@ -1,7 +1,6 @@
 package cronlock
 
 import (
-	"context"
 	"sync"
 	"time"
 	"weak"
@@ -102,10 +101,8 @@ func (w *clocks) look() {
 			j.progress.setBack(time.Now())
 		}
 	}
-	if isRunning(c) { // otherwise it computes all ticks when it begins
-		bridgeAll(c)
-		reschedule(c)
-	}
+	bridgeAll(c)
+	reschedule(c)
 }
 
 // warnOfClock reports what has happened to the clocks of the host, for all jobs of a cron.
@@ -152,73 +149,60 @@ func (w *clocks) sinceTick(tick time.Time) time.Duration {
 	return w.slept.until.Sub(tick)
 }
 
-// bridge is an entry beside another one that sleeps too long, since its next tick was computed before the clock was set
-// back. It starts the same job for the ticks until then, and removes itself.
+// reschedule makes the scheduler look at its clock again. After a stall it believes the time for which its timer was
+// set, and would sleep a whole period too long. It sets its timer anew when an entry is removed, also if there is none
+// with that number: those of entries begin at 1.
+func reschedule(c *cron.Cron) { c.Remove(0) }
+
+// bridge is an entry beside that of a job that sleeps too long, since its next tick was computed before the clock was set
+// back. It starts the job for the ticks until then, and removes itself. Redis decides which of them are run again.
 type bridge struct {
-	cron        *cron.Cron
-	of          cron.Entry
-	from, until time.Time
-	id          chan cron.EntryID // has room for one
+	job   *job
+	of    cron.EntryID
+	until time.Time
+	id    chan cron.EntryID // has room for one
 }
 
-// bridgeAll adds the bridges that a cron needs, instead of those that it has.
+// bridgeAll adds the bridges that the jobs of a cron need, instead of those that it has.
 func bridgeAll(c *cron.Cron) {
-	now := time.Now().In(c.Location())
 	for _, entry := range c.Entries() {
-		if _, ok := entry.Job.(*bridge); ok {
+		switch j := entry.Job.(type) {
+		case *bridge:
 			c.Remove(entry.ID)
-		} else if b := bridgeOf(c, entry, now); b != nil {
+		case *job:
+			b := &bridge{job: j, of: entry.ID, until: entry.Next, id: make(chan cron.EntryID, 1)}
+			if b.over() {
+				continue
+			}
 			id := c.Schedule(b, b)
 			b.id <- id
-			if b.Next(time.Now().In(c.Location())).IsZero() { // its ticks have passed, or it was about to remove itself
+			if b.over() { // its ticks have passed, or it was about to remove itself
 				c.Remove(id)
 			}
 		}
 	}
 }
 
-// bridgeOf returns nil for an entry that needs no bridge. Redis decides which ticks of a job are run again. For other
-// entries nothing remembers that, so those that the entry has started are left out. Schedules of other packages are not
-// asked here, because only the scheduler may do so.
-func bridgeOf(c *cron.Cron, entry cron.Entry, now time.Time) *bridge {
-	b := &bridge{cron: c, of: entry, from: now, until: entry.Next, id: make(chan cron.EntryID, 1)}
-	if _, ours := entry.Job.(*job); !ours {
-		switch entry.Schedule.(type) {
-		case *cron.SpecSchedule, *expression, aligned:
-			b.from = latestOf(now, entry.Prev)
-		case cron.ConstantDelaySchedule, *oneTime, *starter: // these count from now
-		default:
-			return nil
-		}
-	}
-	if b.Next(now).IsZero() {
-		return nil
-	}
-	return b
-}
+// over reports whether there is no tick left that the entry of the job passes over.
+func (b *bridge) over() bool { return b.Next(time.Now().In(b.job.cron.Location())).IsZero() }
 
-// Next returns the next tick of the entry that the entry itself passes over.
+// Next returns the next tick that the entry of the job passes over.
 func (b *bridge) Next(t time.Time) time.Time {
-	next := b.of.Schedule.Next(latestOf(t, b.from.In(t.Location())))
-	if next.Before(b.until) {
+	if next := b.job.schedule.Next(t); next.Before(b.until) {
 		return next
 	}
 	return time.Time{}
 }
 
-// Run is called by the scheduler.
-func (b *bridge) Run() { _ = b.RunContext(context.Background()) }
-
-// RunContext is called by the wrappers of this package instead.
-func (b *bridge) RunContext(ctx context.Context) error {
-	there := b.cron.Entry(b.of.ID).Valid()
-	if !there || b.Next(time.Now().In(b.cron.Location())).IsZero() {
+// Run is called by the scheduler. It does nothing if the entry was removed, or has computed its next tick again since.
+func (b *bridge) Run() {
+	sleeps := b.job.cron.Entry(b.of).Next.Equal(b.until)
+	if !sleeps || b.over() {
 		id := <-b.id
-		b.cron.Remove(id)
+		b.job.cron.Remove(id)
 		b.id <- id
 	}
-	if !there {
-		return nil
+	if sleeps {
+		b.job.Run()
 	}
-	return funcOf(b.of.Job)(ctx)
 }

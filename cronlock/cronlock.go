@@ -25,8 +25,7 @@ import (
 // token, [core.TokenFrom], and the [Run], see [RunFrom]. An error of fn is recorded and logged; the tick does not run
 // again. A panic is recorded and continues: see [cron.Recover].
 //
-// AddFunc does no I/O. Until c has started, c has one more entry, which starts its jobs and removes itself. AddFunc
-// returns an error for a wrong argument, spec or option, and for a name that c has already. A spec that no date fits, such
+// AddFunc does no I/O. With [WithFailover] or [WithCatchUp], c has one more entry until it has started. AddFunc returns an error for a wrong argument, spec or option, and for a name that c has already. A spec that no date fits, such
 // as "0 0 30 2 *", is logged: the job never runs.
 func AddFunc(
 	c *cron.Cron, locks *core.Client, spec, name string, fn func(context.Context) error, opts ...Option,
@@ -121,11 +120,13 @@ func (j *job) list() cron.EntryID {
 	} else {
 		j.clocks = newClocks(j.cron)
 	}
-	id := j.cron.Schedule(j.schedule, j)
+	id := j.cron.Schedule(j, j)
 	if !shared {
 		j.clocks.await()
 	}
-	j.await()
+	if j.config.attempts > 1 || j.config.catchUp > 0 {
+		j.await()
+	}
 	return id
 }
 

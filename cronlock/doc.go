@@ -78,8 +78,8 @@
 //   - Incident for a run without Redis ([FailOpen]), a lost lease, an end that is not recorded, and a run that continues after
 //     the whole [WithZombieGrace]. Its kinds [IncidentSkew] and [IncidentMismatch] are about the replica.
 //
-// The hooks run on the goroutine of the job, except for a tick that was watched ([WithFailover]), for a run that does not
-// stop, and for a mismatch. There their panics are logged.
+// The hooks run on the goroutine of the job, except for a run that does not stop, an end that is recorded later, and a mismatch.
+// There their panics are logged.
 //
 // # With robfig's wrappers
 //
@@ -88,11 +88,12 @@
 //     always.
 //   - [cron.SkipIfStillRunning] in the chain skips before the claim: another replica takes the tick. It is not needed.
 //   - [cron.DelayIfStillRunning] in the chain holds a job back until its tick is too old. Use [core.WithWait].
-//   - For these two, a tick that is caught up or taken over is an entry of its own: they do not see other runs of it.
+//   - For these two, a tick that is watched ([WithFailover]) is still running. What a replica finds when it starts is an entry of
+//     its own.
 //   - [Leader] comes last in a chain, because the others hide the context of its jobs.
 //   - [Exclusive] in the chain of the whole cron would make all jobs exclude each other.
 //
 // [cron.Cron.Stop] does not cancel a run: [WithContext] does. Stop first, end that context, wait for the context that
-// Stop returned, then close the client. Stop waits for runs of this replica, not for runs of other replicas that it
-// watches.
+// Stop returned, then close the client. Stop waits for runs of this replica, and for runs of other replicas that it watches until
+// that context ends.
 package cronlock

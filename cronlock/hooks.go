@@ -21,7 +21,7 @@ const (
 	Unavailable = "unavailable" // Redis did not answer until the start deadline
 	Refused     = "refused"     // Redis answered with an error until then, or with one that a retry does not resolve
 	NotLeader   = "not leader"  // another replica leads, or none does: see [WithLeader]
-	Stopped     = "stopped"     // the context of the jobs has ended, or the cron was stopped
+	Stopped     = "stopped"     // the context of the jobs has ended, or the job was removed
 )
 
 // The kinds of [core.Incident] that only jobs have. They are no faults of a run.
@@ -94,15 +94,12 @@ func (j *job) incident(ctx context.Context, at time.Time, kind core.IncidentKind
 // incidentAside does so on a goroutine that the scheduler may not have started: no wrapper of the cron recovers a panic of
 // the hook there.
 func (j *job) incidentAside(ctx context.Context, at time.Time, kind core.IncidentKind, err error) {
-	defer j.recoverHook()
+	defer func() {
+		if r := recover(); r != nil {
+			j.logger.Error("holdfast: cronlock: a hook panics", "job", j.shown(), "panic", r)
+		}
+	}()
 	j.incident(ctx, at, kind, err)
-}
-
-// recoverHook is deferred around hooks.
-func (j *job) recoverHook() {
-	if r := recover(); r != nil {
-		j.logger.Error("holdfast: cronlock: a hook panics", "job", j.shown(), "panic", r)
-	}
 }
 
 // warnOfUnguarded reports a run that begins without its lock or its record, because Redis could not be asked and the job

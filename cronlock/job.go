@@ -52,26 +52,24 @@ func newJob(name string, fn func(context.Context) error, config config, facts se
 	}
 }
 
+// Next implements [cron.Schedule]. It is pure for those who list ticks. When the scheduler begins, it asks for the first tick: from
+// then on ticks are expected, and the job is registered.
+func (j *job) Next(t time.Time) time.Time {
+	if j.progress.begin(t, time.Now()) {
+		j.refresh()
+	}
+	return j.schedule.Next(t)
+}
+
 // Run is called by the scheduler, on a goroutine of its own, when a tick is due.
 func (j *job) Run() {
 	j.clocks.look() // before the timer does, if the host has just woken up
 	due := j.progress.advance(j.schedule, j.cron.Location(), readClocks, j.deadline)
-	if due.late > lateStart {
-		if !isRunning(j.cron) { // a wrapper has held the job back until after Stop: other replicas run the ticks
-			j.skipAll(due.ticks, Stopped, errStopped)
-			due.ticks = nil
-		} else if elapsed(j.rescheduled, time.Now(), lateStart) {
-			reschedule(j.cron)
-		}
+	if due.late > lateStart && elapsed(j.rescheduled, time.Now(), lateStart) {
+		reschedule(j.cron)
 	}
 	defer j.comeFor(due.ticks) // also if a hook panics
 	j.passOver(due)
-}
-
-func (j *job) skipAll(ticks []time.Time, reason string, err error) {
-	for _, at := range ticks {
-		j.skip(newTick(at, 0), reason, err)
-	}
 }
 
 // lateStart is how late the scheduler is only after a stall, and not because the machine is busy.
@@ -92,20 +90,9 @@ func (j *job) come(at time.Time) {
 	if j.refresh() {
 		claimed = func() {}
 	}
-	switch j.runTick(newTick(at, j.latest(at)), claimed) {
+	switch j.run(newTick(at, j.latest(at)), claimed) {
 	case Late, Unavailable, Refused:
 		j.catchUp()
-	}
-}
-
-// begin is called when the scheduler has begun, on a goroutine for which [cron.Cron.Stop] does not wait.
-func (j *job) begin(at time.Time) {
-	j.refresh()
-	if j.config.attempts > 1 {
-		j.adopt(at)
-	}
-	if j.config.catchUp > 0 {
-		j.catchUpAtStart()
 	}
 }
 
@@ -155,11 +142,9 @@ func (j *job) patience(t tick) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(j.config.context, limit)
 }
 
-// run runs a tick if this replica is to do it, and returns why not. It returns no reason for a tick that is watched.
-func (j *job) run(t tick) string { return j.runTick(t, func() {}) }
-
-// runTick does so and calls claimed before a run that this replica has claimed.
-func (j *job) runTick(t tick, claimed func()) string {
+// run runs a tick if this replica is to do it, and returns why not. It returns no reason for a tick that it has watched. It calls
+// claimed before a run that this replica has claimed.
+func (j *job) run(t tick, claimed func()) string {
 	if j.outlivesLease() {
 		j.skip(t, Overlapping, errHere)
 		return Overlapping
@@ -172,21 +157,41 @@ func (j *job) runTick(t tick, claimed func()) string {
 	patience, cancel := j.patience(t)
 	defer cancel()
 	attempt, reason, err := j.claim(patience, t, 0)
+	watched := reason == Taken && errors.Is(err, core.ErrInProgress) && j.config.attempts > 1
+	if watched {
+		attempt, reason, err = j.watch(patience, t)
+	}
 	switch {
 	case attempt != nil:
 		claimed()
 		j.start(attempt, t)
-	case reason == Taken && errors.Is(err, core.ErrInProgress) && j.config.attempts > 1:
-		go j.watch(t)
-		return ""
-	case reason == Unavailable && j.config.FailOpen:
+	case reason == Unavailable && j.config.FailOpen && !watched:
 		return j.runUnclaimed(t, err)
 	default:
 		j.compare(t.time, err)
 		j.skip(t, reason, err)
 	}
+	if watched {
+		return ""
+	}
 	return reason
 }
+
+// watch waits for the end of a run on another replica, to take the tick over if its lease expires or is given up.
+func (j *job) watch(patience context.Context, t tick) (*core.Attempt, string, error) {
+	attempt, reason, err := j.claim(patience, t, t.deadline)
+	if attempt == nil {
+		return nil, reason, err
+	}
+	if current, there := find(j.cron, j.name); there && current == j {
+		return attempt, "", nil
+	}
+	// Another replica is to take it over, at once and with the same number of attempts left.
+	_ = attempt.Withdraw(context.WithoutCancel(patience))
+	return nil, Stopped, errRemoved
+}
+
+var errRemoved = errors.New("holdfast: cronlock: the job was removed from its cron")
 
 // start runs a tick that this replica has claimed.
 func (j *job) start(attempt *core.Attempt, t tick) {

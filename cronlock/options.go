@@ -198,9 +198,9 @@ func WithMaxSkew(limit time.Duration) Option {
 //
 // [core.WithFailurePolicy] is another rule, which no job takes: it is about failed runs, and knows no number of attempts.
 //
-// The other replicas watch a run on goroutines of their own, for which [cron.Cron.Stop] does not wait. A replica that
-// starts watches unfinished ticks too. The scheduler starts a run that is taken over, if it still runs. Defaults to 1:
-// a tick whose runner crashed is lost.
+// The other replicas watch a run from the start of the tick on, so [cron.Cron.Stop] waits for that until the start deadline. The
+// end of the context of [WithContext] ends it at once. A replica that starts watches unfinished ticks too. Defaults to 1: a tick
+// whose runner crashed is lost.
 func WithFailover(attempts int) Option {
 	return newOption("WithFailover", func(c *config) {
 		if attempts < 1 {

@@ -1,79 +1,99 @@
 package cronlock
 
 import (
-	"slices"
+	"context"
+	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/robfig/cron/v3"
+
+	"github.com/holdfast-go/holdfast/core"
 )
 
-// starter is the entry that tells the jobs of a cron when the scheduler begins. It is one for all of them, because each
-// entry costs the scheduler time.
+// starter is an entry that starts a job once, when the scheduler begins, and removes itself. Only jobs that look for ticks from
+// before have one: see [WithFailover] and [WithCatchUp]. The work goes through the wrappers of the cron, which recover panics,
+// and [cron.Cron.Stop] waits for it.
 type starter struct {
-	*oneTime
+	job  *job
+	id   chan cron.EntryID // has room for one
+	over atomic.Bool       // it has run
 
-	startMu sync.Mutex
-	jobs    []*job // nil once it has run
-	at      time.Time
-	asked   time.Time // for the last time
+	mu    sync.Mutex
+	asked int
 }
 
-// await lets the scheduler begin the job.
+// await lets the scheduler start the job once when it begins.
 func (j *job) await() {
-	for _, entry := range j.cron.Entries() {
-		if s, ok := entry.Job.(*starter); ok && s.enlist(j) {
-			return
-		}
-	}
-	s := &starter{jobs: []*job{j}}
-	s.oneTime = newOneTime(j.cron, s.start)
-	s.add(s, s)
+	s := &starter{job: j, id: make(chan cron.EntryID, 1)}
+	s.id <- j.cron.Schedule(s, s)
 }
 
-// enlist returns false if the starter has run.
-func (s *starter) enlist(j *job) bool {
-	s.startMu.Lock()
-	defer s.startMu.Unlock()
-	if s.jobs == nil {
-		return false
-	}
-	s.jobs = append(s.jobs, j)
-	return true
-}
-
-// Next remembers when the scheduler has begun. The scheduler asks then, and again, soon after, when it has started the
-// entry: by that time a tick may be due, which must not count as one from before. Others may ask long before.
+// Next is soon, and later and later until the work has begun: the scheduler asks again when it has started the entry, which a
+// wrapper may hold back, and when it was stopped before.
 func (s *starter) Next(t time.Time) time.Time {
-	const soon = 5 * time.Second
-	if !t.After(time.Now()) {
-		s.startMu.Lock()
-		if t.Sub(s.asked) > soon {
-			s.at = t
+	const first, longest = 10 * time.Millisecond, time.Second
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over.Load() {
+		return time.Time{}
+	}
+	delay := first << s.asked
+	if delay < longest {
+		s.asked++
+	}
+	return t.Add(delay)
+}
+
+// Run is called by the scheduler.
+func (s *starter) Run() {
+	if !s.over.CompareAndSwap(false, true) {
+		return
+	}
+	s.job.cron.Remove(<-s.id)
+	s.job.begin()
+}
+
+// begin handles ticks from before the scheduler began.
+func (j *job) begin() {
+	defer j.catchUp() // also if a run panics
+	if j.config.attempts > 1 {
+		j.comeFor(j.unfinished())
+	}
+}
+
+// unfinished returns the ticks from before this replica began that were begun, not finished, and may still start: all replicas
+// that watched them may have ended together with the runner.
+func (j *job) unfinished() (ticks []time.Time) {
+	began := j.progress.start().In(j.cron.Location())
+	latest := latestTick(j.schedule, began)
+	if latest.IsZero() {
+		return nil
+	}
+	deadline := j.deadline(latest)
+	ctx, cancel := context.WithTimeout(j.config.context, deadline)
+	defer cancel()
+	all, _ := ticksBetween(j.schedule, began.Add(-deadline), began, mostRemembered)
+	for _, tick := range all[max(len(all)-mostClaimed, 0):] {
+		if j.isUnfinished(ctx, tick) {
+			ticks = append(ticks, tick)
 		}
-		s.asked = t
-		s.startMu.Unlock()
 	}
-	return s.oneTime.Next(t)
+	return ticks
 }
 
-func (s *starter) start() {
-	s.startMu.Lock()
-	jobs, at := slices.Clone(s.jobs), s.at
-	s.jobs = nil
-	s.startMu.Unlock()
-	for _, j := range jobs {
-		from := latestOf(at, j.progress.added).In(j.cron.Location())
-		j.progress.begin(from)
-		go j.begin(from)
+// isUnfinished reports whether a tick was begun and not finished, by the last replica that has claimed it. It asks until there
+// is an answer.
+func (j *job) isUnfinished(ctx context.Context, tick time.Time) bool {
+	for interval := firstPause; ; interval = min(2*interval, longestPause) {
+		record, err := j.locks.Once(tickKey(j.name, tick)).Peek(ctx)
+		if err == nil {
+			released := record.State == core.StateNone && record.Attempt > 0
+			return released || record.State == core.StateRunning || record.State == core.StateAbandoned
+		}
+		if errors.Is(err, core.ErrClosed) || !pause(ctx, interval) {
+			return false
+		}
 	}
 }
-
-func latestOf(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-var _ cron.Schedule = (*starter)(nil)

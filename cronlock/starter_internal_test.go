@@ -22,47 +22,41 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// TestStarterKnowsWhenItBegan: the scheduler asks again once the entry was started, when a tick may be due already, and
-// others ask before the scheduler begins or about later times.
-func TestStarterKnowsWhenItBegan(t *testing.T) {
+// TestBegin: the scheduler asks for the first tick when it begins, and others ask before or about other times.
+func TestBegin(t *testing.T) {
 	t.Parallel()
-	s := new(starter)
-	s.oneTime = newOneTime(cron.New(), func() {})
-	began := time.Now().Add(-time.Minute)
-	for _, asked := range []time.Time{
-		began.Add(-time.Hour), began, began.Add(time.Millisecond), began.Add(2 * time.Second), began.Add(time.Hour),
-	} {
-		if next := s.Next(asked); !next.After(asked) || next.Sub(asked) > 2*time.Second {
-			t.Errorf("after %v comes %v", asked, next)
+	now := clock("10:00:00")
+	p := &progress{added: now.Add(-time.Minute)}
+	for _, at := range []time.Time{now.Add(-time.Hour), now.Add(time.Hour), {}} {
+		if p.begin(at, now) {
+			t.Errorf("began at %v, now it is %v", at, now)
 		}
 	}
-	if !s.at.Equal(began) {
-		t.Errorf("began at %v, want %v", s.at, began)
-	}
-	if !s.take() || s.take() || !s.Next(began).IsZero() {
-		t.Error("it is not over")
+	if !p.begin(now, now.Add(time.Millisecond)) || p.begin(now.Add(time.Second), now.Add(time.Second)) || !p.start().Equal(now) {
+		t.Errorf("began at %v, want %v", p.start(), now)
 	}
 }
 
-// TestIsRunning asks a cron that has not begun, runs, and was stopped.
-func TestIsRunning(t *testing.T) {
+// TestStarter: it is due until it has run, later and later, and runs once.
+func TestStarter(t *testing.T) {
 	t.Parallel()
 	c := cron.New()
-	for range 2 {
-		if isRunning(c) {
-			t.Error("it runs, though it was not started")
+	j := newJob("job", nil, config{attempts: 1}, seal.Facts{})
+	j.cron = c
+	j.await()
+	s := c.Entries()[0].Job.(*starter)
+	now := time.Now()
+	for last := time.Duration(0); last < time.Second/2; {
+		next := s.Next(now).Sub(now)
+		if next <= last || next > 2*time.Second {
+			t.Fatalf("due in %v after %v", next, last)
 		}
-		c.Start()
-		if !isRunning(c) {
-			t.Error("it does not run, though it was started")
-		}
-		<-c.Stop().Done()
+		last = next
 	}
-	if n := len(c.Entries()); n != 0 {
-		t.Errorf("%d entries are left", n)
-	}
-	if err := launch(t.Context(), c, func() { t.Error("the work is done") }); err == nil || len(c.Entries()) != 0 {
-		t.Errorf("launched: error %v, %d entries", err, len(c.Entries()))
+	s.Run()
+	s.Run()
+	if !s.Next(now).IsZero() || len(c.Entries()) != 0 {
+		t.Error("it is not over")
 	}
 }
 
@@ -289,41 +283,20 @@ func TestClockSetBack(t *testing.T) {
 	})
 }
 
-// TestBridges: which ticks an entry passes over when the clock is set back, and which it has started already.
-func TestBridges(t *testing.T) {
+// TestBridge: which ticks the entry of a job passes over when the clock is set back.
+func TestBridge(t *testing.T) {
 	t.Parallel()
-	minutely, plain := secondly(t, "0 * * * * *"), cron.FuncJob(func() {})
-	for _, test := range []struct {
-		name            string
-		schedule        cron.Schedule
-		job             cron.Job
-		prev, next, now string
-		want            []string
-	}{
-		{"a job", minutely, new(job), "12:00:00", "12:01:00", "11:57:30", []string{"11:58:00", "11:59:00", "12:00:00"}},
-		{"another entry", minutely, plain, "12:00:00", "12:01:00", "11:57:30", nil},
-		{
-			"another entry that has passed over ticks", minutely, plain, "11:56:00", "12:01:00", "11:57:30",
-			[]string{"11:58:00", "11:59:00", "12:00:00"},
-		},
-		{"robfig's schedule", minutely.(*expression).spec, plain, "11:58:00", "12:00:00", "11:57:30", []string{"11:59:00"}},
-		{"an interval", cron.Every(2 * time.Minute), plain, "12:00:00", "12:02:00", "11:57:30", []string{"11:59:30", "12:01:30"}},
-		{"a schedule of another package", short(time.Minute), plain, "11:56:00", "12:01:00", "11:57:30", nil},
-		{"not set back", minutely, new(job), "12:00:00", "12:01:00", "12:00:30", nil},
+	for next, want := range map[string][]string{
+		"12:01:00": {"11:58:00", "11:59:00", "12:00:00"}, "11:58:00": nil, "11:50:00": nil,
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			entry := cron.Entry{Schedule: test.schedule, Job: test.job, Prev: clock(test.prev), Next: clock(test.next)}
-			var got []string
-			if b := bridgeOf(nil, entry, clock(test.now)); b != nil {
-				for tick := b.Next(clock(test.now)); !tick.IsZero(); tick = b.Next(tick) {
-					got = append(got, tick.Format(time.TimeOnly))
-				}
-			}
-			if !slices.Equal(got, test.want) {
-				t.Errorf("ticks %q, want %q", got, test.want)
-			}
-		})
+		b := &bridge{job: &job{schedule: secondly(t, "0 * * * * *")}, until: clock(next)}
+		var got []string
+		for tick := b.Next(clock("11:57:30")); !tick.IsZero(); tick = b.Next(tick) {
+			got = append(got, tick.Format(time.TimeOnly))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("until %s: ticks %q, want %q", next, got, want)
+		}
 	}
 }
 
@@ -333,7 +306,7 @@ func TestSetBack(t *testing.T) {
 	t.Parallel()
 	p, s := new(progress), secondly(t, "*/2 * * * * *")
 	deadline := func(time.Time) time.Duration { return 4 * time.Second }
-	p.begin(clock("10:00:18"))
+	p.begin(clock("10:00:18"), clock("10:00:18"))
 	for _, look := range []struct{ set, at, want string }{
 		{"", "20.1s", "20"},
 		{"18.5s", "20.2s", "20"},
@@ -398,7 +371,7 @@ func TestSuspendedHost(t *testing.T) {
 				t.Fatal(err)
 			}
 			j, _ := find(c, test.job)
-			j.progress.begin(tick.Add(-time.Minute))
+			j.progress.begin(tick.Add(-time.Minute), tick.Add(-time.Minute))
 			now := readSample()
 			before := now
 			before.wall = now.wall.Add(-test.suspended - test.awake)
