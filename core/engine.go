@@ -212,6 +212,8 @@ func (e *engine) releaseLast(l *Lease, silent *atomic.Bool) error {
 type engineFacts struct{ *engine }
 
 // Facts implements [seal.Source].
-func (e engineFacts) Facts() seal.Facts { return seal.Facts{Logger: e.logger, Hooks: &e.hooks} }
+func (e engineFacts) Facts() seal.Facts {
+	return seal.Facts{Logger: e.logger, Hooks: &e.hooks, Instance: e.instance}
+}
 
 func (e *engine) newHandle() handle { return seal.HandleOf(engineFacts{e}) }

@@ -14,6 +14,8 @@ type Facts struct {
 	Logger *slog.Logger
 	// Hooks is the *core.Hooks of the client. It is nil for a value that has no client.
 	Hooks any
+	// Instance is that of [core.WithInstance]. It is "" for a value that has no client.
+	Instance string
 	// Mode is the [core.Mode] in which a lock is acquired. For a Multi it is that of readers if all members are readers, and
 	// otherwise that of its first other member. It is "" for a Multi without members, and for what is no lock.
 	Mode string
