@@ -65,7 +65,7 @@ func TestCatchUp(t *testing.T) {
 				if err := cronlock.Register(t.Context(), old.cron, "job"); err != nil {
 					t.Fatal(err)
 				}
-				if err := cronlock.Job(old.locks, "job").Pause(t.Context()); err != nil {
+				if err := cronlock.Job(old.locks, "job").Pause(t.Context(), "anna"); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -148,7 +148,7 @@ func (j *job) once(t tick, wait time.Duration) *core.Once {
 // options are those of all records of runs. They leave nothing to the client's that would change what is promised.
 func (j *job) options(more ...core.OnceOption) []core.OnceOption {
 	options := []core.OnceOption{
-		core.WithGroup(), core.WithNote(j.identity.note(j.config.replica)), core.WithLabel(j.name),
+		core.WithGroup(), core.WithNote(j.identity.note()), core.WithLabel(j.name),
 		core.WithWait(0),
 		core.WithFailurePolicy(core.HoldFailures),
 	}

@@ -55,7 +55,7 @@
 //
 // A spec without a zone has the zone of the cron, which is the local zone of each replica by default: use
 // [cron.WithLocation] or "CRON_TZ=America/New_York 30 1 * * *". Where daylight saving ends, one time of the day occurs
-// twice and is two ticks. Where it begins, a time that the clock skips has its tick right after the gap: see [Ticks].
+// twice and is two ticks. Where it begins, a time that the clock skips has its tick right after the gap: see [Parser].
 //
 // # Defaults
 //

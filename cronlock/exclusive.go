@@ -23,7 +23,7 @@ import (
 // it, one after the other. Use [AddFunc] for that. Put Exclusive on one job: in the chain of a whole cron, all jobs
 // would exclude each other. A job with a method RunContext(context.Context) error gets the context of the lease.
 //
-// It takes options of locks, such as [core.WithTTL] and [core.WithMaxHold], and WithContext, WithReplica, WithService,
+// It takes options of locks, such as [core.WithTTL] and [core.WithMaxHold], and WithContext, WithService,
 // WithTimeout, WithZombieGrace and FailOpen. It panics if an argument is invalid: [NewExclusive] returns an error instead.
 func Exclusive(strategy core.Strategy, name string, opts ...Option) cron.JobWrapper {
 	wrapper, err := NewExclusive(strategy, name, opts...)
@@ -38,7 +38,7 @@ func NewExclusive(strategy core.Strategy, name string, opts ...Option) (cron.Job
 	config := newConfig(exclusivePlace, opts)
 	switch {
 	case strategy == nil:
-		return nil, errors.New("holdfast: cronlock: the strategy is nil: pass the method of a client, like locks.Mutex")
+		return nil, invalid("the strategy is nil: pass the method of a client, like locks.Mutex")
 	case config.err != nil:
 		return nil, config.err
 	}

@@ -6,7 +6,8 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Ticks returns a schedule with the ticks that cronlock has for s, the same on all replicas:
+// Parser returns a parser for [cron.WithParser] whose schedules have the ticks that cronlock has, the same on all replicas. It reads
+// specs as p does. A nil p is the parser that a cron has by default.
 //
 //   - [cron.Every], as in "@every 1h", has the multiples of the interval since 1970, in whole seconds.
 //   - A cron expression has each instant at which the clock of its zone shows a time that fits: two where daylight saving
@@ -16,12 +17,8 @@ import (
 //     usually takes place at the instant of the missing one.
 //   - Other schedules are returned as they are.
 //
-// [AddFunc], [AddJob] and [AddSchedule] use it by themselves. Use it, or [Parser], for jobs that are added to a cron
-// without them, such as those of [Exclusive] and [Leader].
-func Ticks(s cron.Schedule) cron.Schedule { return align(s) }
-
-// Parser returns a parser for [cron.WithParser] whose schedules have the ticks of [Ticks]. It reads specs as p does. A nil p
-// is the parser that a cron has by default.
+// [AddFunc], [AddJob] and [AddSchedule] have these ticks by themselves. Use Parser for jobs that are added to a cron without them,
+// such as those of [Exclusive] and [Leader].
 func Parser(p cron.ScheduleParser) cron.ScheduleParser {
 	if p == nil {
 		p = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)

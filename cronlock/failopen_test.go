@@ -149,7 +149,7 @@ func TestPausedAndThenSilent(t *testing.T) {
 	if err := cronlock.Register(t.Context(), r.cron, "job"); err != nil {
 		t.Fatal(err)
 	}
-	if err := cronlock.Job(operator, "job").Pause(t.Context()); err != nil {
+	if err := cronlock.Job(operator, "job").Pause(t.Context(), "anna"); err != nil {
 		t.Fatal(err)
 	}
 	r.fire(time.Now())

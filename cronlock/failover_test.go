@@ -105,7 +105,7 @@ func TestPausedRunnerHasNoHeir(t *testing.T) {
 		}
 		watched := heir.start(tick)
 		receive(t, waiting, "the other one watches")
-		if err := cronlock.Job(heir.locks, "job").Pause(t.Context()); err != nil {
+		if err := cronlock.Job(heir.locks, "job").Pause(t.Context(), "anna"); err != nil {
 			t.Fatal(err)
 		}
 		stop()

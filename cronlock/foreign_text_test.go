@@ -66,7 +66,7 @@ func jobsCalled(ctx context.Context, locks *core.Client, tick time.Time, name st
 	job := cronlock.Job(locks, name)
 	_ = job.Run(ctx, c) // the error of the job
 	_, paused := job.Paused(ctx)
-	return []error{added, again, spec, paused, job.Pause(ctx, cronlock.By(name)), job.Resume(ctx)}
+	return []error{added, again, spec, paused, job.Pause(ctx, name), job.Resume(ctx)}
 }
 
 // TestForeignTextInLogs: whatever name a job has, and whatever another program has written to its records, lines of the log and errors

@@ -61,16 +61,13 @@ func firstTicks(s cron.Schedule, from time.Time) (ticks []time.Time) {
 	return ticks
 }
 
-// note is what a record of a run says about its runner.
-func (i identity) note(replica string) string {
-	return strings.Join([]string{replica, i.service, i.digest}, "\n")
-}
+// note is what a record of a run says about its runner. The record has the replica by itself.
+func (i identity) note() string { return i.service + "\n" + i.digest }
 
 // readNote returns no service if the note has none.
-func readNote(note string) (replica, service, digest string) {
-	replica, rest, _ := strings.Cut(note, "\n")
-	service, digest, _ = strings.Cut(rest, "\n")
-	return replica, service, digest
+func readNote(note string) (service, digest string) {
+	service, digest, _ = strings.Cut(note, "\n")
+	return service, digest
 }
 
 // compare looks whether the record of a tick that another replica has claimed is that of the same job.
@@ -78,12 +75,12 @@ func (j *job) compare(tick time.Time, err error) {
 	var completed *core.CompletedError
 	switch {
 	case errors.As(err, &completed):
-		j.compareNote(tick, completed.Record.Note)
+		j.compareRecord(tick, completed.Record)
 	case errors.Is(err, core.ErrInProgress) && elapsed(&j.compared, time.Now(), compareInterval):
 		ctx, cancel := context.WithTimeout(j.config.context, leastPatience)
 		defer cancel()
 		if record, err := j.locks.Once(tickKey(j.name, tick)).Peek(ctx); err == nil {
-			j.compareNote(tick, record.Note)
+			j.compareRecord(tick, record)
 		}
 	}
 }
@@ -91,9 +88,9 @@ func (j *job) compare(tick time.Time, err error) {
 // compareInterval bounds how often a record is read only to compare identities.
 const compareInterval = 10 * time.Minute
 
-func (j *job) compareNote(tick time.Time, note string) {
-	if replica, service, digest := readNote(note); service != "" {
-		j.compareIdentity(tick, replica, service, digest)
+func (j *job) compareRecord(tick time.Time, r core.Record) {
+	if service, digest := readNote(r.Note); service != "" {
+		j.compareIdentity(tick, r.Instance, service, digest)
 	}
 }
 

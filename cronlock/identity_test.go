@@ -43,8 +43,8 @@ func TestMismatch(t *testing.T) {
 			rdb := testkit.Start(t).Client()
 			tick := time.Now().Truncate(time.Second)
 			a := cron.New()
-			if _, err := cronlock.AddFunc(a, newClient(t, rdb), "0 3 * * *", "job", idle,
-				cronlock.WithService("shop"), cronlock.WithReplica("a")); err != nil {
+			if _, err := cronlock.AddFunc(a, newClient(t, rdb, core.WithInstance("a")), "0 3 * * *", "job", idle,
+				cronlock.WithService("shop")); err != nil {
 				t.Fatal(err)
 			}
 			cronlock.Fire(a, "job", tick)
@@ -52,7 +52,7 @@ func TestMismatch(t *testing.T) {
 			var logged logBuffer
 			b, locks := cron.New(), newClient(t, rdb, logTo(&logged))
 			if _, err := cronlock.AddFunc(b, locks, test.spec, "job", idle,
-				cronlock.WithService(test.service), cronlock.WithReplica("b")); err != nil {
+				cronlock.WithService(test.service)); err != nil {
 				t.Fatal(err)
 			}
 			const meetings = 3
@@ -99,7 +99,7 @@ func TestMismatchOfRegistration(t *testing.T) {
 	rdb := testkit.Start(t).Client()
 	var told []string
 	for _, service := range []string{"shop", "shop", "bank", "bank", "shop"} {
-		r := newReplica(t, newClient(t, rdb), idle, cronlock.WithService(service), cronlock.WithReplica(service+"1"))
+		r := newReplica(t, newClient(t, rdb, core.WithInstance(service+"1")), idle, cronlock.WithService(service))
 		if err := cronlock.Register(t.Context(), r.cron, "job"); err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +130,7 @@ func TestOddNames(t *testing.T) {
 	for i, name := range names { // the ticks tell whose they are
 		cronlock.Fire(c, name, tick.Add(-time.Duration(i)*time.Second))
 	}
-	if err := cronlock.Job(locks, "a").Pause(t.Context()); err != nil {
+	if err := cronlock.Job(locks, "a").Pause(t.Context(), "anna"); err != nil {
 		t.Error(err)
 	}
 	for i, name := range names {
@@ -164,7 +164,7 @@ func TestRefusedNames(t *testing.T) {
 			"Run":         job.Run(ctx, cron.New()),
 			"History":     second(job.History(ctx)),
 			"Info":        second(job.Info(ctx)),
-			"Pause":       job.Pause(ctx),
+			"Pause":       job.Pause(ctx, "anna"),
 			"Resume":      job.Resume(ctx),
 			"Paused":      second(job.Paused(ctx)),
 		} {

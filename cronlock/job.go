@@ -25,6 +25,7 @@ type job struct {
 	config   config
 	hooks    guard.Hooks
 	logger   *slog.Logger
+	replica  string // the instance of the client
 	cron     *cron.Cron
 	schedule cron.Schedule
 	identity identity
@@ -47,7 +48,7 @@ type job struct {
 // newJob has no schedule yet. It reports what the client, lock or election with these facts reports.
 func newJob(name string, fn func(context.Context) error, config config, facts seal.Facts) *job {
 	return &job{
-		name: name, fn: fn, config: config, hooks: guard.HooksOf(facts), logger: facts.Logger,
+		name: name, fn: fn, config: config, hooks: guard.HooksOf(facts), logger: facts.Logger, replica: facts.Instance,
 		slot: make(chan struct{}, 1), rescheduled: new(atomic.Int64),
 	}
 }
@@ -240,7 +241,7 @@ func (j *job) recordLate(run Run) core.State {
 		return core.StateNone
 	}
 	j.memory.Ended(tickKey(j.name, run.Tick), outage.End{
-		State: core.StateCompleted, Value: run.encode(), Note: j.identity.note(j.config.replica),
+		State: core.StateCompleted, Value: run.encode(), Note: j.identity.note(),
 		Until: time.Now().Add(j.retention(run.Tick)),
 		Once: func(retention time.Duration) *core.Once {
 			return j.locks.Once(tickKey(j.name, run.Tick), j.options(core.WithRetention(retention))...)

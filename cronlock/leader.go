@@ -22,7 +22,7 @@ import (
 // Leader does not make a tick run once. If the leader changes between the ticks of two clocks that differ, both leaders
 // run the tick, one after the other. Ticks without a leader run nowhere. Use [AddFunc] with [WithLeader] against the first.
 //
-// It takes the options WithContext, WithReplica, WithService and WithTimeout. Hooks get the name of the election as the label. It
+// It takes the options WithContext, WithService and WithTimeout. Hooks get the name of the election as the label. It
 // panics if an argument is invalid: [NewLeader] returns an error instead.
 func Leader(e *core.Election, opts ...Option) cron.JobWrapper {
 	wrapper, err := NewLeader(e, opts...)
@@ -68,15 +68,16 @@ func (c *config) follow(e *core.Election) {
 	c.leader = e
 }
 
-// JobFunc is a [cron.Job] of a function whose context ends with what a wrapper of this package holds: the lock of
-// [Exclusive], the lead of [Leader]. Without such a wrapper, or before another one in the chain, the context never ends.
-type JobFunc func(context.Context) error
+// JobFunc returns a [cron.Job] of a function whose context ends with what a wrapper of this package holds: the lock of [Exclusive],
+// the lead of [Leader]. Without such a wrapper, or before another one in the chain, the context never ends and the error is
+// dropped.
+func JobFunc(fn func(context.Context) error) cron.Job { return jobFunc(fn) }
 
-// Run calls the function with [context.Background]. It drops the error.
-func (f JobFunc) Run() { _ = f(context.Background()) }
+type jobFunc func(context.Context) error
 
-// RunContext calls the function.
-func (f JobFunc) RunContext(ctx context.Context) error { return f(ctx) }
+func (f jobFunc) Run() { _ = f(context.Background()) }
+
+func (f jobFunc) RunContext(ctx context.Context) error { return f(ctx) }
 
 // runAsLeader runs a job that [Leader] has wrapped, or not.
 func (j *job) runAsLeader() {

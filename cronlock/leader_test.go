@@ -145,7 +145,7 @@ func TestLeaderEnds(t *testing.T) {
 	here.awaitLead(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var panics counter
-	for _, fn := range []cronlock.JobFunc{
+	for _, fn := range []func(context.Context) error{
 		idle,
 		func(context.Context) error { return errors.New("no paper") },
 		func(context.Context) error { panic("no paper") },
@@ -153,7 +153,7 @@ func TestLeaderEnds(t *testing.T) {
 		func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) },
 	} {
 		wrapped := cron.NewChain(cron.Recover(&panics), cronlock.Leader(here.election,
-			cronlock.WithTimeout(500*time.Millisecond))).Then(fn)
+			cronlock.WithTimeout(500*time.Millisecond))).Then(cronlock.JobFunc(fn))
 		var tick sync.WaitGroup
 		tick.Go(wrapped.Run)
 		tick.Wait()
@@ -206,7 +206,7 @@ func TestJobFunc(t *testing.T) {
 		return ctx.Err()
 	})
 	job.Run()
-	if err := job.RunContext(t.Context()); err != nil || tokens != 0 {
+	if err := job.(interface{ RunContext(context.Context) error }).RunContext(t.Context()); err != nil || tokens != 0 {
 		t.Errorf("error %v and %d tokens", err, tokens)
 	}
 	cronlock.Exclusive(locks.Mutex, "job")(job).Run()

@@ -1,11 +1,11 @@
 package cronlock
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
@@ -24,11 +24,11 @@ func (j *job) shown() string { return foreign.Line(j.name, maxName) }
 func checkName(name string) error {
 	switch {
 	case name == "":
-		return errors.New("holdfast: cronlock: the job has no name")
+		return fmt.Errorf("%w: cronlock: the job has no name", core.ErrInvalidName)
 	case len(name) > maxName:
-		return fmt.Errorf("holdfast: cronlock: name of %d bytes: at most %d are allowed", len(name), maxName)
+		return fmt.Errorf("%w: cronlock: name of %d bytes: at most %d are allowed", core.ErrInvalidName, len(name), maxName)
 	case strings.ContainsAny(name, "{}\x00"):
-		return fmt.Errorf("holdfast: cronlock: name %q: braces and NUL are not allowed", name)
+		return fmt.Errorf("%w: cronlock: name %q: braces and NUL are not allowed", core.ErrInvalidName, name)
 	}
 	return nil
 }

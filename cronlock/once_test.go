@@ -176,7 +176,7 @@ func TestManyJobs(t *testing.T) {
 func TestContextOfRun(t *testing.T) {
 	t.Parallel()
 	type key struct{}
-	locks := newClient(t, testkit.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client(), core.WithInstance("here"))
 	tick := time.Now().Truncate(time.Second)
 	var run cronlock.Run
 	var token int64
@@ -187,7 +187,7 @@ func TestContextOfRun(t *testing.T) {
 			t.Errorf("value %v, error %v", ctx.Value(key{}), ctx.Err())
 		}
 		return nil
-	}, cronlock.WithReplica("here"), cronlock.WithContext(context.WithValue(t.Context(), key{}, "of the service")))
+	}, cronlock.WithContext(context.WithValue(t.Context(), key{}, "of the service")))
 	r.fire(tick)
 	if run.Job != "job" || !run.Tick.Equal(tick) || run.Replica != "here" || run.Attempt != 1 ||
 		run.Outcome != cronlock.Running || run.Token == 0 || run.Token != token ||

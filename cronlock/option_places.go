@@ -8,7 +8,7 @@ import (
 
 var (
 	commonOptions = []string{
-		"cronlock.WithContext", "cronlock.WithReplica", "cronlock.WithService", "cronlock.WithTimeout",
+		"cronlock.WithContext", "cronlock.WithService", "cronlock.WithTimeout",
 	}
 	lockOptions = []string{
 		"core.WithTTL", "core.WithWait", "core.WithMaxHold", "core.WithMinHold", "core.WithReplicaAck", "core.WithNewOwner",
@@ -20,18 +20,17 @@ var (
 	})
 )
 
-// jobPlace is a function that adds a job. more are the options that not all of them take.
-func jobPlace(name string, more ...string) guard.Place {
+// jobPlace is a function that adds a job.
+func jobPlace(name string) guard.Place {
 	return guard.Place{
 		Name:  name,
-		Takes: slices.Concat(jobOptions, more),
+		Takes: jobOptions,
 		Refuses: map[string]string{
 			"core.WithRetention":     "a tick is remembered for as long as it could start again; cronlock.WithHistory keeps it longer",
 			"core.WithFailurePolicy": "a failed run is not repeated; cronlock.WithFailover is for runners that crash",
 			"core.WithFixedTTL":      "the lease of a run is renewed; cronlock.WithTimeout limits the run",
 			"core.WithOwner":         "every run has an owner of its own",
 			"core.WithPermits":       "one run at a time; cronlock.Exclusive takes a semaphore",
-			"cronlock.WithParser":    "a schedule is not parsed",
 		},
 	}
 }

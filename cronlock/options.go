@@ -3,15 +3,10 @@ package cronlock
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-
-	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/guard"
@@ -44,9 +39,7 @@ const (
 
 type config struct {
 	guard.Config
-	parser   cron.ScheduleParser
 	context  context.Context
-	replica  string
 	service  string
 	overlap  overlap
 	deadline time.Duration // 0: by the period
@@ -61,7 +54,7 @@ type config struct {
 
 func newConfig(place guard.Place, opts []Option) config {
 	c := config{
-		context: context.Background(), replica: thisReplica(), service: thisService(),
+		context: context.Background(), service: thisService(),
 		maxSkew: 30 * time.Second, attempts: 1, history: 20,
 	}
 	sorted, err := place.Sort(opts, func(o Option) {
@@ -80,8 +73,13 @@ func newConfig(place guard.Place, opts []Option) config {
 
 func (c *config) refuse(format string, args ...any) {
 	if c.err == nil {
-		c.err = fmt.Errorf("holdfast: cronlock: "+format, args...)
+		c.err = invalid(format, args...)
 	}
+}
+
+// invalid returns a [core.ErrInvalidOption].
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: cronlock: "+format, append([]any{core.ErrInvalidOption}, args...)...)
 }
 
 // positive refuses a duration that makes no sense. No schedule has longer periods than the longest one.
@@ -96,25 +94,6 @@ func (c *config) between(option string, d, least time.Duration) {
 	}
 }
 
-func thisReplica() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	pid := ":" + strconv.Itoa(os.Getpid())
-	return host[:min(len(host), mostReplica-len(pid))] + pid
-}
-
-// WithParser sets the parser of the spec. Defaults to the parser of the [cron.Cron].
-func WithParser(parser cron.ScheduleParser) Option {
-	return newOption("WithParser", func(c *config) {
-		if parser == nil {
-			c.refuse("WithParser: the parser is nil")
-		}
-		c.parser = parser
-	})
-}
-
 // WithContext sets the parent of the contexts of runs. When it ends, no run begins, and the contexts of the runs in
 // progress end. [cron.Cron.Stop] does not cancel runs. Defaults to [context.Background].
 func WithContext(ctx context.Context) Option {
@@ -126,40 +105,24 @@ func WithContext(ctx context.Context) Option {
 	})
 }
 
-// WithReplica sets the name of this process in [JobHandle.History]. 1 to 128 bytes in one line. Defaults to the host's name and
-// the process id.
-func WithReplica(name string) Option {
-	return newOption("WithReplica", func(c *config) {
-		c.checkText("WithReplica", name, mostReplica)
-		c.replica = name
-	})
-}
-
 // WithService sets the name of the service that the job belongs to. All replicas and versions of the service need the
 // same. Two services with jobs of one name would take each other's ticks. So a replica that finds another service's
 // record of its job logs a warning, and reports [IncidentMismatch]. The name of the service is no part of the name of the
 // job. 1 to 100 bytes in one line. Defaults to the path of the main package, or else to the name of the program.
 func WithService(name string) Option {
 	return newOption("WithService", func(c *config) {
-		c.checkText("WithService", name, mostService)
+		switch {
+		case name == "" || len(name) > mostService:
+			c.refuse("WithService: %d bytes, 1 to %d are allowed", len(name), mostService)
+		case strings.ContainsAny(name, "\n\x00"):
+			c.refuse("WithService(%q): line breaks and NUL are not allowed", name)
+		}
 		c.service = name
 	})
 }
 
-// What the note of a record has room for, which core bounds to 256 bytes in all.
-const (
-	mostReplica = 128
-	mostService = 100
-)
-
-func (c *config) checkText(option, text string, most int) {
-	switch {
-	case text == "" || len(text) > most:
-		c.refuse("%s: %d bytes, 1 to %d are allowed", option, len(text), most)
-	case strings.ContainsAny(text, "\n\x00"):
-		c.refuse("%s(%q): line breaks and NUL are not allowed", option, text)
-	}
-}
+// mostService is what the note of a record has room for, which core bounds to 256 bytes in all.
+const mostService = 100
 
 // AllowOverlap lets a tick run while an earlier run of the job is in progress. Of AllowOverlap and
 // [core.WithWait], the last one counts. Defaults to skipping it.
@@ -274,11 +237,11 @@ func (c *config) check(locks *core.Client, name string) error {
 	case c.err != nil:
 		return c.err
 	case c.overlap == overlapAllow && c.MinHold > 0:
-		return errors.New("holdfast: cronlock: core.WithMinHold with AllowOverlap: there is nothing to hold")
+		return invalid("core.WithMinHold with AllowOverlap: there is nothing to hold")
 	case c.leader != nil && c.attempts > 1:
-		return errors.New("holdfast: cronlock: WithFailover with WithLeader: replicas that do not lead take over no run")
+		return invalid("WithFailover with WithLeader: replicas that do not lead take over no run")
 	case c.leader != nil && c.catchUp > 0:
-		return errors.New("holdfast: cronlock: WithCatchUp with WithLeader: a replica that starts does not lead yet")
+		return invalid("WithCatchUp with WithLeader: a replica that starts does not lead yet")
 	}
 	if err := c.checkGrace(); err != nil {
 		return err
@@ -293,9 +256,9 @@ func (c *config) lockOptions() []core.LockOption {
 
 func (c *config) checkGrace() error {
 	if c.Given("WithZombieGrace") && c.timeout == 0 {
-		return errors.New("holdfast: cronlock: WithZombieGrace without WithTimeout: no run is ever too long")
+		return invalid("WithZombieGrace without WithTimeout: no run is ever too long")
 	}
 	return nil
 }
 
-var errNoClient = errors.New("holdfast: cronlock: the client is nil: pass that of core.New")
+var errNoClient = invalid("the client is nil: pass that of core.New")

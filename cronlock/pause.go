@@ -1,6 +1,7 @@
 package cronlock
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // pauseTime is how long a job stays paused at most: nothing is kept in Redis for ever.
@@ -21,49 +23,37 @@ const resumeMemory = longestPeriod + 24*time.Hour
 // error. A pause lasts ten years at most. It ends earlier if Redis loses its data: by FLUSHALL, or the restart of a Redis
 // without persistence.
 //
-// [JobHandle.Info] and [Jobs] show who has paused a job, see [By], and when. Pausing a paused job leaves both as they are.
+// by is who pauses the job: a person, or a program. Line breaks and other control characters are left out, and so is what exceeds
+// 200 bytes. "" stands for the instance of the client. [JobHandle.Info] and [Jobs] show it, and when that was. Pausing a paused job
+// leaves both as they are.
 //
 // While Redis does not answer, a job with [FailOpen] stays paused on each replica whose last answer, at a tick, was that
 // it is paused. A replica without such an answer cannot know: it was started in the outage, or no tick has come since
 // Pause. It runs the job.
-func (h *JobHandle) Pause(ctx context.Context, opts ...PauseOption) error {
+func (h *JobHandle) Pause(ctx context.Context, by string) error {
 	if err := h.check(); err != nil {
 		return err
-	}
-	who := pausing{by: thisReplica()}
-	for _, opt := range opts {
-		if opt != nil {
-			opt(&who)
-		}
 	}
 	if err := h.checkKnown(ctx); err != nil {
 		return err
 	}
-	_, err := h.pauseFlag().Do(ctx, func(context.Context) ([]byte, error) { return json.Marshal(pauseRecord{By: who.by}) })
+	_, err := h.pauseFlag().Do(ctx, func(context.Context) ([]byte, error) {
+		return json.Marshal(pauseRecord{By: cmp.Or(oneLineOf(by), seal.FactsOf(h.locks).Instance)})
+	})
 	return err
-}
-
-// PauseOption configures [JobHandle.Pause].
-type PauseOption func(*pausing)
-
-type pausing struct{ by string }
-
-// By sets who pauses a job: a person, or a program. Line breaks and other control characters are left out, and so is what
-// exceeds 200 bytes. Defaults to the host and process ID of the caller, also for an empty name.
-func By(who string) PauseOption {
-	who = strings.Map(oneLine, strings.ToValidUTF8(who, ""))
-	if len(who) > mostWho {
-		who = strings.ToValidUTF8(who[:mostWho], "")
-	}
-	return func(p *pausing) {
-		if who != "" {
-			p.by = who
-		}
-	}
 }
 
 // mostWho bounds the name in a pause, in bytes.
 const mostWho = 200
+
+// oneLineOf returns what is shown of a name.
+func oneLineOf(who string) string {
+	who = strings.Map(oneLine, strings.ToValidUTF8(who, ""))
+	if len(who) > mostWho {
+		who = strings.ToValidUTF8(who[:mostWho], "")
+	}
+	return who
+}
 
 // Resume lets a paused job run again, from the next tick on. Ticks until now are skipped for ever, even with
 // [WithCatchUp]. Resuming a job that is not paused is no error.

@@ -77,7 +77,7 @@ func (i *JobInfo) miss(r registration, records []core.Record, paused, resumed pa
 			continue
 		}
 		claimed[tick.Unix()] = true
-		if _, _, digest := readNote(record.Note); digest == r.Digest && tick.Before(from) {
+		if _, digest := readNote(record.Note); digest == r.Digest && tick.Before(from) {
 			from = tick
 		}
 	}

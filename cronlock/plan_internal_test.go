@@ -64,7 +64,7 @@ func TestMissedTicks(t *testing.T) {
 	t.Parallel()
 	at := func(minute string) time.Time { return clock("10:" + minute + ":00") }
 	tick := func(minute, digest string) core.Record {
-		return core.Record{Key: tickKey("job", at(minute)), Note: "host\nshop\n" + digest}
+		return core.Record{Key: tickKey("job", at(minute)), Note: "shop\n" + digest}
 	}
 	registered := registration{Digest: "d", Late: 30_000, History: 20}
 	registered.Plan = planOf(align(cron.Every(time.Minute)), time.UTC)
@@ -126,7 +126,7 @@ func TestForgottenTicksAreNotMissed(t *testing.T) {
 		r.Plan = planOf(secondly(t, test.spec), time.UTC)
 		var records []core.Record
 		for _, tick := range test.ran {
-			records = append(records, core.Record{Key: tickKey("job", clock(tick)), Note: "host\nshop\nd"})
+			records = append(records, core.Record{Key: tickKey("job", clock(tick)), Note: "shop\nd"})
 		}
 		info := JobInfo{Name: "job", Registered: clock(registeredAt)}
 		info.miss(r, records, pauseRecord{}, pauseRecord{}, now)

@@ -25,7 +25,7 @@ type JobInfo struct {
 	Service string
 	// Spec is that of its schedule, or the type of the schedule for [AddSchedule]; Zone is that of the cron.
 	Spec, Zone string
-	// Paused is true if the job is paused, see [JobHandle.Pause]. PausedBy says by whom, see [By], and PausedAt since when, by the clock
+	// Paused is true if the job is paused, see [JobHandle.Pause]. PausedBy says by whom, and PausedAt since when, by the clock
 	// of Redis.
 	Paused   bool
 	PausedBy string
@@ -130,7 +130,7 @@ func (j *job) registration() registration {
 		tick = latest
 	}
 	return registration{
-		Service: i.service, Spec: i.spec, Zone: i.zone, Digest: i.digest, Replica: j.config.replica,
+		Service: i.service, Spec: i.spec, Zone: i.zone, Digest: i.digest, Replica: j.replica,
 		Plan: planOf(j.schedule, j.cron.Location()), Late: max(j.deadline(tick), j.config.catchUp).Milliseconds(),
 		Skew: j.config.maxSkew.Milliseconds(), History: j.config.history,
 	}

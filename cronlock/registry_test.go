@@ -29,7 +29,7 @@ func TestUnknownJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, ask := range map[string]func(job *cronlock.JobHandle) error{
-		"Pause":   func(job *cronlock.JobHandle) error { return job.Pause(t.Context()) },
+		"Pause":   func(job *cronlock.JobHandle) error { return job.Pause(t.Context(), "anna") },
 		"Paused":  func(job *cronlock.JobHandle) error { return second(job.Paused(t.Context())) },
 		"Resume":  func(job *cronlock.JobHandle) error { return job.Resume(t.Context()) },
 		"History": func(job *cronlock.JobHandle) error { return second(job.History(t.Context())) },
@@ -69,7 +69,7 @@ func TestJobs(t *testing.T) {
 	})
 	cronlock.Fire(c, "report", tick)
 	for _, who := range []string{"anna\n@ops", "ben"} { // the first one counts
-		if err := cronlock.Job(locks, "mail").Pause(ctx, cronlock.By(who)); err != nil {
+		if err := cronlock.Job(locks, "mail").Pause(ctx, who); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -135,16 +135,10 @@ func TestPausedBy(t *testing.T) {
 	job := cronlock.Job(locks, "job")
 	host, _ := os.Hostname()
 	process := host + ":" + strconv.Itoa(os.Getpid())
-	for _, test := range []struct {
-		opts []cronlock.PauseOption
-		want string
-	}{
-		{nil, process},
-		{[]cronlock.PauseOption{nil, cronlock.By("")}, process},
-		{[]cronlock.PauseOption{cronlock.By("Zoë\x00\xff")}, "Zoë"},
-		{[]cronlock.PauseOption{cronlock.By(strings.Repeat("é", 101) + "!")}, strings.Repeat("é", 100)},
+	for _, test := range []struct{ by, want string }{
+		{"", process}, {"Zoë\x00\xff", "Zoë"}, {strings.Repeat("é", 101) + "!", strings.Repeat("é", 100)},
 	} {
-		if err := job.Pause(t.Context(), test.opts...); err != nil {
+		if err := job.Pause(t.Context(), test.by); err != nil {
 			t.Fatal(err)
 		}
 		info, err := job.Info(t.Context())
@@ -209,7 +203,7 @@ func TestPausedTicksStaySkipped(t *testing.T) {
 	old.add(t, at(ago(2*time.Hour), ago(time.Hour)), idle, cronlock.WithStartDeadline(3*time.Hour))
 	old.fire(ago(2 * time.Hour))
 	job := cronlock.Job(old.locks, "job")
-	if err := errors.Join(cronlock.Register(ctx, old.cron, "job"), job.Pause(ctx)); err != nil {
+	if err := errors.Join(cronlock.Register(ctx, old.cron, "job"), job.Pause(ctx, "anna")); err != nil {
 		t.Fatal(err)
 	}
 	old.fire(ago(time.Hour))
@@ -293,12 +287,12 @@ func TestLostRegistration(t *testing.T) {
 		if err := server.Client().FlushAll(t.Context()).Err(); err != nil {
 			t.Fatal(err)
 		}
-		if err := job.Pause(t.Context()); !errors.Is(err, cronlock.ErrUnknownJob) {
+		if err := job.Pause(t.Context(), "anna"); !errors.Is(err, cronlock.ErrUnknownJob) {
 			t.Fatalf("before a tick: error %v", err)
 		}
 		cronlock.Fire(replica.cron, "job", tick.Add(time.Duration(i+1)*time.Second))
 		testkit.Eventually(t, patience, "the job is registered again", known)
-		if err := job.Pause(t.Context()); err != nil {
+		if err := job.Pause(t.Context(), "anna"); err != nil {
 			t.Errorf("after a tick: error %v", err)
 		}
 	}

@@ -29,7 +29,7 @@ type Run struct {
 	Job string
 	// Tick is the time on the schedule. For [JobHandle.Run] it is the time of that call.
 	Tick time.Time
-	// Replica is the name of the replica that runs it, see [WithReplica].
+	// Replica is the name of the replica that runs it, see [core.WithInstance].
 	Replica string
 	// Service is the service of that replica, see [WithService].
 	Service string
@@ -52,7 +52,7 @@ type Run struct {
 
 // newRun describes a run of this replica that has neither a claim nor a token yet.
 func (j *job) newRun(at time.Time) Run {
-	return Run{Job: j.name, Tick: at, Replica: j.config.replica, Service: j.config.service}
+	return Run{Job: j.name, Tick: at, Replica: j.replica, Service: j.config.service}
 }
 
 type runKey struct{}
@@ -85,7 +85,8 @@ func (r Run) encode() []byte {
 // runOf reads a run from its record.
 func runOf(job string, tick time.Time, r core.Record) Run {
 	run := Run{Job: job, Tick: tick, Attempt: r.Attempt, Started: r.Began, Outcome: Lost}
-	run.Replica, run.Service, _ = readNote(r.Note)
+	run.Replica = r.Instance
+	run.Service, _ = readNote(r.Note)
 	var recorded result
 	switch {
 	case r.State == core.StateRunning:

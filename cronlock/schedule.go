@@ -9,7 +9,7 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// align returns the schedule of [Ticks].
+// align returns the schedule of [Parser].
 func align(s cron.Schedule) cron.Schedule {
 	switch s := s.(type) {
 	case cron.ConstantDelaySchedule:

@@ -536,7 +536,7 @@ func TestExpressionsBesideAList(t *testing.T) {
 			}
 			want := listOf(s.(*cron.SpecSchedule), from, to)
 			var got []time.Time
-			for tick := Ticks(s).Next(from); isDue(tick, to); tick = Ticks(s).Next(tick) {
+			for tick := align(s).Next(from); isDue(tick, to); tick = align(s).Next(tick) {
 				got = append(got, tick.In(time.UTC))
 			}
 			if !slices.EqualFunc(got, want, time.Time.Equal) {

@@ -1,7 +1,6 @@
 package cronlock
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -29,7 +28,7 @@ func (j *job) checkWindow(now time.Time) error {
 		option, window = "WithMaxSkew", j.config.maxSkew
 	}
 	if tooDense(j.schedule, first, kept) {
-		return fmt.Errorf("holdfast: cronlock: job %q: %s(%v): more than %d ticks of this schedule would be remembered, "+
+		return invalid("job %q: %s(%v): more than %d ticks of this schedule would be remembered, "+
 			"those of %v", j.name, option, window, mostRemembered, kept)
 	}
 	return nil
@@ -51,7 +50,7 @@ func tooDense(s cron.Schedule, tick time.Time, window time.Duration) bool {
 // checkFailover refuses a deadline until which no other replica could notice that a runner has died.
 func (j *job) checkFailover() error {
 	if limit := j.config.deadline; j.config.attempts > 1 && limit > 0 && limit <= j.ttl() {
-		return fmt.Errorf("holdfast: cronlock: job %q: WithFailover(%d) with WithStartDeadline(%v): no other replica can "+
+		return invalid("job %q: WithFailover(%d) with WithStartDeadline(%v): no other replica can "+
 			"take over, because the lease of a crashed runner expires after %v", j.name, j.config.attempts, limit, j.ttl())
 	}
 	return nil

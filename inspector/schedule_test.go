@@ -22,7 +22,7 @@ import (
 func addJob(t testing.TB, locks *core.Client, name string, fn func(context.Context) error) *cron.Cron {
 	t.Helper()
 	c := cron.New(cron.WithLocation(time.UTC))
-	_, err := cronlock.AddFunc(c, locks, "0 3 29 2 *", name, fn, cronlock.WithService("billing"), cronlock.WithReplica("web-1"))
+	_, err := cronlock.AddFunc(c, locks, "0 3 29 2 *", name, fn, cronlock.WithService("billing"))
 	if err != nil {
 		t.Fatal(err)
 	}

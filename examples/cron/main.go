@@ -55,7 +55,7 @@ type replica struct {
 }
 
 func start(ctx context.Context, rdb *redis.Client, name string, out io.Writer) (*replica, error) {
-	locks, err := core.New(rdb, core.WithHooks(core.Hooks{
+	locks, err := core.New(rdb, core.WithInstance(name), core.WithHooks(core.Hooks{
 		NotRun: func(_ context.Context, not core.NotRun) {
 			fmt.Fprintf(out, "%s  %s skips: %s\n", not.Due.Format(time.TimeOnly), name, reason(not.Reason))
 		},
@@ -70,7 +70,7 @@ func start(ctx context.Context, rdb *redis.Client, name string, out io.Writer) (
 		run, _ := cronlock.RunFrom(ctx)
 		_, err := fmt.Fprintf(out, "%s  hello from %s\n", run.Tick.Format(time.TimeOnly), name)
 		return err
-	}, cronlock.WithReplica(name), cronlock.WithContext(ctx))
+	}, cronlock.WithContext(ctx))
 	if err != nil {
 		return nil, err
 	}

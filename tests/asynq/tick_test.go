@@ -66,7 +66,7 @@ func TestTickFrom(t *testing.T) {
 type ticker struct {
 	mu      sync.Mutex
 	started map[time.Time]int // by replicas, one count for each attempt
-	by      map[string]int    // the same, for each replica
+	by      map[string]int    // the same, for each replica, by the address that it enqueues at
 	lost    []core.NotRun     // ticks that run on no replica
 	failed  []error
 	run     map[time.Time]int // by workers
@@ -145,7 +145,7 @@ func (s *shop) schedule(conn asynq.RedisClientOpt, ticks *ticker, opts ...cronlo
 	s.t.Cleanup(func() { _ = client.Close() })
 	c := cron.New(cron.WithLocation(time.UTC))
 	task := asynq.NewTask(kind, []byte(`{"order":"7"}`), asynq.MaxRetry(3))
-	if _, err := asynqlock.Enqueue(c, s.newLocks(core.WithLogger(nil), ticks.hooks()), client, "@every 1s", "report", task, opts...); err != nil {
+	if _, err := asynqlock.Enqueue(c, s.newLocks(core.WithLogger(nil), core.WithInstance(conn.Addr), ticks.hooks()), client, "@every 1s", "report", task, opts...); err != nil {
 		s.t.Fatal(err)
 	}
 	c.Start()

@@ -69,7 +69,7 @@ func Work(text string, input io.Reader) error {
 	ctx, stop := context.WithCancelCause(context.Background())
 	r := &replica{order: order, journal: journal, ctx: ctx, stop: stop}
 	var err error
-	r.locks, err = core.New(rdb, core.WithLogger(nil), core.WithHooks(core.Hooks{NotRun: r.skipped}))
+	r.locks, err = core.New(rdb, core.WithLogger(nil), core.WithInstance(order.Replica), core.WithHooks(core.Hooks{NotRun: r.skipped}))
 	if err != nil {
 		return err
 	}

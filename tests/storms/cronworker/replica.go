@@ -34,7 +34,7 @@ func (r *replica) add(c *cron.Cron, job Job) error {
 		return r.addNaive(c, job)
 	}
 	opts := []cronlock.Option{
-		cronlock.WithReplica(r.order.Replica), cronlock.WithContext(r.ctx), core.WithTTL(job.TTL),
+		cronlock.WithContext(r.ctx), core.WithTTL(job.TTL),
 		cronlock.WithHistory(3000),
 	}
 	if job.Deadline > 0 {
