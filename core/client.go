@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // Client makes locks on one Redis: a server, a Sentinel group or a Cluster. It renews all leases with one timer, and
@@ -43,7 +44,9 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	e := newEngine(config, []redis.UniversalClient{rdb}, drift)
 	s := newServer(e, rdb)
 	mutex := lockscript.Mutex{OneRedis: lockscript.OneRedis{Instance: s.Instance}}
-	return &Client{handle: e.newHandle(), engine: e, server: s, mutex: mutex}, nil
+	c := &Client{engine: e, server: s, mutex: mutex}
+	c.handle = seal.HandleOf(clientFacts{c})
+	return c, nil
 }
 
 // isNil also finds a nil pointer of one of the client's types.

@@ -22,6 +22,9 @@ type Facts struct {
 	// Limit is how many owners can hold a lock at a time: n of a semaphore, divided by the permits of each. For a Multi of
 	// semaphores it is the smallest of its members' limits. It is 0 for other locks.
 	Limit int
+	// Eval asks Redis once to run a script of an adapter, which declares the one key "holdfast:<kind>" of a name. Its errors are those
+	// of [core.Once.Peek]. It is nil except for a client.
+	Eval func(ctx context.Context, script, kind, name string, args ...any) (any, error)
 	// Run runs a function under a lease and unlocks, as Do of a lock does. It is nil except for a lease.
 	Run func(ctx context.Context, fn func(context.Context) error) error
 }
