@@ -52,7 +52,7 @@ func (j *job) last(ctx context.Context) (time.Time, error) {
 		if err == nil {
 			return last, nil
 		}
-		if errors.Is(err, core.ErrClosed) || !pause(ctx, wait) {
+		if errors.Is(err, core.ErrClosed) || !idleFor(ctx, wait) {
 			return time.Time{}, err
 		}
 	}
@@ -67,8 +67,8 @@ func (j *job) lastNow(ctx context.Context) (time.Time, error) {
 	if last.IsZero() {
 		return last, nil
 	}
-	resumed, err := resumedAt(ctx, j.locks, j.name)
-	return latestOf(last, resumed), err
+	p, err := readPauses(ctx, j.locks, j.name)
+	return latestOf(last, p.last.until), err
 }
 
 func latest(name string, records []core.Record) (last time.Time) {

@@ -51,7 +51,7 @@ func (j *job) claim(ctx context.Context, t tick, wait time.Duration) (
 			taken = err
 		}
 		doubt.any = doubt.any || errors.Is(err, core.ErrUnavailable)
-		if !pause(ctx, interval) {
+		if !idleFor(ctx, interval) {
 			err = cmp.Or(taken, err)
 			reason, _ := j.refused(ctx, err)
 			return nil, reason, err
@@ -75,7 +75,7 @@ func (j *job) unlessPaused(
 		reason := Paused
 		if err != nil {
 			known := false
-			if reason, known = j.refused(ctx, err); !known && pause(ctx, interval) {
+			if reason, known = j.refused(ctx, err); !known && idleFor(ctx, interval) {
 				continue
 			}
 		}
@@ -177,8 +177,8 @@ func whole(d time.Duration) time.Duration {
 	return max((d + time.Millisecond - 1).Truncate(time.Millisecond), 10*time.Millisecond)
 }
 
-// pause reports false if ctx ended.
-func pause(ctx context.Context, d time.Duration) bool {
+// idleFor waits, and reports false if ctx ended.
+func idleFor(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

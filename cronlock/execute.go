@@ -132,7 +132,7 @@ func (j *job) alone(patience context.Context, takeover bool) (lease *core.Lease,
 			busy = err
 		}
 		doubt.any = doubt.any || unanswered
-		if !pause(patience, wait) {
+		if !idleFor(patience, wait) {
 			return nil, leave, cmp.Or(busy, err)
 		}
 	}

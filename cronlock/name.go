@@ -54,10 +54,6 @@ func tickOf(name, key string) (time.Time, bool) {
 
 func nowKey(name, id string) string { return groupOf(name) + ":now:" + id }
 
-func pauseKey(name string) string { return groupOf(name) + ":paused" }
-
-func resumedKey(name string) string { return groupOf(name) + ":resumed" }
-
 // registry is the group of the records of all jobs. A job of that name has no keys that begin with this.
 const registry = "cron:{holdfast:cronlock:jobs}:job:"
 

@@ -1,7 +1,6 @@
 package cronlock
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -63,7 +62,7 @@ func (p plan) schedule() cron.Schedule {
 // miss sets the ticks to come and those that no replica has claimed. records are those of the runs of the job. Ticks count
 // from the registration on, or from the first run before it that Redis remembers, if it was of the same schedule. A tick whose
 // record would have expired does not count: it may have run.
-func (i *JobInfo) miss(r registration, records []core.Record, paused, resumed pauseRecord, now time.Time) {
+func (i *JobInfo) miss(r registration, records []core.Record, paused, resumed pause, now time.Time) {
 	s := r.Plan.schedule()
 	if s == nil {
 		return
@@ -84,7 +83,7 @@ func (i *JobInfo) miss(r registration, records []core.Record, paused, resumed pa
 	until := now.Add(-time.Duration(r.Late) * time.Millisecond)
 	ticks, _ := ticksBetween(s, from.UTC(), until, mostRemembered)
 	for _, tick := range ticks {
-		if !claimed[tick.Unix()] && r.remembers(s, tick, now) && !paused.covers(tick, now) && !resumed.covers(tick, resumed.ended) {
+		if !claimed[tick.Unix()] && r.remembers(s, tick, now) && !paused.covers(tick) && !resumed.covers(tick) {
 			i.Missed, i.MissedTick = i.Missed+1, tick
 		}
 	}
@@ -95,28 +94,4 @@ func (r registration) remembers(s cron.Schedule, tick, now time.Time) bool {
 	kept := rememberedFor(r.History, period(s, tick)) - time.Duration(r.Skew)*time.Millisecond
 	window := min(period(s, tick), mostSleep) + time.Duration(r.Late)*time.Millisecond
 	return now.Before(tick.Add(max(kept, 2*window))) // see job.retention
-}
-
-// pauseRecord is what is recorded of a pause, and when that was recorded.
-type pauseRecord struct {
-	By    string    `json:"by,omitempty"`
-	Since time.Time `json:"since,omitzero"` // of a pause that has ended
-	ended time.Time // zero if there is no record
-}
-
-func readPause(record core.Record) (p pauseRecord) {
-	if record.State == core.StateCompleted {
-		_ = json.Unmarshal(record.Value, &p) // an empty value says neither
-		p.ended = record.Ended
-	}
-	return p
-}
-
-// covers reports whether a tick was skipped by a pause that lasted until a time.
-func (p pauseRecord) covers(tick, until time.Time) bool {
-	since := p.Since
-	if since.IsZero() {
-		since = p.ended
-	}
-	return !p.ended.IsZero() && !tick.Before(since) && !tick.After(until)
 }

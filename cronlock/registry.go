@@ -207,11 +207,7 @@ func fillAll(ctx context.Context, locks *core.Client, jobs []listed) error {
 
 func (l *listed) fill(ctx context.Context, locks *core.Client) error {
 	i := &l.info
-	flag, err := locks.Once(pauseKey(i.Name)).Peek(ctx)
-	if err != nil {
-		return err
-	}
-	mark, err := locks.Once(resumedKey(i.Name)).Peek(ctx)
+	p, err := Job(locks, i.Name).pauses(ctx)
 	if err != nil {
 		return err
 	}
@@ -219,9 +215,8 @@ func (l *listed) fill(ctx context.Context, locks *core.Client) error {
 	if err != nil {
 		return err
 	}
-	paused, resumed := readPause(flag), readPause(mark)
-	i.Paused, i.PausedBy, i.PausedAt = !paused.ended.IsZero(), paused.By, paused.ended
+	i.Paused, i.PausedBy, i.PausedAt = p.present != pause{}, p.by, p.present.from
 	i.LastTick = latest(i.Name, records)
-	i.miss(l.registration, records, paused, resumed, time.Now())
+	i.miss(l.registration, records, p.present, p.last, time.Now())
 	return nil
 }

@@ -92,7 +92,7 @@ func (j *job) isUnfinished(ctx context.Context, tick time.Time) bool {
 			released := record.State == core.StateNone && record.Attempt > 0
 			return released || record.State == core.StateRunning || record.State == core.StateAbandoned
 		}
-		if errors.Is(err, core.ErrClosed) || !pause(ctx, interval) {
+		if errors.Is(err, core.ErrClosed) || !idleFor(ctx, interval) {
 			return false
 		}
 	}

@@ -39,7 +39,7 @@ func addJob(t testing.TB, locks *core.Client, name string, fn func(context.Conte
 func TestSchedules(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
-	locks := newClient(t, server.Client())
+	locks := newClient(t, server.Client(), core.WithInstance("web-1"))
 	fail := errors.New("no paper")
 	var run atomic.Bool
 	c := addJob(t, locks, "report <b>", func(context.Context) error {
