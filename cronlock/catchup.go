@@ -124,7 +124,9 @@ func (s *starter) Run() {
 		return
 	}
 	s.job.cron.Remove(<-s.id)
-	s.job.begin()
+	if s.job.isListed() {
+		s.job.begin()
+	}
 }
 
 // begin handles ticks from before the scheduler began.

@@ -2,6 +2,7 @@ package cronlock_test
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -81,5 +82,28 @@ func TestChainRunsOnceForATakeover(t *testing.T) {
 	testkit.Eventually(t, patience, "the takeover", func() bool { return len(heir.runs()) == 1 })
 	if n := starts.Load() - before; n != 1 {
 		t.Errorf("%d starts for the tick", n)
+	}
+}
+
+// TestRemovedJobDoesNotBegin: a job that is removed before the scheduler begins looks for no ticks.
+func TestRemovedJobDoesNotBegin(t *testing.T) {
+	t.Parallel()
+	rdb := testkit.Start(t).Client()
+	now := time.Now().Truncate(time.Second)
+	ticks := at(now.Add(-2*time.Minute), now.Add(-time.Minute), now.Add(time.Hour))
+	old := &replica{cron: cron.New(), locks: newClient(t, rdb)}
+	old.add(t, ticks, idle, cronlock.WithStartDeadline(time.Hour))
+	old.fire(now.Add(-2 * time.Minute))
+	r := &replica{cron: cron.New(), locks: newClient(t, rdb)}
+	r.add(t, ticks, idle, cronlock.WithCatchUp(time.Hour))
+	for _, entry := range r.cron.Entries() {
+		if !slices.Contains(cronlock.Starters(r.cron), entry.ID) {
+			r.cron.Remove(entry.ID)
+		}
+	}
+	begin(t, r)
+	r.expect(t, 0)
+	if n := len(r.cron.Entries()); n != 0 {
+		t.Errorf("%d entries are left", n)
 	}
 }

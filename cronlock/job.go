@@ -184,12 +184,18 @@ func (j *job) watch(patience context.Context, t tick) (*core.Attempt, string, er
 	if attempt == nil {
 		return nil, reason, err
 	}
-	if current, there := find(j.cron, j.name); there && current == j {
+	if j.isListed() {
 		return attempt, "", nil
 	}
 	// Another replica is to take it over, at once and with the same number of attempts left.
 	_ = attempt.Withdraw(context.WithoutCancel(patience))
 	return nil, Stopped, errRemoved
+}
+
+// isListed reports whether the job was not removed from its cron.
+func (j *job) isListed() bool {
+	current, there := find(j.cron, j.name)
+	return there && current == j
 }
 
 var errRemoved = errors.New("holdfast: cronlock: the job was removed from its cron")
