@@ -12,14 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
-// clientFacts is what adapters know of a client.
-type clientFacts struct{ *Client }
-
-// Facts implements [seal.Source].
-func (c clientFacts) Facts() seal.Facts {
-	return seal.Facts{Logger: c.logger, Hooks: &c.hooks, NewOwner: newOwner, TTL: c.lock.ttl, Names: c}
-}
-
 // Digest implements [seal.Names].
 func (c clientFacts) Digest(name string, record bool) string {
 	if record {

@@ -98,4 +98,5 @@
 //	holdfast:deployment…       the id of the deployment, one for each slot, for a day: for a [Multi] across clients
 //	holdfast:once…             the record of a [Once], for its retention
 //	holdfast:group…            the records of a group, [WithGroup]
+//	holdfast:paused…           whether a job of package cronlock is paused, and its last pause
 package core

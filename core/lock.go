@@ -117,7 +117,7 @@ func (l *singleLock) fullName() string { return l.name }
 // Facts implements [seal.Source].
 func (l *singleLock) Facts() seal.Facts {
 	return seal.Facts{
-		Logger: l.engine.logger, Hooks: &l.engine.hooks, NewOwner: newOwner, Mode: string(modeOf(l.strategy)), Limit: l.limit() / max(l.config.permits, 1),
+		Logger: l.engine.logger, Hooks: &l.engine.hooks, Instance: l.engine.instance, NewOwner: newOwner, Mode: string(modeOf(l.strategy)), Limit: l.limit() / max(l.config.permits, 1),
 	}
 }
 

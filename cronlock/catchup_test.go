@@ -65,7 +65,7 @@ func TestCatchUp(t *testing.T) {
 				if err := cronlock.Register(t.Context(), old.cron, "job"); err != nil {
 					t.Fatal(err)
 				}
-				if err := cronlock.Job(old.locks, "job").Pause(t.Context()); err != nil {
+				if err := cronlock.Job(old.locks, "job").Pause(t.Context(), "anna"); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -90,7 +90,7 @@ func TestCatchUp(t *testing.T) {
 // begin lets the scheduler begin, and waits until what the job starts then has ended.
 func begin(t *testing.T, r *replica) {
 	t.Helper()
-	cronlock.Begin(r.cron, "job")
+	cronlock.Begin(r.cron)
 	<-r.cron.Stop().Done()
 }
 
@@ -123,12 +123,10 @@ func TestCatchUpAfterOutage(t *testing.T) {
 	seed.expect(t, 1)
 
 	server.Kill()
-	short := &replica{cron: cron.New(), locks: newClient(t, server.Client())}
-	hooks := short.hooks()
-	tell := hooks.Skipped
-	hooks.Skipped = func(skip cronlock.Skip) { tell(skip); skipped <- skip.Err }
+	hooks := core.WithHooks(core.Hooks{NotRun: func(_ context.Context, not core.NotRun) { skipped <- not.Err }})
+	short := &replica{cron: cron.New(), locks: newClient(t, server.Client(), hooks)}
 	short.add(t, at(tick.Add(-time.Hour), tick, tick.Add(time.Hour)), idle, cronlock.WithCatchUp(3*time.Hour),
-		cronlock.WithStartDeadline(50*time.Millisecond), cronlock.WithHooks(hooks))
+		cronlock.WithStartDeadline(50*time.Millisecond))
 	wait := short.start(tick)
 	if err := receive(t, skipped, "the skipped tick"); !errors.Is(err, core.ErrUnavailable) {
 		t.Errorf("skipped with %v", err)
@@ -151,10 +149,10 @@ func TestCatchUpInZone(t *testing.T) {
 	seed.fire(want.Add(-24 * time.Hour))
 	seed.expect(t, 1)
 
-	r := &replica{cron: cron.New(cron.WithLocation(zone)), locks: newClient(t, rdb)}
+	locks := newClient(t, rdb)
+	r := &replica{cron: cron.New(cron.WithLocation(zone)), locks: locks, reports: reportsOf(locks)}
 	spec := fmt.Sprintf("%d %d * * *", want.Minute(), want.Hour())
-	_, err := cronlock.AddFunc(r.cron, r.locks, spec, "job", idle, cronlock.WithCatchUp(30*time.Hour),
-		cronlock.WithLogger(quiet), cronlock.WithHooks(r.hooks()))
+	_, err := cronlock.AddFunc(r.cron, r.locks, spec, "job", idle, cronlock.WithCatchUp(30*time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,18 +15,18 @@ import (
 
 // claim asks for a tick until there is an answer. ctx bounds the asking, and wait the waiting for the end of a run on
 // another replica.
-func (j *job) claim(ctx context.Context, tick time.Time, deadline, wait time.Duration) (
-	*core.Attempt, Reason, error,
+func (j *job) claim(ctx context.Context, t tick, wait time.Duration) (
+	*core.Attempt, string, error,
 ) {
-	ranHere := outage.Question{Key: tickKey(j.name, tick)}
+	ranHere := outage.Question{Key: tickKey(j.name, t.time)}
 	if err := j.memory.Unrecorded(ranHere); err != nil {
 		return nil, Taken, err
 	}
-	once := j.once(tick, deadline, wait)
+	once := j.once(t, wait)
 	var doubt doubt
 	var before, taken error // taken is what Redis has said of another run, which an outage does not make unsaid
 	for interval := firstPause; ; interval = min(2*interval, longestPause) {
-		paused, err := j.paused(ctx, tick)
+		paused, err := j.paused(ctx, t.time)
 		if paused {
 			return nil, Paused, nil
 		}
@@ -37,7 +37,7 @@ func (j *job) claim(ctx context.Context, tick time.Time, deadline, wait time.Dur
 					_ = seal.AttemptOf(attempt).Withdraw(context.WithoutCancel(ctx))
 					return nil, Taken, err
 				}
-				return j.unlessPaused(ctx, tick, attempt, wait > 0)
+				return j.unlessPaused(ctx, t.time, attempt, wait > 0)
 			}
 		}
 		if before != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -52,7 +52,7 @@ func (j *job) claim(ctx context.Context, tick time.Time, deadline, wait time.Dur
 			taken = err
 		}
 		doubt.any = doubt.any || errors.Is(err, core.ErrUnavailable)
-		if !pause(ctx, interval) {
+		if !idleFor(ctx, interval) {
 			err = cmp.Or(taken, err)
 			reason, _ := j.refused(ctx, err)
 			return nil, reason, err
@@ -64,7 +64,7 @@ func (j *job) claim(ctx context.Context, tick time.Time, deadline, wait time.Dur
 // then ends its runner does not want another replica to begin again. It asks until there is an answer.
 func (j *job) unlessPaused(
 	ctx context.Context, tick time.Time, attempt *core.Attempt, waited bool,
-) (*core.Attempt, Reason, error) {
+) (*core.Attempt, string, error) {
 	if !waited && attempt.Number() == 1 {
 		return attempt, "", nil
 	}
@@ -76,7 +76,7 @@ func (j *job) unlessPaused(
 		reason := Paused
 		if err != nil {
 			known := false
-			if reason, known = j.refused(ctx, err); !known && pause(ctx, interval) {
+			if reason, known = j.refused(ctx, err); !known && idleFor(ctx, interval) {
 				continue
 			}
 		}
@@ -92,7 +92,7 @@ const (
 )
 
 // refused judges why a tick cannot be claimed; false if that may be asked again.
-func (j *job) refused(ctx context.Context, err error) (Reason, bool) {
+func (j *job) refused(ctx context.Context, err error) (string, bool) {
 	var outside *core.OutsideWindowError
 	switch {
 	case j.config.context.Err() != nil, errors.Is(err, core.ErrClosed):
@@ -134,22 +134,22 @@ func (j *job) retention(tick time.Time) time.Duration {
 }
 
 // once is the record of a tick.
-func (j *job) once(tick time.Time, deadline, wait time.Duration) *core.Once {
+func (j *job) once(t tick, wait time.Duration) *core.Once {
 	options := j.options(
-		core.WithRetention(j.retention(tick)),
-		core.WithWindow(tick.Add(-j.config.maxSkew), tick.Add(deadline)),
+		core.WithRetention(j.retention(t.time)),
+		core.WithWindow(t.time.Add(-j.config.maxSkew), t.time.Add(t.deadline)),
 	)
 	if j.config.attempts > 1 {
 		// The others watch, to take over from a runner that is not heard of any more.
 		options = append(options, core.WithFailurePolicy(core.RetryFailures), core.WithWait(wait))
 	}
-	return j.locks.Once(tickKey(j.name, tick), options...)
+	return j.locks.Once(tickKey(j.name, t.time), options...)
 }
 
 // options are those of all records of runs. They leave nothing to the client's that would change what is promised.
 func (j *job) options(more ...core.OnceOption) []core.OnceOption {
 	options := []core.OnceOption{
-		core.WithGroup(), core.WithNote(j.identity.note(j.config.replica)), core.WithLabel(j.name),
+		core.WithGroup(), core.WithNote(j.identity.note()), core.WithLabel(j.name),
 		core.WithWait(0),
 		core.WithFailurePolicy(core.HoldFailures),
 	}
@@ -178,8 +178,8 @@ func whole(d time.Duration) time.Duration {
 	return max((d + time.Millisecond - 1).Truncate(time.Millisecond), 10*time.Millisecond)
 }
 
-// pause reports false if ctx ended.
-func pause(ctx context.Context, d time.Duration) bool {
+// idleFor waits, and reports false if ctx ended.
+func idleFor(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -188,4 +188,26 @@ func pause(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// doubt is about a request of this replica that was not answered. It may arrive in Redis yet, and is in the way until
+// it is taken back, which core does in the background. All replicas take it for a run, so it is up to its sender to ask
+// again: otherwise nobody would run the tick.
+type doubt struct {
+	any   bool
+	since time.Time // when Redis first said that somebody is in the way
+}
+
+// doubtTime is enough to take a request back once Redis answers again.
+const doubtTime = 10 * time.Second
+
+// excuses reports whether the one in the way may be that request.
+func (d *doubt) excuses() bool {
+	if !d.any {
+		return false
+	}
+	if d.since.IsZero() {
+		d.since = time.Now()
+	}
+	return time.Since(d.since) < doubtTime
 }

@@ -1,8 +1,9 @@
 package cronlock
 
 import (
-	"context"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 	"weak"
 
@@ -102,19 +103,17 @@ func (w *clocks) look() {
 			j.progress.setBack(time.Now())
 		}
 	}
-	if isRunning(c) { // otherwise it computes all ticks when it begins
-		bridgeAll(c)
-		reschedule(c)
-	}
+	bridgeAll(c)
+	reschedule(c)
 }
 
 // warnOfClock reports what has happened to the clocks of the host, for all jobs of a cron.
 func (j *job) warnOfClock(set, slept time.Duration) {
 	if slept != 0 {
-		j.config.logger.Warn("holdfast: cronlock: this host was suspended", "for", slept.Round(time.Millisecond))
+		j.logger.Warn("holdfast: cronlock: this host was suspended", "for", slept.Round(time.Millisecond))
 	}
 	if set != 0 {
-		j.config.logger.Warn("holdfast: cronlock: the clock of this host was set, and the schedules follow it", "by", set.Round(time.Millisecond))
+		j.logger.Warn("holdfast: cronlock: the clock of this host was set, and the schedules follow it", "by", set.Round(time.Millisecond))
 	}
 }
 
@@ -152,73 +151,98 @@ func (w *clocks) sinceTick(tick time.Time) time.Duration {
 	return w.slept.until.Sub(tick)
 }
 
-// bridge is an entry beside another one that sleeps too long, since its next tick was computed before the clock was set
-// back. It starts the same job for the ticks until then, and removes itself.
+// reschedule makes the scheduler look at its clock again. After a stall it believes the time for which its timer was
+// set, and would sleep a whole period too long. It sets its timer anew when an entry is removed, also if there is none
+// with that number: those of entries begin at 1.
+func reschedule(c *cron.Cron) { c.Remove(0) }
+
+// bridge is an entry beside that of a job that sleeps too long, since its next tick was computed before the clock was set
+// back. It starts the job for the ticks until then, and removes itself. Redis decides which of them are run again.
 type bridge struct {
-	cron        *cron.Cron
-	of          cron.Entry
-	from, until time.Time
-	id          chan cron.EntryID // has room for one
+	job   *job
+	of    cron.EntryID
+	until time.Time
+	id    chan cron.EntryID // has room for one
 }
 
-// bridgeAll adds the bridges that a cron needs, instead of those that it has.
+// bridgeAll adds the bridges that the jobs of a cron need, instead of those that it has.
 func bridgeAll(c *cron.Cron) {
-	now := time.Now().In(c.Location())
 	for _, entry := range c.Entries() {
-		if _, ok := entry.Job.(*bridge); ok {
+		switch j := entry.Job.(type) {
+		case *bridge:
 			c.Remove(entry.ID)
-		} else if b := bridgeOf(c, entry, now); b != nil {
+		case *job:
+			b := &bridge{job: j, of: entry.ID, until: entry.Next, id: make(chan cron.EntryID, 1)}
+			if b.over() {
+				continue
+			}
 			id := c.Schedule(b, b)
 			b.id <- id
-			if b.Next(time.Now().In(c.Location())).IsZero() { // its ticks have passed, or it was about to remove itself
+			if b.over() { // its ticks have passed, or it was about to remove itself
 				c.Remove(id)
 			}
 		}
 	}
 }
 
-// bridgeOf returns nil for an entry that needs no bridge. Redis decides which ticks of a job are run again. For other
-// entries nothing remembers that, so those that the entry has started are left out. Schedules of other packages are not
-// asked here, because only the scheduler may do so.
-func bridgeOf(c *cron.Cron, entry cron.Entry, now time.Time) *bridge {
-	b := &bridge{cron: c, of: entry, from: now, until: entry.Next, id: make(chan cron.EntryID, 1)}
-	if _, ours := entry.Job.(*job); !ours {
-		switch entry.Schedule.(type) {
-		case *cron.SpecSchedule, *expression, aligned:
-			b.from = latestOf(now, entry.Prev)
-		case cron.ConstantDelaySchedule, *oneTime, *starter: // these count from now
-		default:
-			return nil
-		}
-	}
-	if b.Next(now).IsZero() {
-		return nil
-	}
-	return b
-}
+// over reports whether there is no tick left that the entry of the job passes over.
+func (b *bridge) over() bool { return b.Next(time.Now().In(b.job.cron.Location())).IsZero() }
 
-// Next returns the next tick of the entry that the entry itself passes over.
+// Next returns the next tick that the entry of the job passes over.
 func (b *bridge) Next(t time.Time) time.Time {
-	next := b.of.Schedule.Next(latestOf(t, b.from.In(t.Location())))
-	if next.Before(b.until) {
+	if next := b.job.schedule.Next(t); next.Before(b.until) {
 		return next
 	}
 	return time.Time{}
 }
 
-// Run is called by the scheduler.
-func (b *bridge) Run() { _ = b.RunContext(context.Background()) }
-
-// RunContext is called by the wrappers of this package instead.
-func (b *bridge) RunContext(ctx context.Context) error {
-	there := b.cron.Entry(b.of.ID).Valid()
-	if !there || b.Next(time.Now().In(b.cron.Location())).IsZero() {
+// Run is called by the scheduler. It does nothing if the entry was removed, or has computed its next tick again since.
+func (b *bridge) Run() {
+	sleeps := b.job.cron.Entry(b.of).Next.Equal(b.until)
+	if !sleeps || b.over() {
 		id := <-b.id
-		b.cron.Remove(id)
+		b.job.cron.Remove(id)
 		b.id <- id
 	}
-	if !there {
-		return nil
+	if sleeps {
+		b.job.Run()
 	}
-	return funcOf(b.of.Job)(ctx)
+}
+
+// skewed compares the clocks. Redis read its own at some time between asked and answered, by that of this replica.
+func (j *job) skewed(at, asked, answered, server time.Time) {
+	offset := clockOffset(asked, answered, server)
+	if offset.Abs() <= j.config.maxSkew/2 {
+		return
+	}
+	const silence = 10 * time.Minute // enough to find it in a log; the hook is called each time
+	if elapsed(&j.skewLogged, answered, silence) {
+		j.logger.Warn("holdfast: cronlock: the clock of this replica differs from Redis's; if all replicas say so, look at "+
+			"Redis", "job", j.shown(), "offset", offset, "max", j.config.maxSkew)
+	}
+	side := "ahead of"
+	if offset < 0 {
+		side = "behind"
+	}
+	j.incident(j.config.context, at, IncidentSkew, fmt.Errorf("holdfast: cronlock: the clock of this replica is %v %s that of Redis",
+		offset.Abs(), side))
+}
+
+// clockOffset is how far the clock of this replica is ahead for certain: a slow answer is no skew.
+func clockOffset(asked, answered, server time.Time) time.Duration {
+	least, most := asked.Sub(server), answered.Sub(server)
+	switch {
+	case least > 0:
+		return least
+	case most < 0:
+		return most
+	}
+	return 0
+}
+
+// elapsed reports whether so much time has passed since last, which is then set to now. It returns true for one caller
+// of several.
+func elapsed(last *atomic.Int64, now time.Time, interval time.Duration) bool {
+	before := last.Load()
+	return now.Sub(time.Unix(0, before)).Abs() > interval && last.CompareAndSwap(before, now.UnixNano())
 }

@@ -12,25 +12,25 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/foreign"
 	"github.com/holdfast-go/holdfast/internal/guard"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // AddFunc adds a job to a schedule that runs on several replicas: each tick starts on at most one of them. The name
 // identifies the job on all replicas, through all versions: keep it when the function or the spec changes. All jobs of
 // one Redis and key prefix share one namespace, see [WithService].
 //
-// The parser of c reads the spec. Its ticks are those of [Ticks]: all replicas have the same ones.
+// The parser of c reads the spec. Its ticks are those of [Parser]: all replicas have the same ones.
 //
 // The context of fn ends if the lease of the run is lost or the context of [WithContext] ends. It carries the fencing
 // token, [core.TokenFrom], and the [Run], see [RunFrom]. An error of fn is recorded and logged; the tick does not run
 // again. A panic is recorded and continues: see [cron.Recover].
 //
-// AddFunc does no I/O. Until c has started, c has one more entry, which starts its jobs and removes itself. AddFunc
-// returns an error for a wrong argument, spec or option, and for a name that c has already. A spec that no date fits, such
+// AddFunc does no I/O. With [WithFailover] or [WithCatchUp], c has one more entry until it has started. AddFunc returns an error for a wrong argument, spec or option, and for a name that c has already. A spec that no date fits, such
 // as "0 0 30 2 *", is logged: the job never runs.
 func AddFunc(
 	c *cron.Cron, locks *core.Client, spec, name string, fn func(context.Context) error, opts ...Option,
 ) (cron.EntryID, error) {
-	return addSpec(jobPlace("cronlock.AddFunc", "cronlock.WithParser"), c, locks, spec, name, fn, opts)
+	return addSpec(jobPlace("cronlock.AddFunc"), c, locks, spec, name, fn, opts)
 }
 
 func addSpec(
@@ -43,9 +43,9 @@ func addSpec(
 	if err := config.check(locks, name); err != nil {
 		return 0, err
 	}
-	schedule, err := parse(c, spec, config.parser)
+	schedule, err := parse(c, spec)
 	if err != nil {
-		return 0, fmt.Errorf("holdfast: cronlock: job %q: %w", name, foreign.Error(err, maxShownText))
+		return 0, invalid("job %q: %w", name, foreign.Error(err, maxShownText))
 	}
 	return add(c, locks, schedule, spec, name, fn, config)
 }
@@ -56,9 +56,9 @@ func AddJob(
 	c *cron.Cron, locks *core.Client, spec, name string, cmd cron.Job, opts ...Option,
 ) (cron.EntryID, error) {
 	if cmd == nil {
-		return 0, errors.New("holdfast: cronlock: the job is nil")
+		return 0, invalid("the job is nil")
 	}
-	return addSpec(jobPlace("cronlock.AddJob", "cronlock.WithParser"), c, locks, spec, name, funcOf(cmd), opts)
+	return addSpec(jobPlace("cronlock.AddJob"), c, locks, spec, name, funcOf(cmd), opts)
 }
 
 // AddSchedule is [AddFunc] for a schedule of any kind. All replicas need to compute the same ticks. Ticks differ if
@@ -70,7 +70,7 @@ func AddSchedule(
 	case c == nil:
 		return 0, errNoCron
 	case isNil(schedule):
-		return 0, errors.New("holdfast: cronlock: the schedule is nil")
+		return 0, invalid("the schedule is nil")
 	}
 	config := newConfig(jobPlace("cronlock.AddSchedule"), opts)
 	if err := config.check(locks, name); err != nil {
@@ -85,17 +85,17 @@ func add(
 	config config,
 ) (cron.EntryID, error) {
 	if fn == nil {
-		return 0, errors.New("holdfast: cronlock: the function is nil")
+		return 0, invalid("the function is nil")
 	}
 	if _, there := find(c, name); there {
-		return 0, fmt.Errorf("holdfast: cronlock: there is a job %q already", name)
+		return 0, fmt.Errorf("%w: cronlock: there is a job %q already", core.ErrInvalidName, name)
 	}
 	now := time.Now().In(c.Location())
 	schedule = align(schedule)
 	if err := checkSchedule(schedule, now); err != nil {
-		return 0, fmt.Errorf("holdfast: cronlock: job %q: %w", name, err)
+		return 0, invalid("job %q: %w", name, err)
 	}
-	j := newJob(name, fn, config)
+	j := newJob(name, fn, config, seal.FactsOf(locks))
 	j.cron, j.locks, j.schedule, j.progress.added = c, locks, schedule, now
 	j.identity = newIdentity(config.service, spec, schedule, c.Location())
 	lock := locks.Mutex(groupOf(name), config.lockOptions()...)
@@ -120,23 +120,20 @@ func (j *job) list() cron.EntryID {
 	} else {
 		j.clocks = newClocks(j.cron)
 	}
-	id := j.cron.Schedule(j.schedule, j)
+	id := j.cron.Schedule(j, j)
 	if !shared {
 		j.clocks.await()
 	}
-	j.await()
+	if j.config.attempts > 1 || j.config.catchUp > 0 {
+		j.await()
+	}
 	return id
 }
 
-var errNoCron = errors.New("holdfast: cronlock: the cron is nil")
-
-// ContextJob is a [cron.Job] that can be cancelled.
-type ContextJob interface {
-	RunContext(ctx context.Context) error
-}
+var errNoCron = invalid("the cron is nil")
 
 func funcOf(cmd cron.Job) func(context.Context) error {
-	if job, ok := cmd.(ContextJob); ok {
+	if job, ok := cmd.(interface{ RunContext(context.Context) error }); ok {
 		return job.RunContext
 	}
 	return func(context.Context) error {
@@ -145,33 +142,23 @@ func funcOf(cmd cron.Job) func(context.Context) error {
 	}
 }
 
-// parse reads a spec. The parser of c is not to be had, so without another one c itself has to read it, for a job that
-// does nothing, should its tick come before it is removed. A panic is that of robfig's parser about "TZ=" without a
-// spec.
-func parse(c *cron.Cron, spec string, parser cron.ScheduleParser) (s cron.Schedule, err error) {
+// parse reads a spec as c does: cron.Cron does not expose its parser, so it adds a job that does nothing and is removed at once.
+// A panic is that of robfig's parser about "TZ=" without a spec.
+func parse(c *cron.Cron, spec string) (s cron.Schedule, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("spec %q: %v", spec, r)
 		}
 	}()
-	if parser != nil {
-		s, err = parser.Parse(spec)
-	} else {
-		s, err = parseWith(c, spec)
-	}
-	if err == nil && isNil(s) {
-		err = fmt.Errorf("spec %q: the parser returned neither a schedule nor an error", spec)
-	}
-	return s, err
-}
-
-func parseWith(c *cron.Cron, spec string) (cron.Schedule, error) {
 	id, err := c.AddFunc(spec, func() {})
 	if err != nil {
 		return nil, err
 	}
 	defer c.Remove(id)
-	return c.Entry(id).Schedule, nil
+	if s = c.Entry(id).Schedule; isNil(s) {
+		return nil, fmt.Errorf("spec %q: the parser returned neither a schedule nor an error", spec)
+	}
+	return s, nil
 }
 
 // find returns the job of that name.
@@ -193,7 +180,7 @@ func firstJob(c *cron.Cron, cond func(*job) bool) (*job, bool) {
 // warnOfLocalTime tells that replicas in different zones would not have the same ticks.
 func (j *job) warnOfLocalTime(s cron.Schedule, scheduler *time.Location) {
 	if zone, _ := time.Now().Zone(); zone != "UTC" && local(s, scheduler) {
-		j.config.logger.Warn("holdfast: cronlock: the schedule is in the local time zone, which has to be the same on all "+
+		j.logger.Warn("holdfast: cronlock: the schedule is in the local time zone, which has to be the same on all "+
 			"replicas: use CRON_TZ=, or cron.WithLocation", "job", j.shown(), "zone", zone)
 	}
 }
@@ -201,7 +188,7 @@ func (j *job) warnOfLocalTime(s cron.Schedule, scheduler *time.Location) {
 // warnOfNoTick tells that the schedule names a date that does not exist, such as February 30, or is over.
 func (j *job) warnOfNoTick(s cron.Schedule, now time.Time) {
 	if s.Next(now).IsZero() {
-		j.config.logger.Warn("holdfast: cronlock: the schedule has no tick to come, so it starts no run", "job", j.shown())
+		j.logger.Warn("holdfast: cronlock: the schedule has no tick to come, so it starts no run", "job", j.shown())
 	}
 }
 

@@ -55,7 +55,7 @@
 //
 // A spec without a zone has the zone of the cron, which is the local zone of each replica by default: use
 // [cron.WithLocation] or "CRON_TZ=America/New_York 30 1 * * *". Where daylight saving ends, one time of the day occurs
-// twice and is two ticks. Where it begins, a time that the clock skips has its tick right after the gap: see [Ticks].
+// twice and is two ticks. Where it begins, a time that the clock skips has its tick right after the gap: see [Parser].
 //
 // # Defaults
 //
@@ -65,8 +65,21 @@
 //   - A tick that could not be claimed because Redis did not answer is skipped ([FailOpen]).
 //   - A job that returns an error has run.
 //
-// [Hooks] and a logger report all of these. [Jobs] lists the jobs of all replicas, and [Job] returns a handle on one of
-// them, to pause it or to read its last runs.
+// [Jobs] lists the jobs of all replicas, and [Job] returns a handle on one of them, to pause it or to read its last runs.
+//
+// # Hooks and logs
+//
+// Jobs report all of these to [core.Hooks] and the log of their client, with the place "cron", the name of the job as the label
+// and the tick as Due:
+//
+//   - RunStart and RunEnd for each run. [RunFrom] finds it in their contexts; in RunEnd it has the outcome.
+//   - NotRun for each tick that does not run here, even because it runs on another replica. The reason is [Taken] or another
+//     one of this package. A tick that runs later after all, see [WithCatchUp], is reported twice.
+//   - Incident for a run without Redis ([FailOpen]), a lost lease, an end that is not recorded, and a run that continues after
+//     the whole [WithZombieGrace]. Its kinds [IncidentSkew] and [IncidentMismatch] are about the replica.
+//
+// The hooks run on the goroutine of the job, except for a run that does not stop, an end that is recorded later, and a mismatch.
+// There their panics are logged.
 //
 // # With robfig's wrappers
 //
@@ -75,11 +88,12 @@
 //     always.
 //   - [cron.SkipIfStillRunning] in the chain skips before the claim: another replica takes the tick. It is not needed.
 //   - [cron.DelayIfStillRunning] in the chain holds a job back until its tick is too old. Use [core.WithWait].
-//   - For these two, a tick that is caught up or taken over is an entry of its own: they do not see other runs of it.
+//   - For these two, a tick that is watched ([WithFailover]) is still running. What a replica finds when it starts is an entry of
+//     its own.
 //   - [Leader] comes last in a chain, because the others hide the context of its jobs.
 //   - [Exclusive] in the chain of the whole cron would make all jobs exclude each other.
 //
 // [cron.Cron.Stop] does not cancel a run: [WithContext] does. Stop first, end that context, wait for the context that
-// Stop returned, then close the client. Stop waits for runs of this replica, not for runs of other replicas that it
-// watches.
+// Stop returned, then close the client. Stop waits for runs of this replica, and for runs of other replicas that it watches until
+// that context ends.
 package cronlock

@@ -105,12 +105,12 @@ func ExampleWithLeader() {
 func ExampleJobHandle_Run() {
 	server := locktest.NewServer()
 	defer server.Close()
-	locks := server.NewClient()
+	locks := server.NewClient(core.WithInstance("pod-1"), core.WithLogger(nil))
 	ctx := context.Background()
 	c := cron.New(cron.WithLocation(time.UTC))
 	_, _ = cronlock.AddFunc(c, locks, "0 3 * * *", "report", func(context.Context) error {
 		return errors.New("no paper")
-	}, cronlock.WithReplica("pod-1"), cronlock.WithLogger(nil))
+	})
 
 	job := cronlock.Job(locks, "report")
 	fmt.Println(job.Run(ctx, c))
@@ -138,7 +138,7 @@ func ExampleJob() {
 	defer c.Stop()
 
 	job := cronlock.Job(locks, "report")
-	for errors.Is(job.Pause(ctx), cronlock.ErrUnknownJob) {
+	for errors.Is(job.Pause(ctx, "anna"), cronlock.ErrUnknownJob) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	fmt.Println(job.Paused(ctx))

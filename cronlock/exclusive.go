@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/outage"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // Exclusive returns a wrapper for [cron.NewChain] that prevents two runs of a job at the same time, on any replica. A
@@ -22,9 +23,8 @@ import (
 // it, one after the other. Use [AddFunc] for that. Put Exclusive on one job: in the chain of a whole cron, all jobs
 // would exclude each other. A job with a method RunContext(context.Context) error gets the context of the lease.
 //
-// It takes options of locks, such as [core.WithTTL] and [core.WithMaxHold], and WithContext, WithLogger, WithHooks, WithReplica,
-// WithService, WithTimeout, WithZombieGrace and FailOpen. It panics if an argument is invalid: [NewExclusive] returns an error
-// instead.
+// It takes options of locks, such as [core.WithTTL] and [core.WithMaxHold], and WithContext, WithService,
+// WithTimeout, WithZombieGrace and FailOpen. It panics if an argument is invalid: [NewExclusive] returns an error instead.
 func Exclusive(strategy core.Strategy, name string, opts ...Option) cron.JobWrapper {
 	wrapper, err := NewExclusive(strategy, name, opts...)
 	if err != nil {
@@ -38,7 +38,7 @@ func NewExclusive(strategy core.Strategy, name string, opts ...Option) (cron.Job
 	config := newConfig(exclusivePlace, opts)
 	switch {
 	case strategy == nil:
-		return nil, errors.New("holdfast: cronlock: the strategy is nil: pass the method of a client, like locks.Mutex")
+		return nil, invalid("the strategy is nil: pass the method of a client, like locks.Mutex")
 	case config.err != nil:
 		return nil, config.err
 	}
@@ -50,15 +50,15 @@ func NewExclusive(strategy core.Strategy, name string, opts ...Option) (cron.Job
 		return nil, err
 	}
 	return func(inner cron.Job) cron.Job {
-		j := newJob(name, funcOf(inner), config)
+		j := newJob(name, funcOf(inner), config, seal.FactsOf(lock))
 		return cron.FuncJob(func() { j.exclusive(lock) })
 	}, nil
 }
 
 // exclusive runs the job under the lock, or not.
 func (j *job) exclusive(lock *core.Lock) {
-	now := time.Now()
-	run := Run{Job: j.name, Tick: now, Replica: j.config.replica, Service: j.config.service}
+	t := newTick(time.Now(), 0)
+	run := j.newRun(t.time)
 	wait := time.Duration(0)
 	if j.config.overlap == overlapWait {
 		wait = j.config.Wait
@@ -68,25 +68,25 @@ func (j *job) exclusive(lock *core.Lock) {
 		unavailable := err
 		if end, err = j.memory.Enter(outage.Question{Key: j.name, Lock: lock}, unavailable); err == nil {
 			defer end()
-			j.warnOfUnguarded(now, unavailable)
+			j.warnOfUnguarded(j.config.context, t.time, unavailable)
 			ctx, cancel := j.limit(j.config.context, func() {})
 			defer cancel()
-			_ = j.call(ctx, run, func(Run) {})
+			_ = j.call(ctx, t, run, unrecorded)
 			return
 		}
 	}
 	switch {
 	case err == nil:
 		defer end()
-		j.underLease(lease, run)
+		j.underLease(lease, t, run)
 	case j.config.context.Err() != nil || errors.Is(err, core.ErrClosed):
-		j.skip(now, Stopped, err)
+		j.skip(t, Stopped, err)
 	case errors.Is(err, core.ErrNotAcquired) && !errors.Is(err, core.ErrUnavailable):
-		j.skip(now, Overlapping, fmt.Errorf("%w: %w", ErrOverlap, err))
+		j.skip(t, Overlapping, fmt.Errorf("%w: %w", ErrOverlap, err))
 	case !outage.Is(err):
-		j.skip(now, Refused, err)
+		j.skip(t, Refused, err)
 	default:
-		j.skip(now, Unavailable, err)
+		j.skip(t, Unavailable, err)
 	}
 }
 
@@ -120,7 +120,7 @@ func (j *job) take(ctx context.Context, lock *core.Lock, wait time.Duration) (*c
 }
 
 // underLease runs the job and frees the lock.
-func (j *job) underLease(lease *core.Lease, run Run) {
+func (j *job) underLease(lease *core.Lease, t tick, run Run) {
 	defer func() { _ = lease.Unlock(context.WithoutCancel(j.config.context)) }() // it frees itself otherwise
 	run.Token = lease.Token()
 	ctx, cancel := until(lease.Context(), j.config.context)
@@ -130,5 +130,8 @@ func (j *job) underLease(lease *core.Lease, run Run) {
 		j.warnOfOverrun(run)
 	})
 	defer end()
-	_ = j.call(ctx, run, func(Run) {})
+	_ = j.call(ctx, t, run, unrecorded)
 }
+
+// unrecorded records nothing of a run.
+func unrecorded(Run) core.State { return core.StateNone }

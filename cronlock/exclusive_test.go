@@ -2,6 +2,7 @@ package cronlock_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,19 @@ type contextJob func(context.Context) error
 func (contextJob) Run()                                   { panic("RunContext should be called") }
 func (f contextJob) RunContext(ctx context.Context) error { return f(ctx) }
 
+// skipsOf returns why ticks of a job were skipped.
+func skipsOf(locks *core.Client, job string) (reasons []string) {
+	r := reportsOf(locks)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, skip := range r.skips {
+		if skip.Label == job {
+			reasons = append(reasons, skip.Reason)
+		}
+	}
+	return reasons
+}
+
 func strategies(locks *core.Client) map[string]core.Strategy {
 	return map[string]core.Strategy{
 		"Mutex": locks.Mutex, "Fair": locks.Fair, "Write": locks.Write, "FairWrite": locks.FairWrite,
@@ -35,18 +49,13 @@ func TestExclusive(t *testing.T) {
 	for name, strategy := range strategies(here) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var skips []cronlock.Reason
-			hooks := cronlock.WithHooks(cronlock.Hooks{
-				Skipped: func(skip cronlock.Skip) { skips = append(skips, skip.Reason) },
-			})
-			options := []cronlock.Option{cronlock.WithLogger(quiet), hooks}
 			long := newBlocking()
-			first := cronlock.Exclusive(strategy, name, options...)(contextJob(long.run))
+			first := cronlock.Exclusive(strategy, name)(contextJob(long.run))
 			ran := 0
 			count := cron.FuncJob(func() { ran++ })
 			other := strategies(there)[name]
-			second := cronlock.Exclusive(other, name, options...)(count)
-			waits := cronlock.Exclusive(other, name, append(options, core.WithWait(time.Hour))...)(count)
+			second := cronlock.Exclusive(other, name)(count)
+			waits := cronlock.Exclusive(other, name, core.WithWait(time.Hour))(count)
 
 			var running sync.WaitGroup
 			running.Go(first.Run)
@@ -55,14 +64,14 @@ func TestExclusive(t *testing.T) {
 				t.Error("no token in the context")
 			}
 			second.Run()
-			if ran != 0 || len(skips) != 1 || skips[0] != cronlock.Overlapping {
+			if skips := skipsOf(there, name); ran != 0 || !slices.Equal(skips, []string{cronlock.Overlapping}) {
 				t.Errorf("ran %d times, skipped for %q", ran, skips)
 			}
 			running.Go(waits.Run)
 			close(long.release)
 			running.Wait()
 			second.Run()
-			if ran != 2 || len(skips) != 1 {
+			if skips := skipsOf(there, name); ran != 2 || len(skips) != 1 {
 				t.Errorf("afterwards ran %d times, skipped for %q", ran, skips)
 			}
 		})
@@ -93,7 +102,7 @@ func TestExclusiveWithWrappers(t *testing.T) {
 					panic("no paper")
 				}
 			}
-			job := chain(cronlock.Exclusive(locks.Mutex, name, cronlock.WithLogger(quiet), core.WithWait(time.Hour))).
+			job := chain(cronlock.Exclusive(locks.Mutex, name, core.WithWait(time.Hour))).
 				Then(cron.FuncJob(body))
 			var all sync.WaitGroup
 			for range 8 {
@@ -120,11 +129,13 @@ func TestTicksWithWrappers(t *testing.T) {
 		cron.DelayIfStillRunning(cron.DiscardLogger),
 		cronlock.Exclusive(newClient(t, server.Client()).Mutex, "all", core.WithWait(time.Hour)),
 	} {
-		locks := newClient(t, server.Client(), core.WithPrefix(string(rune('a'+i))))
 		runs := 0
 		tick := time.Now().Truncate(time.Second)
 		for range 3 {
-			r := &replica{cron: cron.New(cron.WithChain(wrapper)), locks: locks}
+			r := &replica{
+				cron:  cron.New(cron.WithChain(wrapper)),
+				locks: newClient(t, server.Client(), core.WithPrefix(string(rune('a'+i)))),
+			}
 			r.add(t, after(time.Hour), idle)
 			r.fire(tick)
 			r.fire(tick)
@@ -140,7 +151,6 @@ func TestTicksWithWrappers(t *testing.T) {
 func TestExclusiveWithoutRedis(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
-	locks := newClient(t, server.Client())
 	server.Kill()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -153,11 +163,9 @@ func TestExclusiveWithoutRedis(t *testing.T) {
 		{"fail open", []cronlock.Option{cronlock.FailOpen()}, "ran"},
 		{"stopped", []cronlock.Option{cronlock.FailOpen(), cronlock.WithContext(ended)}, "stopped"},
 	} {
-		got := ""
-		hooks := cronlock.Hooks{Skipped: func(skip cronlock.Skip) { got += string(skip.Reason) }}
-		options := append([]cronlock.Option{cronlock.WithLogger(quiet), cronlock.WithHooks(hooks)}, test.opts...)
-		cronlock.Exclusive(locks.Mutex, "job", options...)(cron.FuncJob(func() { got += "ran" })).Run()
-		if got != test.want {
+		got, locks := "", newClient(t, server.Client())
+		cronlock.Exclusive(locks.Mutex, "job", test.opts...)(cron.FuncJob(func() { got += "ran" })).Run()
+		if got += strings.Join(skipsOf(locks, "job"), " "); got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 	}
@@ -213,17 +221,17 @@ func TestExclusiveLimit(t *testing.T) {
 		defer mu.Unlock()
 		running--
 	})
-	hooks := cronlock.WithHooks(cronlock.Hooks{Skipped: func(skip cronlock.Skip) {
+	hooks := core.WithHooks(core.Hooks{NotRun: func(_ context.Context, not core.NotRun) {
 		mu.Lock()
 		defer mu.Unlock()
-		if skip.Reason == cronlock.Overlapping {
+		if not.Reason == cronlock.Overlapping {
 			skipped++
 		}
 	}})
 	for range replicas {
-		limit := newClient(t, server.Client()).Limit(n)
+		limit := newClient(t, server.Client(), hooks).Limit(n)
 		c := cron.New(cron.WithSeconds())
-		wrapper := cronlock.Exclusive(limit, "report", cronlock.WithLogger(quiet), hooks)
+		wrapper := cronlock.Exclusive(limit, "report")
 		if _, err := c.AddJob("* * * * * *", wrapper(job)); err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +261,7 @@ func TestExclusiveLimitWaits(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
 	here, there := newClient(t, server.Client()), newClient(t, server.Client())
-	options := []cronlock.Option{cronlock.WithLogger(quiet), core.WithWait(time.Hour)}
+	options := []cronlock.Option{core.WithWait(time.Hour)}
 	first, second := newBlocking(), newBlocking()
 	var running sync.WaitGroup
 	for _, long := range []*blocking{first, second} {

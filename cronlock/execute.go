@@ -20,6 +20,7 @@ var ErrOverlap = errors.New("holdfast: cronlock: an earlier run is in progress")
 // execution is a run of a claimed tick.
 type execution struct {
 	*job
+	tick     tick
 	attempt  *core.Attempt
 	attempts int // how often the tick may be tried
 	run      Run
@@ -31,18 +32,18 @@ type execution struct {
 // execute runs a claimed tick, alone if the job says so. base is what the context of the run descends from, patience
 // bounds the waiting for an earlier run, and attempts says how often the tick may be tried.
 func (j *job) execute(
-	base, patience context.Context, attempt *core.Attempt, tick time.Time, attempts int,
+	base, patience context.Context, attempt *core.Attempt, t tick, attempts int,
 ) error {
-	e := &execution{job: j, attempt: attempt, attempts: attempts, word: seal.RunFrom(attempt.Context()), run: Run{
-		Job: j.name, Tick: tick, Replica: j.config.replica, Service: j.config.service, Attempt: attempt.Number(),
-		Token: attempt.Token(), Started: seal.AttemptOf(attempt).Began(),
-	}}
+	e := &execution{
+		job: j, tick: t, attempt: attempt, attempts: attempts, word: seal.RunFrom(attempt.Context()), run: j.newRun(t.time),
+	}
+	e.run.Attempt, e.run.Token, e.run.Started = attempt.Number(), attempt.Token(), seal.AttemptOf(attempt).Began()
 	e.run.Deadline, _ = patience.Deadline()
 	if e.run.Attempt > attempts {
 		_ = attempt.Hold(patience, "given up after too many attempts")
-		j.config.logger.Warn("holdfast: cronlock: a tick is given up: no attempt was finished", "job", j.shown(), "tick", tick,
+		j.logger.Warn("holdfast: cronlock: a tick is given up: no attempt was finished", "job", j.shown(), "tick", t.time,
 			"attempts", attempts)
-		j.skip(tick, Taken, fmt.Errorf("holdfast: cronlock: given up after %d attempts", attempts))
+		j.skip(t, Taken, fmt.Errorf("holdfast: cronlock: given up after %d attempts", attempts))
 		return nil
 	}
 	held := attempt.Context()
@@ -64,7 +65,7 @@ func (j *job) execute(
 		case !j.config.FailOpen || j.unstarted(base, err) != Unavailable:
 			return e.giveBack(base, err)
 		default:
-			j.warnOfUnguarded(tick, err)
+			j.warnOfUnguarded(base, t.time, err)
 		}
 	}
 	ctx, cancel := until(seal.WithRun(held, e.word), base, attempt.Context())
@@ -80,9 +81,9 @@ func (j *job) execute(
 func (e *execution) call(ctx context.Context) error {
 	ctx, end := e.limit(ctx, e.overrun)
 	defer end()
-	return e.job.call(ctx, e.run, func(run Run) {
+	return e.job.call(ctx, e.tick, e.run, func(run Run) core.State {
 		e.current.Store(nil) // the function has returned, though Redis may not hear of that for long
-		e.record(ctx, run)
+		return e.record(ctx, run)
 	})
 }
 
@@ -132,14 +133,14 @@ func (j *job) alone(patience context.Context, takeover bool) (lease *core.Lease,
 			busy = err
 		}
 		doubt.any = doubt.any || unanswered
-		if !pause(patience, wait) {
+		if !idleFor(patience, wait) {
 			return nil, leave, cmp.Or(busy, err)
 		}
 	}
 }
 
 // unstarted judges why a claimed tick cannot start.
-func (j *job) unstarted(base context.Context, err error) Reason {
+func (j *job) unstarted(base context.Context, err error) string {
 	switch {
 	case base.Err() != nil, errors.Is(err, core.ErrClosed):
 		return Stopped
@@ -161,61 +162,61 @@ func (e *execution) giveBack(base context.Context, err error) error {
 		err = fmt.Errorf("%w: %w", ErrOverlap, err)
 	}
 	if reason != Overlapping && e.attempts > 1 || reason == NotLeader {
-		e.warnUnrecorded(e.run.Tick, seal.AttemptOf(e.attempt).Withdraw(context.WithoutCancel(base)))
+		e.warnUnrecorded(base, e.tick.time, seal.AttemptOf(e.attempt).Withdraw(context.WithoutCancel(base)))
 	} else {
 		run := e.run
 		run.Outcome = Skipped
 		e.record(base, run)
 	}
-	e.skip(e.run.Tick, reason, err)
+	e.skip(e.tick, reason, err)
 	return err
 }
 
-// record ends an attempt as the function has said, see [core.Complete]. Otherwise what was interrupted is left to others, which
-// wait for it, if they may try.
-func (e *execution) record(ctx context.Context, run Run) {
+// record ends an attempt as the function has said, see [core.Complete], and returns what it has tried to record. Otherwise
+// what was interrupted is left to others, which wait for it, if they may try.
+func (e *execution) record(ctx context.Context, run Run) core.State {
 	if e.overran.Load() {
-		return
+		return core.StateCompleted
 	}
-	ctx = context.WithoutCancel(ctx)
-	err := error(nil)
+	ctx = withRun(context.WithoutCancel(ctx), run)
+	state, err := core.StateCompleted, error(nil)
 	switch said, reason := e.word.Said(); {
 	case said == seal.Held:
-		err = e.attempt.Hold(ctx, reason)
+		state, err = core.StateUnknown, e.attempt.Hold(ctx, reason)
 	case said == seal.Released, said == seal.Undecided && run.Outcome == Interrupted && run.Attempt < e.attempts:
-		err = e.attempt.Release(ctx)
+		state, err = core.StateNone, e.attempt.Release(ctx)
 	default:
 		err = e.attempt.Complete(ctx, run.encode())
 	}
-	e.warnUnrecorded(e.run.Tick, err)
+	e.warnUnrecorded(ctx, e.tick.time, err)
+	return state
 }
 
-func (j *job) warnUnrecorded(tick time.Time, err error) {
-	if err != nil {
-		j.config.logger.Warn("holdfast: cronlock: run not recorded", "job", j.shown(), "tick", tick, "error", err)
-	}
-}
-
-// call calls the function of the job and hands the finished run on, however that ended. A panic goes on.
-func (j *job) call(ctx context.Context, run Run, finish func(Run)) (err error) {
+// call calls the function of the job and hands the finished run on, however that ended. finish returns what it has recorded.
+// A panic goes on.
+func (j *job) call(ctx context.Context, t tick, run Run, finish func(Run) core.State) (err error) {
 	run.Outcome = Running
-	ctx = context.WithValue(ctx, runKey{}, run)
-	began, returned := time.Now(), false
+	ctx = withRun(ctx, run)
+	began, returned, waited := time.Now(), false, time.Since(t.came)
 	defer func() {
+		lost := context.Cause(ctx)
 		run.Took = time.Since(began)
 		run.Outcome = outcome(ctx, returned, err)
-		finish(run)
-		if j.config.hooks.Finished != nil {
-			j.config.hooks.Finished(context.WithoutCancel(ctx), run, err)
+		end := core.RunEnd{
+			Work: j.work(run.Tick), Token: run.Token, Attempt: run.Attempt, Held: run.Took, Panicked: !returned,
+			Err: failure(ctx, run.Outcome, err), State: finish(run),
+		}
+		ctx := withRun(context.WithoutCancel(ctx), run)
+		defer j.hooks.RunEnd(ctx, end) // also if the other hook panics
+		if errors.Is(lost, core.ErrLeaseLost) {
+			j.incident(ctx, run.Tick, core.IncidentLost, lost)
 		}
 	}()
-	if j.config.hooks.Started != nil {
-		j.config.hooks.Started(ctx, run)
-	}
+	ctx = j.hooks.RunStart(ctx, core.RunStart{Work: j.work(run.Tick), Token: run.Token, Attempt: run.Attempt, Waited: waited})
 	err = j.fn(ctx)
 	returned = true
 	if err != nil {
-		j.config.logger.Warn("holdfast: cronlock: job failed", "job", j.shown(), "tick", run.Tick, "error", foreign.Error(err, maxShownText))
+		j.logger.Warn("holdfast: cronlock: job failed", "job", j.shown(), "tick", run.Tick, "error", foreign.Error(err, maxShownText))
 	}
 	return err
 }
@@ -232,4 +233,61 @@ func outcome(ctx context.Context, returned bool, err error) Outcome {
 		return Interrupted
 	}
 	return Failed
+}
+
+// failure returns the error of a run, with why its context has ended if that is the reason.
+func failure(ctx context.Context, o Outcome, err error) error {
+	if cause := context.Cause(ctx); (o == TimedOut || o == Interrupted) && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
+}
+
+// ErrTimeout is the cause with which the context of a run ends that has taken longer than [WithTimeout].
+var ErrTimeout = errors.New("holdfast: cronlock: the run takes longer than WithTimeout")
+
+// limit ends the context of a run at its [WithTimeout], and calls overrun if cancel was not called for the whole grace
+// after that.
+func (j *job) limit(ctx context.Context, overrun func()) (limited context.Context, cancel context.CancelFunc) {
+	if j.config.timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	limited, end := context.WithTimeoutCause(ctx, j.config.timeout, ErrTimeout)
+	timer := time.AfterFunc(j.config.timeout+j.config.ZombieGrace, overrun)
+	return limited, func() {
+		timer.Stop()
+		end()
+	}
+}
+
+// outlivesLease reports whether the function runs in this process without a lease, which was lost or given up. Such a
+// process must not claim ticks, because it would skip them, though other replicas can run them.
+func (j *job) outlivesLease() bool {
+	lease := j.current.Load()
+	return lease != nil && lease.Context().Err() != nil
+}
+
+// errHere is behind a tick that meets a run in its own process.
+var errHere = fmt.Errorf("%w: in this process", ErrOverlap)
+
+// enter lets no other run of the job start in this process until leave is called: whatever becomes of the lease, the
+// function may go on. It waits for so long.
+func (j *job) enter(ctx context.Context, limit time.Duration) (leave func(), err error) {
+	leave = func() { <-j.slot }
+	select {
+	case j.slot <- struct{}{}:
+		return leave, nil
+	default:
+	}
+	if limit > 0 {
+		timer := time.NewTimer(limit)
+		defer timer.Stop()
+		select {
+		case j.slot <- struct{}{}:
+			return leave, nil
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	return nil, errHere
 }

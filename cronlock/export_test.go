@@ -13,26 +13,22 @@ func Fire(c *cron.Cron, name string, tick time.Time) {
 	if !ok {
 		panic("no job " + name)
 	}
-	var never probe
-	id := c.Schedule(&never, cron.FuncJob(func() { j.come(tick) }))
+	id := c.Schedule(never{}, cron.FuncJob(func() { j.come(tick) }))
 	entry := c.Entry(id)
 	c.Remove(id)
 	entry.WrappedJob.Run()
 }
 
-// Begin starts the scheduler and does what the job does then, up to the launch of what is to be run.
-func Begin(c *cron.Cron, name string) {
-	j, ok := find(c, name)
-	if !ok {
-		panic("no job " + name)
-	}
-	for _, entry := range Starters(c) {
-		c.Remove(entry)
-	}
+type never struct{}
+
+func (never) Next(time.Time) time.Time { return time.Time{} }
+
+// Begin starts the scheduler and waits until it has started what its jobs do then.
+func Begin(c *cron.Cron) {
 	c.Start()
-	now := time.Now().In(c.Location())
-	j.progress.begin(now)
-	j.begin(now)
+	for len(Starters(c)) > 0 {
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // Starters returns the entries of c that are not jobs.
@@ -57,5 +53,5 @@ func Register(ctx context.Context, c *cron.Cron, name string) error {
 // Compare comes for a tick that another replica has claimed, without registering the job.
 func Compare(c *cron.Cron, name string, tick time.Time) {
 	j, _ := find(c, name)
-	j.run(tick, j.deadline(tick))
+	j.run(newTick(tick, j.deadline(tick)), func() {})
 }

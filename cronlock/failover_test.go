@@ -41,10 +41,10 @@ func TestDeadRunner(t *testing.T) {
 		name    string
 		opts    []cronlock.Option
 		runs    int
-		reasons []cronlock.Reason
+		reasons []string
 		outcome cronlock.Outcome
 	}{
-		{"no failover", nil, 0, []cronlock.Reason{cronlock.Taken}, cronlock.Lost},
+		{"no failover", nil, 0, []string{cronlock.Taken}, cronlock.Lost},
 		{"failover", []cronlock.Option{cronlock.WithFailover(2)}, 1, nil, cronlock.Success},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -103,14 +103,14 @@ func TestPausedRunnerHasNoHeir(t *testing.T) {
 		} else {
 			receive(t, long.running, "the run")
 		}
-		heir.fire(tick)
+		watched := heir.start(tick)
 		receive(t, waiting, "the other one watches")
-		if err := cronlock.Job(heir.locks, "job").Pause(t.Context()); err != nil {
+		if err := cronlock.Job(heir.locks, "job").Pause(t.Context(), "anna"); err != nil {
 			t.Fatal(err)
 		}
 		stop()
 		wait()
-		testkit.Eventually(t, patience, "the heir is told", func() bool { return len(heir.reasons())+len(heir.runs()) > 0 })
+		watched()
 		heir.expect(t, 0, cronlock.Paused)
 		if err := cronlock.Job(heir.locks, "job").Resume(t.Context()); err != nil {
 			t.Fatal(err)
@@ -145,18 +145,17 @@ func TestHeirWithoutAnswer(t *testing.T) {
 	tick := time.Now().Truncate(time.Second)
 	wait := runner.start(tick)
 	receive(t, long.running, "the run")
-	heir.fire(tick)
+	watched := heir.start(tick)
 	receive(t, waiting, "the other one watches")
 	stop()
 	wait()
 	receive(t, granted, "the grant")
 	_ = heir.locks.Close()
-	testkit.Eventually(t, patience, "the heir ends", func() bool { return len(heir.reasons()) > 0 })
+	watched()
 	heir.expect(t, 0, cronlock.Stopped)
 }
 
-// TestOthersWatch: with failover, those who came second watch the run until its end, but do not keep the scheduler from
-// stopping.
+// TestOthersWatch: with failover, those who came second watch the run until its end.
 func TestOthersWatch(t *testing.T) {
 	t.Parallel()
 	rdb := testkit.Start(t).Client()
@@ -168,12 +167,12 @@ func TestOthersWatch(t *testing.T) {
 	tick := time.Now().Truncate(time.Second)
 	ended := a.start(tick)
 	receive(t, long.running, "the run")
-	b.fire(tick)
+	watched := b.start(tick)
 	receive(t, waits, "the other one watches")
 	b.expect(t, 0)
 	close(long.release)
 	ended()
-	testkit.Eventually(t, patience, "the end is noticed", func() bool { return len(b.reasons()) > 0 })
+	watched()
 	b.expect(t, 0, cronlock.Taken)
 }
 
@@ -184,10 +183,10 @@ func TestShutdown(t *testing.T) {
 		name    string
 		opts    []cronlock.Option
 		runs    int
-		reasons []cronlock.Reason
+		reasons []string
 		outcome cronlock.Outcome
 	}{
-		{"no failover", nil, 0, []cronlock.Reason{cronlock.Taken}, cronlock.Interrupted},
+		{"no failover", nil, 0, []string{cronlock.Taken}, cronlock.Interrupted},
 		{"failover", []cronlock.Option{cronlock.WithFailover(2)}, 1, nil, cronlock.Success},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -302,7 +301,9 @@ type takeover struct {
 	heir   *replica
 }
 
-func newTakeover(t *testing.T, server *testkit.Server, chain cron.Chain, fn func(context.Context) error) *takeover {
+func newTakeover(
+	t *testing.T, server *testkit.Server, chain cron.Chain, fn func(context.Context) error, opts ...cronlock.Option,
+) *takeover {
 	t.Helper()
 	o := &takeover{tick: time.Now().Truncate(time.Second), long: newBlocking()}
 	o.runner = newReplica(t, newClient(t, server.Client()), o.long.run, cronlock.WithFailover(2))
@@ -316,25 +317,29 @@ func newTakeover(t *testing.T, server *testkit.Server, chain cron.Chain, fn func
 		}
 	}})
 	o.heir = &replica{cron: cron.New(cron.WithChain(chain.Then)), locks: newClient(t, server.Client(), hooks)}
-	o.heir.add(t, after(time.Hour), fn, cronlock.WithFailover(2))
-	o.heir.cron.Start()
-	o.heir.fire(o.tick)
+	o.heir.add(t, at(o.tick, o.tick.Add(time.Hour)), fn, append(opts, cronlock.WithFailover(2), cronlock.WithStartDeadline(time.Hour))...)
+	o.heir.cron.Start() // which looks for unfinished ticks
 	receive(t, waits, "the other one watches")
 	return o
 }
 
-// TestStopDoesNotWaitForOthers: a cron that is stopped does not wait for the runs of other replicas, and takes none
-// over. What it obtains all the same it leaves to another replica, as if it had never had it.
-func TestStopDoesNotWaitForOthers(t *testing.T) {
+// TestStopWaitsForAWatch: a cron that is stopped goes on watching, and the end of the jobs' context ends that at once. The tick is
+// left to another replica.
+func TestStopWaitsForAWatch(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
-	o := newTakeover(t, server, cron.NewChain(), idle)
-	<-o.heir.cron.Stop().Done()
-	expire(t, server.Client())
-	testkit.Eventually(t, patience, "the stopped one has given the tick back", func() bool {
-		return len(o.heir.reasons()) > 0
-	})
+	ctx, shutDown := context.WithCancel(t.Context())
+	o := newTakeover(t, server, cron.NewChain(), idle, cronlock.WithContext(ctx))
+	stopped := o.heir.cron.Stop().Done()
+	select {
+	case <-stopped:
+		t.Error("the cron has stopped during the watch")
+	default:
+	}
+	shutDown()
+	receive(t, stopped, "the cron to stop")
 	o.heir.expect(t, 0, cronlock.Stopped)
+	expire(t, server.Client())
 	third := newReplica(t, newClient(t, server.Client()), idle, cronlock.WithFailover(2))
 	third.fire(o.tick)
 	third.expect(t, 1)
@@ -493,12 +498,17 @@ func TestRemovedJobIsNotTakenOver(t *testing.T) {
 		<-release
 		return ctx.Err()
 	}, cronlock.WithFailover(3), cronlock.WithContext(ctx))
-	skipped := make(chan cronlock.Skip, 10)
+	skipped := make(chan core.NotRun, 10)
+	watching := make(chan struct{}, 10)
+	hooks := core.WithHooks(core.Hooks{
+		NotRun: func(_ context.Context, not core.NotRun) { skipped <- not },
+		Wait:   func(context.Context, core.Wait) { watching <- struct{}{} },
+	})
 	c := cron.New()
-	id, err := cronlock.AddFunc(c, newClient(t, server.Client()), "@every 24h", "job", func(context.Context) error {
+	id, err := cronlock.AddFunc(c, newClient(t, server.Client(), hooks), "@every 24h", "job", func(context.Context) error {
 		t.Error("the removed job runs")
 		return nil
-	}, cronlock.WithFailover(3), cronlock.WithLogger(quiet), cronlock.WithHooks(cronlock.Hooks{Skipped: func(s cronlock.Skip) { skipped <- s }}))
+	}, cronlock.WithFailover(3))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -507,7 +517,8 @@ func TestRemovedJobIsNotTakenOver(t *testing.T) {
 	tick := time.Now().Truncate(time.Second)
 	wait := runner.start(tick)
 	receive(t, begun, "the run")
-	cronlock.Fire(c, "job", tick) // it watches from now on
+	go cronlock.Fire(c, "job", tick)
+	receive(t, watching, "it watches")
 	c.Remove(id)
 	shutDown()
 	close(release)

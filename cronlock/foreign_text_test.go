@@ -1,7 +1,6 @@
 package cronlock_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -67,7 +66,7 @@ func jobsCalled(ctx context.Context, locks *core.Client, tick time.Time, name st
 	job := cronlock.Job(locks, name)
 	_ = job.Run(ctx, c) // the error of the job
 	_, paused := job.Paused(ctx)
-	return []error{added, again, spec, paused, job.Pause(ctx, cronlock.By(name)), job.Resume(ctx)}
+	return []error{added, again, spec, paused, job.Pause(ctx, name), job.Resume(ctx)}
 }
 
 // TestForeignTextInLogs: whatever name a job has, and whatever another program has written to its records, lines of the log and errors
@@ -82,10 +81,10 @@ func TestForeignTextInLogs(t *testing.T) {
 				server := testkit.Start(t)
 				rdb := server.Client()
 				tick := time.Now().Truncate(time.Second)
-				var logged bytes.Buffer
+				var logged logBuffer
 				logger := slog.New(newHandler(&logged))
 				locks := newClient(t, rdb, core.WithLogger(logger))
-				opts := []cronlock.Option{cronlock.WithLogger(logger), cronlock.WithService("shop")}
+				opts := []cronlock.Option{cronlock.WithService("shop")}
 				for _, err := range jobsCalled(ctx, locks, tick, text, opts...) {
 					if err != nil {
 						wantVisible(t, err.Error(), mostText)

@@ -32,11 +32,12 @@ func (h *JobHandle) check() error {
 
 // checkKnown returns [ErrUnknownJob] for a job that was neither registered nor paused.
 func (h *JobHandle) checkKnown(ctx context.Context) error {
-	for _, key := range []string{jobKey(h.name), pauseKey(h.name)} {
-		record, err := h.locks.Once(key).Peek(ctx)
-		if err != nil || record.State != core.StateNone {
-			return err
-		}
+	record, err := h.locks.Once(jobKey(h.name)).Peek(ctx)
+	if err != nil || record.State != core.StateNone {
+		return err
+	}
+	if p, err := h.pauses(ctx); err != nil || p.present != (pause{}) {
+		return err
 	}
 	return fmt.Errorf("%w %q: Jobs lists those that replicas have", ErrUnknownJob, h.name)
 }

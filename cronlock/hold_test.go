@@ -3,6 +3,7 @@ package cronlock_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -53,18 +54,22 @@ func TestRunThatDoesNotStop(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
 	over, overrun, release := make(chan struct{}), make(chan cronlock.Run, 1), make(chan struct{})
-	skipped := make(chan cronlock.Reason, 10)
-	stubborn := newReplica(t, newClient(t, server.Client()), func(ctx context.Context) error {
+	skipped := make(chan string, 10)
+	hooks := core.WithHooks(core.Hooks{
+		Incident: func(ctx context.Context, incident core.Incident) {
+			if run, _ := cronlock.RunFrom(ctx); incident.Kind == core.IncidentOverrun {
+				overrun <- run
+			}
+		},
+		NotRun: func(_ context.Context, not core.NotRun) { skipped <- not.Reason },
+	})
+	stubborn := newReplica(t, newClient(t, server.Client(), hooks), func(ctx context.Context) error {
 		<-ctx.Done()
 		close(over)
 		<-release
 		return ctx.Err()
 	}, cronlock.WithTimeout(10*time.Millisecond), cronlock.WithZombieGrace(time.Second),
-		core.WithTTL(300*time.Millisecond), cronlock.WithFailover(2),
-		cronlock.WithHooks(cronlock.Hooks{
-			Overrun: func(run cronlock.Run) { overrun <- run },
-			Skipped: func(skip cronlock.Skip) { skipped <- skip.Reason },
-		}))
+		core.WithTTL(300*time.Millisecond), cronlock.WithFailover(2))
 	other := newReplica(t, newClient(t, server.Client()), idle)
 	tick := time.Now().Truncate(time.Second)
 	ended := stubborn.start(tick)
@@ -126,9 +131,7 @@ func TestGrace(t *testing.T) {
 func TestExclusiveTimeout(t *testing.T) {
 	t.Parallel()
 	locks := newClient(t, testkit.Start(t).Client())
-	var finished cronlock.Run
-	hooks := cronlock.Hooks{Finished: func(_ context.Context, run cronlock.Run, _ error) { finished = run }}
-	job := cronlock.Exclusive(locks.Mutex, "job", cronlock.WithLogger(quiet), cronlock.WithHooks(hooks),
+	job := cronlock.Exclusive(locks.Mutex, "job",
 		cronlock.WithTimeout(10*time.Millisecond))(contextJob(func(ctx context.Context) error {
 		<-ctx.Done()
 		if cause := context.Cause(ctx); !errors.Is(cause, cronlock.ErrTimeout) {
@@ -137,8 +140,8 @@ func TestExclusiveTimeout(t *testing.T) {
 		return ctx.Err()
 	}))
 	job.Run()
-	if finished.Outcome != cronlock.TimedOut {
-		t.Errorf("finished %+v", finished)
+	if ends := reportsOf(locks).outcomes(); !slices.Equal(ends, []cronlock.Outcome{cronlock.TimedOut}) {
+		t.Errorf("finished %q", ends)
 	}
 }
 

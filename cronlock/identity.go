@@ -61,29 +61,13 @@ func firstTicks(s cron.Schedule, from time.Time) (ticks []time.Time) {
 	return ticks
 }
 
-// note is what a record of a run says about its runner.
-func (i identity) note(replica string) string {
-	return strings.Join([]string{replica, i.service, i.digest}, "\n")
-}
+// note is what a record of a run says about its runner. The record has the replica by itself.
+func (i identity) note() string { return i.service + "\n" + i.digest }
 
 // readNote returns no service if the note has none.
-func readNote(note string) (replica, service, digest string) {
-	replica, rest, _ := strings.Cut(note, "\n")
-	service, digest, _ = strings.Cut(rest, "\n")
-	return replica, service, digest
-}
-
-// Mismatch is another use of a job's name in the same Redis, under the same key prefix.
-type Mismatch struct {
-	// Job is the name of the job.
-	Job string
-	// Service is the service that has used the name. If it is that of this replica, the schedules differ, as in a
-	// rollout that changes them.
-	Service string
-	// Replica is the replica of that service, if known.
-	Replica string
-	// SameService reports whether only the schedules differ.
-	SameService bool
+func readNote(note string) (service, digest string) {
+	service, digest, _ = strings.Cut(note, "\n")
+	return service, digest
 }
 
 // compare looks whether the record of a tick that another replica has claimed is that of the same job.
@@ -91,12 +75,12 @@ func (j *job) compare(tick time.Time, err error) {
 	var completed *core.CompletedError
 	switch {
 	case errors.As(err, &completed):
-		j.compareNote(completed.Record.Note)
+		j.compareRecord(tick, completed.Record)
 	case errors.Is(err, core.ErrInProgress) && elapsed(&j.compared, time.Now(), compareInterval):
 		ctx, cancel := context.WithTimeout(j.config.context, leastPatience)
 		defer cancel()
 		if record, err := j.locks.Once(tickKey(j.name, tick)).Peek(ctx); err == nil {
-			j.compareNote(record.Note)
+			j.compareRecord(tick, record)
 		}
 	}
 }
@@ -104,34 +88,32 @@ func (j *job) compare(tick time.Time, err error) {
 // compareInterval bounds how often a record is read only to compare identities.
 const compareInterval = 10 * time.Minute
 
-func (j *job) compareNote(note string) {
-	if replica, service, digest := readNote(note); service != "" {
-		j.compareIdentity(replica, service, digest)
+func (j *job) compareRecord(tick time.Time, r core.Record) {
+	if service, digest := readNote(r.Note); service != "" {
+		j.compareIdentity(tick, r.Instance, service, digest)
 	}
 }
 
-// compareIdentity warns of another service or schedule under the name of the job.
-func (j *job) compareIdentity(replica, service, digest string) {
+// compareIdentity warns of another service or schedule under the name of the job. The tick is zero if it was found in no tick.
+func (j *job) compareIdentity(tick time.Time, replica, service, digest string) {
 	mine := j.identity
 	if service == mine.service && digest == mine.digest {
 		return
 	}
-	same := service == mine.service
+	other, by := foreign.Line(service, maxName), foreign.Line(replica, maxName)
+	text := "holdfast: cronlock: another service has a job of the same name, and each takes ticks from the other: use " +
+		"different names or key prefixes"
+	err := fmt.Errorf("holdfast: cronlock: service %q of replica %q has a job of the same name", other, by)
+	if service == mine.service {
+		text = "holdfast: cronlock: another replica has another schedule for this job, which is right only in a rollout"
+		err = fmt.Errorf("holdfast: cronlock: replica %q has another schedule for the job", by)
+	}
 	const silence = time.Hour
 	if elapsed(&j.mismatched, time.Now(), silence) {
-		text := "holdfast: cronlock: another service has a job of the same name, and each takes ticks from the other: use " +
-			"different names or key prefixes"
-		if same {
-			text = "holdfast: cronlock: another replica has another schedule for this job, which is right only in a rollout"
-		}
-		j.config.logger.Warn(text, "job", j.shown(), "service", foreign.Line(mine.service, maxName),
-			"other", foreign.Line(service, maxName), "replica", foreign.Line(replica, maxName))
+		j.logger.Warn(text, "job", j.shown(), "service", foreign.Line(mine.service, maxName), "other", other,
+			"replica", by)
 	}
-	if j.config.hooks.Mismatched != nil {
-		j.aside(func() {
-			j.config.hooks.Mismatched(Mismatch{Job: j.name, Service: service, Replica: replica, SameService: same})
-		})
-	}
+	j.incidentAside(j.config.context, tick, IncidentMismatch, err)
 }
 
 // thisService is the default of [WithService].
@@ -155,3 +137,53 @@ func oneLine(r rune) rune {
 	}
 	return r
 }
+
+const (
+	// maxName bounds the names of jobs, in bytes.
+	maxName = 200
+	// maxShownText bounds texts of others in errors and in the log.
+	maxShownText = 200
+)
+
+// shown returns the name of the job for the log.
+func (j *job) shown() string { return foreign.Line(j.name, maxName) }
+
+// checkName refuses what cannot be told apart in Redis. The names of jobs are the same on all replicas and through all
+// versions, so they are never made of functions' names.
+func checkName(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("%w: cronlock: the job has no name", core.ErrInvalidName)
+	case len(name) > maxName:
+		return fmt.Errorf("%w: cronlock: name of %d bytes: at most %d are allowed", core.ErrInvalidName, len(name), maxName)
+	case strings.ContainsAny(name, "{}\x00"):
+		return fmt.Errorf("%w: cronlock: name %q: braces and NUL are not allowed", core.ErrInvalidName, name)
+	}
+	return nil
+}
+
+// The keys of a job share a hash tag: in a Cluster they lie together, and its records are a group.
+
+func groupOf(name string) string { return "cron:{" + name + "}" }
+
+// tickKey identifies a tick by its time on the schedule, not by when somebody came for it.
+func tickKey(name string, tick time.Time) string {
+	return groupOf(name) + ":at:" + tick.UTC().Format(time.RFC3339Nano)
+}
+
+// tickOf reads the tick from the key of its record, false if that is of something else.
+func tickOf(name, key string) (time.Time, bool) {
+	text, ok := strings.CutPrefix(key, groupOf(name)+":at:")
+	if !ok {
+		return time.Time{}, false
+	}
+	tick, err := time.Parse(time.RFC3339Nano, text)
+	return tick, err == nil
+}
+
+func nowKey(name, id string) string { return groupOf(name) + ":now:" + id }
+
+// registry is the group of the records of all jobs. A job of that name has no keys that begin with this.
+const registry = "cron:{holdfast:cronlock:jobs}:job:"
+
+func jobKey(name string) string { return registry + name }

@@ -1,12 +1,13 @@
 package cronlock_test
 
 import (
-	"bytes"
+	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core"
 
 	"github.com/robfig/cron/v3"
 
@@ -22,18 +23,18 @@ func TestMismatch(t *testing.T) {
 		name    string
 		spec    string
 		service string
-		want    []cronlock.Mismatch
+		want    string // in the incident; "" for none
 		logged  string
 	}{
-		{"the same", "0 3 * * *", "shop", nil, ""},
+		{"the same", "0 3 * * *", "shop", "", ""},
 		{
 			"another service", "0 3 * * *", "bank",
-			[]cronlock.Mismatch{{Job: "job", Service: "shop", Replica: "a"}},
+			`service "shop" of replica "a" has a job of the same name`,
 			"another service has a job of the same name",
 		},
 		{
 			"another schedule", "0 4 * * *", "shop",
-			[]cronlock.Mismatch{{Job: "job", Service: "shop", Replica: "a", SameService: true}},
+			`replica "a" has another schedule for the job`,
 			"right only in a rollout",
 		},
 	} {
@@ -42,30 +43,31 @@ func TestMismatch(t *testing.T) {
 			rdb := testkit.Start(t).Client()
 			tick := time.Now().Truncate(time.Second)
 			a := cron.New()
-			if _, err := cronlock.AddFunc(a, newClient(t, rdb), "0 3 * * *", "job", idle, cronlock.WithLogger(quiet),
-				cronlock.WithService("shop"), cronlock.WithReplica("a")); err != nil {
+			if _, err := cronlock.AddFunc(a, newClient(t, rdb, core.WithInstance("a")), "0 3 * * *", "job", idle,
+				cronlock.WithService("shop")); err != nil {
 				t.Fatal(err)
 			}
 			cronlock.Fire(a, "job", tick)
 
-			var logged bytes.Buffer
-			var told []cronlock.Mismatch
-			b := cron.New()
-			hooks := cronlock.Hooks{Mismatched: func(m cronlock.Mismatch) { told = append(told, m) }}
-			if _, err := cronlock.AddFunc(b, newClient(t, rdb), test.spec, "job", idle,
-				cronlock.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))),
-				cronlock.WithService(test.service), cronlock.WithReplica("b"), cronlock.WithHooks(hooks)); err != nil {
+			var logged logBuffer
+			b, locks := cron.New(), newClient(t, rdb, logTo(&logged))
+			if _, err := cronlock.AddFunc(b, locks, test.spec, "job", idle,
+				cronlock.WithService(test.service)); err != nil {
 				t.Fatal(err)
 			}
 			const meetings = 3
 			for range meetings {
 				cronlock.Compare(b, "job", tick)
 			}
-			if len(told) != meetings*len(test.want) || len(told) > 0 && told[0] != test.want[0] {
-				t.Errorf("told of %+v, want %d times %+v", told, meetings, test.want)
+			told, times := reportsOf(locks).of(cronlock.IncidentMismatch), 0
+			if test.want != "" {
+				times = 1
+			}
+			if len(told) != meetings*times || times > 0 && !strings.Contains(told[0].Error(), test.want) {
+				t.Errorf("reported %q, want %d times %q", told, meetings*times, test.want)
 			}
 			lines := strings.Count(logged.String(), "level=WARN msg=\"holdfast: cronlock: another")
-			if lines != len(test.want) || !strings.Contains(logged.String(), test.logged) {
+			if lines != times || !strings.Contains(logged.String(), test.logged) {
 				t.Errorf("logged %d times: %s", lines, logged.String())
 			}
 		})
@@ -78,16 +80,14 @@ func TestMismatchInProgress(t *testing.T) {
 	rdb := testkit.Start(t).Client()
 	long := newBlocking()
 	a := newReplica(t, newClient(t, rdb), long.run, cronlock.WithService("shop"))
-	var told []cronlock.Mismatch
-	b := newReplica(t, newClient(t, rdb), idle, cronlock.WithService("bank"), cronlock.WithHooks(cronlock.Hooks{
-		Mismatched: func(m cronlock.Mismatch) { told = append(told, m); panic("in a hook") },
-	}))
+	hooks := core.WithHooks(core.Hooks{Incident: func(context.Context, core.Incident) { panic("in a hook") }})
+	b := newReplica(t, newClient(t, rdb, hooks), idle, cronlock.WithService("bank"))
 	tick := time.Now().Truncate(time.Second)
 	ended := a.start(tick)
 	receive(t, long.running, "the run")
 	cronlock.Compare(b.cron, "job", tick)
-	if len(told) != 1 || told[0].Service != "shop" {
-		t.Errorf("told of %+v", told)
+	if told := b.of(cronlock.IncidentMismatch); len(told) != 1 || !strings.Contains(told[0].Error(), `service "shop"`) {
+		t.Errorf("reported %q", told)
 	}
 	close(long.release)
 	ended()
@@ -97,15 +97,17 @@ func TestMismatchInProgress(t *testing.T) {
 func TestMismatchOfRegistration(t *testing.T) {
 	t.Parallel()
 	rdb := testkit.Start(t).Client()
-	var told []cronlock.Mismatch
-	hooks := cronlock.WithHooks(cronlock.Hooks{Mismatched: func(m cronlock.Mismatch) { told = append(told, m) }})
+	var told []string
 	for _, service := range []string{"shop", "shop", "bank", "bank", "shop"} {
-		r := newReplica(t, newClient(t, rdb), idle, cronlock.WithService(service), cronlock.WithReplica(service+"1"), hooks)
+		r := newReplica(t, newClient(t, rdb, core.WithInstance(service+"1")), idle, cronlock.WithService(service))
 		if err := cronlock.Register(t.Context(), r.cron, "job"); err != nil {
 			t.Fatal(err)
 		}
+		for _, err := range r.of(cronlock.IncidentMismatch) {
+			told = append(told, err.Error())
+		}
 	}
-	if len(told) != 2 || told[0].Service != "shop" || told[0].Replica != "shop1" || told[1].Service != "bank" {
+	if len(told) != 2 || !strings.Contains(told[0], `service "shop" of replica "shop1"`) || !strings.Contains(told[1], `service "bank"`) {
 		t.Errorf("told of %+v", told)
 	}
 }
@@ -121,14 +123,14 @@ func TestOddNames(t *testing.T) {
 		strings.Repeat("x", 200),
 	}
 	for _, name := range names {
-		if _, err := cronlock.AddSchedule(c, locks, after(time.Hour), name, idle, cronlock.WithLogger(quiet)); err != nil {
+		if _, err := cronlock.AddSchedule(c, locks, after(time.Hour), name, idle); err != nil {
 			t.Fatalf("%q: %v", name, err)
 		}
 	}
 	for i, name := range names { // the ticks tell whose they are
 		cronlock.Fire(c, name, tick.Add(-time.Duration(i)*time.Second))
 	}
-	if err := cronlock.Job(locks, "a").Pause(t.Context()); err != nil {
+	if err := cronlock.Job(locks, "a").Pause(t.Context(), "anna"); err != nil {
 		t.Error(err)
 	}
 	for i, name := range names {
@@ -162,7 +164,7 @@ func TestRefusedNames(t *testing.T) {
 			"Run":         job.Run(ctx, cron.New()),
 			"History":     second(job.History(ctx)),
 			"Info":        second(job.Info(ctx)),
-			"Pause":       job.Pause(ctx),
+			"Pause":       job.Pause(ctx, "anna"),
 			"Resume":      job.Resume(ctx),
 			"Paused":      second(job.Paused(ctx)),
 		} {

@@ -5,12 +5,14 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/internal/outage"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
@@ -21,6 +23,9 @@ type job struct {
 	locks    *core.Client
 	fn       func(context.Context) error
 	config   config
+	hooks    guard.Hooks
+	logger   *slog.Logger
+	replica  string // the instance of the client
 	cron     *cron.Cron
 	schedule cron.Schedule
 	identity identity
@@ -40,31 +45,32 @@ type job struct {
 	mismatched atomic.Int64 // when it last logged another identity, likewise
 }
 
-// newJob has no schedule yet.
-func newJob(name string, fn func(context.Context) error, config config) *job {
-	return &job{name: name, fn: fn, config: config, slot: make(chan struct{}, 1), rescheduled: new(atomic.Int64)}
+// newJob has no schedule yet. It reports what the client, lock or election with these facts reports.
+func newJob(name string, fn func(context.Context) error, config config, facts seal.Facts) *job {
+	return &job{
+		name: name, fn: fn, config: config, hooks: guard.HooksOf(facts), logger: facts.Logger, replica: facts.Instance,
+		slot: make(chan struct{}, 1), rescheduled: new(atomic.Int64),
+	}
+}
+
+// Next implements [cron.Schedule]. It is pure for those who list ticks. When the scheduler begins, it asks for the first tick: from
+// then on ticks are expected, and the job is registered.
+func (j *job) Next(t time.Time) time.Time {
+	if j.progress.begin(t, time.Now()) {
+		j.refresh()
+	}
+	return j.schedule.Next(t)
 }
 
 // Run is called by the scheduler, on a goroutine of its own, when a tick is due.
 func (j *job) Run() {
 	j.clocks.look() // before the timer does, if the host has just woken up
 	due := j.progress.advance(j.schedule, j.cron.Location(), readClocks, j.deadline)
-	if due.late > lateStart {
-		if !isRunning(j.cron) { // a wrapper has held the job back until after Stop: other replicas run the ticks
-			j.skipAll(due.ticks, Stopped, errStopped)
-			due.ticks = nil
-		} else if elapsed(j.rescheduled, time.Now(), lateStart) {
-			reschedule(j.cron)
-		}
+	if due.late > lateStart && elapsed(j.rescheduled, time.Now(), lateStart) {
+		reschedule(j.cron)
 	}
 	defer j.comeFor(due.ticks) // also if a hook panics
 	j.passOver(due)
-}
-
-func (j *job) skipAll(ticks []time.Time, reason Reason, err error) {
-	for _, tick := range ticks {
-		j.skip(tick, reason, err)
-	}
 }
 
 // lateStart is how late the scheduler is only after a stall, and not because the machine is busy.
@@ -80,25 +86,14 @@ func (j *job) comeFor(ticks []time.Time) {
 }
 
 // come handles a tick.
-func (j *job) come(tick time.Time) {
+func (j *job) come(at time.Time) {
 	claimed := j.restore
 	if j.refresh() {
 		claimed = func() {}
 	}
-	switch j.runTick(tick, j.latest(tick), claimed) {
+	switch j.run(newTick(at, j.latest(at)), claimed) {
 	case Late, Unavailable, Refused:
 		j.catchUp()
-	}
-}
-
-// begin is called when the scheduler has begun, on a goroutine for which [cron.Cron.Stop] does not wait.
-func (j *job) begin(at time.Time) {
-	j.refresh()
-	if j.config.attempts > 1 {
-		j.adopt(at)
-	}
-	if j.config.catchUp > 0 {
-		j.catchUpAtStart()
 	}
 }
 
@@ -143,82 +138,103 @@ const (
 const leastPatience = 5 * time.Second
 
 // patience bounds the asking for a tick.
-func (j *job) patience(tick time.Time, deadline time.Duration) (context.Context, context.CancelFunc) {
-	limit := min(max(deadline-time.Since(tick), leastPatience), deadline)
+func (j *job) patience(t tick) (context.Context, context.CancelFunc) {
+	limit := min(max(t.deadline-time.Since(t.time), leastPatience), t.deadline)
 	return context.WithTimeout(j.config.context, limit)
 }
 
-// run runs a tick if this replica is to do it, and returns why not. It returns no reason for a tick that is watched.
-func (j *job) run(tick time.Time, deadline time.Duration) Reason {
-	return j.runTick(tick, deadline, func() {})
-}
-
-// runTick does so and calls claimed before a run that this replica has claimed.
-func (j *job) runTick(tick time.Time, deadline time.Duration, claimed func()) Reason {
+// run runs a tick if this replica is to do it, and returns why not. It returns no reason for a tick that it has watched. It calls
+// claimed before a run that this replica has claimed.
+func (j *job) run(t tick, claimed func()) string {
 	if j.outlivesLease() {
-		j.skip(tick, Overlapping, errHere)
+		j.skip(t, Overlapping, errHere)
 		return Overlapping
 	}
 	if err := j.leads(); err != nil {
 		reason := notLeading(err)
-		j.skip(tick, reason, err)
+		j.skip(t, reason, err)
 		return reason
 	}
-	patience, cancel := j.patience(tick, deadline)
+	patience, cancel := j.patience(t)
 	defer cancel()
-	attempt, reason, err := j.claim(patience, tick, deadline, 0)
+	attempt, reason, err := j.claim(patience, t, 0)
+	watched := reason == Taken && errors.Is(err, core.ErrInProgress) && j.config.attempts > 1
+	if watched {
+		attempt, reason, err = j.watch(patience, t)
+	}
 	switch {
 	case attempt != nil:
 		claimed()
-		j.start(attempt, tick, deadline)
-	case reason == Taken && errors.Is(err, core.ErrInProgress) && j.config.attempts > 1:
-		go j.watch(tick, deadline)
-		return ""
-	case reason == Unavailable && j.config.FailOpen:
-		return j.runUnclaimed(tick, deadline, err)
+		j.start(attempt, t)
+	case reason == Unavailable && j.config.FailOpen && !watched:
+		return j.runUnclaimed(t, err)
 	default:
-		j.compare(tick, err)
-		j.skip(tick, reason, err)
+		j.compare(t.time, err)
+		j.skip(t, reason, err)
+	}
+	if watched {
+		return ""
 	}
 	return reason
 }
 
+// watch waits for the end of a run on another replica, to take the tick over if its lease expires or is given up.
+func (j *job) watch(patience context.Context, t tick) (*core.Attempt, string, error) {
+	attempt, reason, err := j.claim(patience, t, t.deadline)
+	if attempt == nil {
+		return nil, reason, err
+	}
+	if j.isListed() {
+		return attempt, "", nil
+	}
+	// Another replica is to take it over, at once and with the same number of attempts left.
+	_ = seal.AttemptOf(attempt).Withdraw(context.WithoutCancel(patience))
+	return nil, Stopped, errRemoved
+}
+
+// isListed reports whether the job was not removed from its cron.
+func (j *job) isListed() bool {
+	current, there := find(j.cron, j.name)
+	return there && current == j
+}
+
+var errRemoved = errors.New("holdfast: cronlock: the job was removed from its cron")
+
 // start runs a tick that this replica has claimed.
-func (j *job) start(attempt *core.Attempt, tick time.Time, deadline time.Duration) {
-	left := tick.Add(deadline).Sub(seal.AttemptOf(attempt).Began()) // by the clock of Redis
+func (j *job) start(attempt *core.Attempt, t tick) {
+	left := t.time.Add(t.deadline).Sub(seal.AttemptOf(attempt).Began()) // by the clock of Redis
 	patience, cancel := context.WithTimeout(j.config.context, left)
 	defer cancel()
-	_ = j.execute(j.config.context, patience, attempt, tick, j.config.attempts)
+	_ = j.execute(j.config.context, patience, attempt, t, j.config.attempts)
 }
 
 // runUnclaimed runs a tick without Redis, see [FailOpen]. The error is why it could not be claimed.
-func (j *job) runUnclaimed(tick time.Time, deadline time.Duration, unavailable error) Reason {
+func (j *job) runUnclaimed(t tick, unavailable error) string {
 	if j.config.overlap != overlapAllow {
 		leave, err := j.enter(j.config.context, 0)
 		if err != nil {
-			j.skip(tick, Overlapping, err)
+			j.skip(t, Overlapping, err)
 			return Overlapping
 		}
 		defer leave()
 	}
-	end, err := j.memory.Enter(outage.Question{Key: tickKey(j.name, tick)}, unavailable)
+	end, err := j.memory.Enter(outage.Question{Key: tickKey(j.name, t.time)}, unavailable)
 	if err != nil {
 		reason, _ := j.refused(j.config.context, err)
-		j.skip(tick, reason, err)
+		j.skip(t, reason, err)
 		return reason
 	}
 	defer end()
-	run := Run{
-		Job: j.name, Tick: tick, Replica: j.config.replica, Service: j.config.service, Deadline: tick.Add(deadline),
-	}
+	run := j.newRun(t.time)
+	run.Deadline = t.time.Add(t.deadline)
 	began, err := j.lead(j.config.context, &run, func(ctx context.Context) error {
-		j.warnOfUnguarded(tick, unavailable)
+		j.warnOfUnguarded(ctx, t.time, unavailable)
 		ctx, cancel := j.limit(ctx, func() {})
 		defer cancel()
-		return j.call(ctx, run, j.recordLate)
+		return j.call(ctx, t, run, j.recordLate)
 	})
 	if !began {
-		j.skip(tick, notLeading(err), err)
+		j.skip(t, notLeading(err), err)
 		return notLeading(err)
 	}
 	return ""
@@ -226,18 +242,19 @@ func (j *job) runUnclaimed(tick time.Time, deadline time.Duration, unavailable e
 
 // recordLate has a run that began without Redis recorded when Redis is back. Until then the tick does not run again here. What
 // was interrupted is left to others, if they may try.
-func (j *job) recordLate(run Run) {
+func (j *job) recordLate(run Run) core.State {
 	if run.Outcome == Interrupted && j.config.attempts > 1 {
-		return
+		return core.StateNone
 	}
 	j.memory.Ended(tickKey(j.name, run.Tick), outage.End{
-		State: core.StateCompleted, Value: run.encode(), Note: j.identity.note(j.config.replica),
+		State: core.StateCompleted, Value: run.encode(), Note: j.identity.note(),
 		Until: time.Now().Add(j.retention(run.Tick)),
 		Once: func(retention time.Duration) *core.Once {
 			return j.locks.Once(tickKey(j.name, run.Tick), j.options(core.WithRetention(retention))...)
 		},
-		Failed: func(err error) { j.warnUnrecorded(run.Tick, err) },
+		Failed: func(err error) { j.warnUnrecorded(withRun(context.Background(), run), run.Tick, err) },
 	})
+	return core.StateCompleted
 }
 
 // now runs the job out of turn. Its record is no tick's, so nobody else comes for it.
@@ -250,14 +267,14 @@ func (j *job) now(ctx context.Context) error {
 	}
 	ctx, cancel := until(ctx, j.config.context)
 	defer cancel()
-	now := time.Now()
-	kept := rememberedFor(j.config.history, currentPeriod(j.schedule, now.In(j.cron.Location())))
+	t := newTick(time.Now(), 0)
+	kept := rememberedFor(j.config.history, currentPeriod(j.schedule, t.time.In(j.cron.Location())))
 	retention := core.WithRetention(max(kept, time.Hour))
 	attempt, err := j.locks.Once(nowKey(j.name, rand.Text()), j.options(retention)...).Begin(ctx)
 	if err != nil {
 		return err
 	}
-	return j.execute(ctx, ctx, attempt, now, 1)
+	return j.execute(ctx, ctx, attempt, t, 1)
 }
 
 // until returns a context with the values of ctx that ends with it, or with one of the others.

@@ -12,7 +12,7 @@ import (
 )
 
 // Leader returns a wrapper for [cron.NewChain] that runs jobs only on the replica whose election leads. Other replicas
-// skip silently: [Hooks] have the reason [NotLeader]. It suits one job, and the chain of a whole cron. A replica leads
+// skip silently: the NotRun of [core.Hooks] has the reason [NotLeader]. It suits one job, and the chain of a whole cron. A replica leads
 // while [core.Election.Run] or Campaign of this very Election does, so each replica needs one goroutine that campaigns.
 //
 // A job with a method RunContext(context.Context) error, such as a [JobFunc], gets a context that ends with the lead. It
@@ -22,8 +22,8 @@ import (
 // Leader does not make a tick run once. If the leader changes between the ticks of two clocks that differ, both leaders
 // run the tick, one after the other. Ticks without a leader run nowhere. Use [AddFunc] with [WithLeader] against the first.
 //
-// It takes the options WithContext, WithLogger, WithHooks, WithReplica, WithService and WithTimeout. Hooks get the name
-// of the election as the name of the job. It panics if an argument is invalid: [NewLeader] returns an error instead.
+// It takes the options WithContext, WithService and WithTimeout. Hooks get the name of the election as the label. It
+// panics if an argument is invalid: [NewLeader] returns an error instead.
 func Leader(e *core.Election, opts ...Option) cron.JobWrapper {
 	wrapper, err := NewLeader(e, opts...)
 	if err != nil {
@@ -40,7 +40,7 @@ func NewLeader(e *core.Election, opts ...Option) (cron.JobWrapper, error) {
 		return nil, config.err
 	}
 	return func(inner cron.Job) cron.Job {
-		j := newJob(seal.FactsOf(e).Name, funcOf(inner), config)
+		j := newJob(seal.FactsOf(e).Name, funcOf(inner), config, seal.FactsOf(e))
 		return cron.FuncJob(j.runAsLeader)
 	}, nil
 }
@@ -68,31 +68,32 @@ func (c *config) follow(e *core.Election) {
 	c.leader = e
 }
 
-// JobFunc is a [cron.Job] of a function whose context ends with what a wrapper of this package holds: the lock of
-// [Exclusive], the lead of [Leader]. Without such a wrapper, or before another one in the chain, the context never ends.
-type JobFunc func(context.Context) error
+// JobFunc returns a [cron.Job] of a function whose context ends with what a wrapper of this package holds: the lock of [Exclusive],
+// the lead of [Leader]. Without such a wrapper, or before another one in the chain, the context never ends and the error is
+// dropped.
+func JobFunc(fn func(context.Context) error) cron.Job { return jobFunc(fn) }
 
-// Run calls the function with [context.Background]. It drops the error.
-func (f JobFunc) Run() { _ = f(context.Background()) }
+type jobFunc func(context.Context) error
 
-// RunContext calls the function.
-func (f JobFunc) RunContext(ctx context.Context) error { return f(ctx) }
+func (f jobFunc) Run() { _ = f(context.Background()) }
+
+func (f jobFunc) RunContext(ctx context.Context) error { return f(ctx) }
 
 // runAsLeader runs a job that [Leader] has wrapped, or not.
 func (j *job) runAsLeader() {
-	now := time.Now()
+	t := newTick(time.Now(), 0)
 	if err := context.Cause(j.config.context); err != nil {
-		j.skip(now, Stopped, err)
+		j.skip(t, Stopped, err)
 		return
 	}
-	run := Run{Job: j.name, Tick: now, Replica: j.config.replica, Service: j.config.service}
+	run := j.newRun(t.time)
 	began, err := j.lead(j.config.context, &run, func(ctx context.Context) error {
 		ctx, end := j.limit(ctx, func() {})
 		defer end()
-		return j.call(ctx, run, func(Run) {})
+		return j.call(ctx, t, run, unrecorded)
 	})
 	if !began {
-		j.skip(now, notLeading(err), err)
+		j.skip(t, notLeading(err), err)
 	}
 }
 
@@ -119,7 +120,7 @@ func (j *job) leads() error {
 }
 
 // notLeading is the reason for an error of an election.
-func notLeading(err error) Reason {
+func notLeading(err error) string {
 	if errors.Is(err, core.ErrNotLeader) {
 		return NotLeader
 	}

@@ -57,35 +57,6 @@ func (c *candidate) term(t *testing.T) int64 {
 	return leader.Term
 }
 
-// skips are the reasons of ticks that did not run.
-type skips struct {
-	mu  sync.Mutex
-	all []cronlock.Reason
-}
-
-func (s *skips) hooks() cronlock.Option {
-	return cronlock.WithHooks(cronlock.Hooks{Skipped: func(skip cronlock.Skip) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.all = append(s.all, skip.Reason)
-	}})
-}
-
-func (s *skips) any() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.all) > 0
-}
-
-func (s *skips) expect(t *testing.T, want ...cronlock.Reason) {
-	t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !slices.Equal(s.all, want) {
-		t.Errorf("skipped for %q, want %q", s.all, want)
-	}
-}
-
 // TestLeader: of three replicas that have a job each second, only the leader runs it. When it stops, the next one does.
 func TestLeader(t *testing.T) {
 	t.Parallel()
@@ -96,11 +67,12 @@ func TestLeader(t *testing.T) {
 	}
 	runs := make(chan ran, 1000)
 	replicas := make([]*candidate, 3)
-	var skipped [3]skips
+	var reported [3]*reports
 	for i := range replicas {
-		replicas[i] = newCandidate(t, newClient(t, server.Client()))
+		locks := newClient(t, server.Client())
+		replicas[i], reported[i] = newCandidate(t, locks), reportsOf(locks)
 		chain := cron.WithChain(cron.Recover(cron.DiscardLogger),
-			cronlock.Leader(replicas[i].election, cronlock.WithLogger(quiet), skipped[i].hooks()))
+			cronlock.Leader(replicas[i].election))
 		c := cron.New(cron.WithSeconds(), chain)
 		if _, err := c.AddJob("* * * * * *", cronlock.JobFunc(func(ctx context.Context) error {
 			term, _ := core.TokenFrom(ctx)
@@ -126,13 +98,11 @@ func TestLeader(t *testing.T) {
 			replicas[run.replica].stop() // no run follows here
 		}
 	}
-	for i := range skipped {
-		testkit.Eventually(t, patience, "a tick to be skipped", skipped[i].any) // all may have led at the same tick
-		skipped[i].mu.Lock()
-		if all := slices.Compact(skipped[i].all); len(all) != 1 || all[0] != cronlock.NotLeader {
+	for i, r := range reported {
+		testkit.Eventually(t, patience, "a tick to be skipped", func() bool { return len(r.reasons()) > 0 }) // all may have led at the same tick
+		if all := slices.Compact(r.reasons()); len(all) != 1 || all[0] != cronlock.NotLeader {
 			t.Errorf("replica %d skipped for %q", i, all)
 		}
-		skipped[i].mu.Unlock()
 	}
 }
 
@@ -144,7 +114,7 @@ func TestLeaderLoss(t *testing.T) {
 	here.awaitLead(t)
 	stubborn := make(chan struct{})
 	running := make(chan context.Context, 1)
-	job := cronlock.Leader(here.election, cronlock.WithLogger(quiet))(cronlock.JobFunc(func(ctx context.Context) error {
+	job := cronlock.Leader(here.election)(cronlock.JobFunc(func(ctx context.Context) error {
 		running <- ctx
 		<-stubborn
 		return nil
@@ -170,24 +140,20 @@ func TestLeaderLoss(t *testing.T) {
 // TestLeaderEnds: however a job ends, the replica goes on leading. After the end of the jobs' context nothing runs.
 func TestLeaderEnds(t *testing.T) {
 	t.Parallel()
-	here := newCandidate(t, newClient(t, testkit.Start(t).Client()))
+	locks := newClient(t, testkit.Start(t).Client())
+	here, reported := newCandidate(t, locks), reportsOf(locks)
 	here.awaitLead(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	var skipped skips
 	var panics counter
-	var ends []cronlock.Outcome
-	hooks := cronlock.WithHooks(cronlock.Hooks{
-		Finished: func(_ context.Context, run cronlock.Run, _ error) { ends = append(ends, run.Outcome) },
-	})
-	for _, fn := range []cronlock.JobFunc{
+	for _, fn := range []func(context.Context) error{
 		idle,
 		func(context.Context) error { return errors.New("no paper") },
 		func(context.Context) error { panic("no paper") },
 		func(context.Context) error { runtime.Goexit(); return nil },
 		func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) },
 	} {
-		wrapped := cron.NewChain(cron.Recover(&panics), cronlock.Leader(here.election, cronlock.WithLogger(quiet), hooks,
-			cronlock.WithTimeout(500*time.Millisecond))).Then(fn)
+		wrapped := cron.NewChain(cron.Recover(&panics), cronlock.Leader(here.election,
+			cronlock.WithTimeout(500*time.Millisecond))).Then(cronlock.JobFunc(fn))
 		var tick sync.WaitGroup
 		tick.Go(wrapped.Run)
 		tick.Wait()
@@ -196,13 +162,13 @@ func TestLeaderEnds(t *testing.T) {
 	want := []cronlock.Outcome{
 		cronlock.Success, cronlock.Failed, cronlock.Panicked, cronlock.Panicked, cronlock.TimedOut,
 	}
-	if !slices.Equal(ends, want) || panics.count() != 1 {
+	if ends := reported.outcomes(); !slices.Equal(ends, want) || panics.count() != 1 {
 		t.Errorf("the runs ended as %q with %d panics, want %q with 1", ends, panics.count(), want)
 	}
 	cancel()
-	cronlock.Leader(here.election, cronlock.WithLogger(quiet), skipped.hooks(), cronlock.WithContext(ctx))(
+	cronlock.Leader(here.election, cronlock.WithContext(ctx))(
 		cronlock.JobFunc(func(context.Context) error { t.Error("runs after the end"); return nil })).Run()
-	skipped.expect(t, cronlock.Stopped)
+	reported.expect(t, len(want), cronlock.Stopped)
 }
 
 // TestLeaderRefuses what cannot be meant, as an error or a panic.
@@ -240,10 +206,10 @@ func TestJobFunc(t *testing.T) {
 		return ctx.Err()
 	})
 	job.Run()
-	if err := job.RunContext(t.Context()); err != nil || tokens != 0 {
+	if err := job.(interface{ RunContext(context.Context) error }).RunContext(t.Context()); err != nil || tokens != 0 {
 		t.Errorf("error %v and %d tokens", err, tokens)
 	}
-	cronlock.Exclusive(locks.Mutex, "job", cronlock.WithLogger(quiet))(job).Run()
+	cronlock.Exclusive(locks.Mutex, "job")(job).Run()
 	if tokens != 1 {
 		t.Errorf("%d tokens, want that of the lock", tokens)
 	}

@@ -93,7 +93,7 @@ func TestSchedulers(t *testing.T) {
 		c := cron.New()
 		c.Start()
 		_, err := cronlock.AddSchedule(c, newClient(t, server.Client()), each(period), "job", count,
-			cronlock.WithLogger(quiet), cronlock.AllowOverlap())
+			cronlock.AllowOverlap())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +130,7 @@ func TestEveryIsTheSameEverywhere(t *testing.T) {
 	from := time.Now().Truncate(5 * time.Second)
 	for _, late := range []time.Duration{0, 1300 * time.Millisecond, 4999 * time.Millisecond} {
 		c := cron.New()
-		id, err := cronlock.AddFunc(c, locks, "@every 5s", "job", idle, cronlock.WithLogger(quiet))
+		id, err := cronlock.AddFunc(c, locks, "@every 5s", "job", idle)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +155,7 @@ func TestManyJobs(t *testing.T) {
 		_, err := cronlock.AddFunc(c, locks, "0 3 * * *", "job"+strconv.Itoa(i), func(context.Context) error {
 			ran.Add(1)
 			return nil
-		}, cronlock.WithLogger(quiet))
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +176,7 @@ func TestManyJobs(t *testing.T) {
 func TestContextOfRun(t *testing.T) {
 	t.Parallel()
 	type key struct{}
-	locks := newClient(t, testkit.Start(t).Client())
+	locks := newClient(t, testkit.Start(t).Client(), core.WithInstance("here"))
 	tick := time.Now().Truncate(time.Second)
 	var run cronlock.Run
 	var token int64
@@ -187,7 +187,7 @@ func TestContextOfRun(t *testing.T) {
 			t.Errorf("value %v, error %v", ctx.Value(key{}), ctx.Err())
 		}
 		return nil
-	}, cronlock.WithReplica("here"), cronlock.WithContext(context.WithValue(t.Context(), key{}, "of the service")))
+	}, cronlock.WithContext(context.WithValue(t.Context(), key{}, "of the service")))
 	r.fire(tick)
 	if run.Job != "job" || !run.Tick.Equal(tick) || run.Replica != "here" || run.Attempt != 1 ||
 		run.Outcome != cronlock.Running || run.Token == 0 || run.Token != token ||
@@ -238,7 +238,7 @@ func TestWordOfARun(t *testing.T) {
 // next tick finds the job free.
 func TestPanics(t *testing.T) {
 	t.Parallel()
-	type hooks = cronlock.Hooks
+	type hooks = core.Hooks
 	for _, test := range []struct {
 		name  string
 		fn    func(context.Context) error
@@ -248,29 +248,30 @@ func TestPanics(t *testing.T) {
 		{"function", func(context.Context) error { panic("no paper") }, hooks{}, cronlock.Panicked},
 		{"Goexit", func(context.Context) error { runtime.Goexit(); return nil }, hooks{}, cronlock.Panicked},
 		{
-			"Started", idle,
-			hooks{Started: func(context.Context, cronlock.Run) { panic("in a hook") }},
+			"RunStart", idle,
+			hooks{RunStart: func(context.Context, core.RunStart) context.Context { panic("in a hook") }},
 			cronlock.Panicked,
 		},
 		{
-			"Finished", idle,
-			hooks{Finished: func(context.Context, cronlock.Run, error) { panic("in a hook") }},
+			"RunEnd", idle,
+			hooks{RunEnd: func(context.Context, core.RunEnd) { panic("in a hook") }},
 			cronlock.Success,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			locks := newClient(t, testkit.Start(t).Client())
+			rdb := testkit.Start(t).Client()
+			locks := newClient(t, rdb, core.WithHooks(test.hooks))
 			var panics counter
 			bad := &replica{cron: cron.New(cron.WithChain(cron.Recover(&panics))), locks: locks}
-			bad.add(t, after(time.Hour), test.fn, cronlock.WithHooks(test.hooks))
+			bad.add(t, after(time.Hour), test.fn)
 			tick := time.Now().Truncate(time.Second)
 			bad.start(tick)()
 			expectOutcomes(t, locks, test.want)
 			if want := map[bool]int{true: 0, false: 1}[test.name == "Goexit"]; panics.count() != want {
 				t.Errorf("%d panics reached the wrappers, want %d", panics.count(), want)
 			}
-			good := newReplica(t, locks, idle)
+			good := newReplica(t, newClient(t, rdb), idle)
 			good.fire(tick)
 			good.fire(tick.Add(time.Second))
 			good.expect(t, 1, cronlock.Taken)
@@ -281,12 +282,15 @@ func TestPanics(t *testing.T) {
 // TestSkippedPanics: a hook that panics about a skipped tick leaves nothing behind.
 func TestSkippedPanics(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, testkit.Start(t).Client())
+	rdb := testkit.Start(t).Client()
+	locks := newClient(t, rdb)
 	long := newBlocking()
 	a := newReplica(t, locks, long.run)
-	b := &replica{cron: cron.New(cron.WithChain(cron.Recover(cron.DiscardLogger))), locks: locks}
-	b.add(t, after(time.Hour), idle,
-		cronlock.WithHooks(cronlock.Hooks{Skipped: func(cronlock.Skip) { panic("in a hook") }}))
+	b := &replica{
+		cron:  cron.New(cron.WithChain(cron.Recover(cron.DiscardLogger))),
+		locks: newClient(t, rdb, core.WithHooks(core.Hooks{NotRun: func(context.Context, core.NotRun) { panic("in a hook") }})),
+	}
+	b.add(t, after(time.Hour), idle)
 	tick := time.Now().Truncate(time.Second)
 	wait := a.start(tick)
 	receive(t, long.running, "the run")

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core"
+
 	"github.com/redis/go-redis/v9"
 	"github.com/robfig/cron/v3"
 
@@ -34,7 +36,7 @@ func TestPause(t *testing.T) {
 	}
 	expectPaused(false)
 	for range 2 {
-		if err := job.Pause(ctx); err != nil {
+		if err := job.Pause(ctx, "anna"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -69,7 +71,7 @@ func TestRunNow(t *testing.T) {
 	if err := cronlock.Register(ctx, r.cron, "job"); err != nil {
 		t.Fatal(err)
 	}
-	if err := job.Pause(ctx); err != nil {
+	if err := job.Pause(ctx, "anna"); err != nil {
 		t.Fatal(err)
 	}
 	if err := job.Run(ctx, r.cron); err != nil {
@@ -143,8 +145,8 @@ func TestHistory(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
 	long := newBlocking()
-	a := newReplica(t, newClient(t, server.Client()), long.run, cronlock.WithReplica("a"))
-	b := newReplica(t, newClient(t, server.Client()), idle, cronlock.WithReplica("b"))
+	a := newReplica(t, newClient(t, server.Client(), core.WithInstance("a")), long.run)
+	b := newReplica(t, newClient(t, server.Client(), core.WithInstance("b")), idle)
 	tick := time.Now().Truncate(time.Second)
 	b.fire(tick)
 	wait := a.start(tick.Add(time.Second))
@@ -175,14 +177,14 @@ func TestOperationsRefuse(t *testing.T) {
 		"Jobs without a client":    second(cronlock.Jobs(ctx, nil)),
 		"History without a client": second(cronlock.Job(nil, "job").History(ctx)),
 		"History without a name":   second(cronlock.Job(locks, "").History(ctx)),
-		"Pause without a client":   cronlock.Job(nil, "job").Pause(ctx),
-		"Pause with braces":        cronlock.Job(locks, "{job}").Pause(ctx),
+		"Pause without a client":   cronlock.Job(nil, "job").Pause(ctx, "anna"),
+		"Pause with braces":        cronlock.Job(locks, "{job}").Pause(ctx, "anna"),
 		"Resume without a client":  cronlock.Job(nil, "job").Resume(ctx),
 		"Paused without a client":  second(cronlock.Job(nil, "job").Paused(ctx)),
 		"Run without a cron":       cronlock.Job(locks, "job").Run(ctx, nil),
 		"Run of no job":            cronlock.Job(locks, "job").Run(ctx, cron.New()),
 	} {
-		if err == nil || !strings.HasPrefix(err.Error(), "holdfast: cronlock: ") {
+		if !isInvalid(err) && !errors.Is(err, cronlock.ErrUnknownJob) || !strings.HasPrefix(err.Error(), "holdfast: ") {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
@@ -220,10 +222,10 @@ func TestJobHandleRefuses(t *testing.T) {
 		_, history := test.job.History(ctx)
 		_, paused := test.job.Paused(ctx)
 		for method, err := range map[string]error{
-			"Info": info, "History": history, "Paused": paused, "Pause": test.job.Pause(ctx, cronlock.By("anna")),
+			"Info": info, "History": history, "Paused": paused, "Pause": test.job.Pause(ctx, "anna"),
 			"Resume": test.job.Resume(ctx), "Run": test.job.Run(ctx, c),
 		} {
-			if err == nil || !strings.HasPrefix(err.Error(), "holdfast: cronlock: ") || !strings.Contains(err.Error(), test.says) {
+			if !isInvalid(err) && !errors.Is(err, cronlock.ErrUnknownJob) || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("%s, %s: error %v, want %q", name, method, err, test.says)
 			}
 		}

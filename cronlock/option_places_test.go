@@ -21,7 +21,6 @@ import (
 func TestOptionsOfEachPlace(t *testing.T) {
 	t.Parallel()
 	locks := newClient(t, testkit.Start(t).Client())
-	parser := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 	jobs := "cronlock.AddFunc cronlock.AddJob cronlock.AddSchedule"
 	locking := jobs + " cronlock.Exclusive"
 	all := locking + " cronlock.Leader"
@@ -53,9 +52,6 @@ func TestOptionsOfEachPlace(t *testing.T) {
 		"WithZombieGrace": {cronlock.WithZombieGrace(time.Second), locking},
 
 		"cronlock.WithContext":       {cronlock.WithContext(t.Context()), all},
-		"cronlock.WithLogger":        {cronlock.WithLogger(quiet), all},
-		"cronlock.WithHooks":         {cronlock.WithHooks(cronlock.Hooks{}), all},
-		"cronlock.WithReplica":       {cronlock.WithReplica("a"), all},
 		"cronlock.WithService":       {cronlock.WithService("a"), all},
 		"cronlock.WithTimeout":       {cronlock.WithTimeout(time.Second), all},
 		"cronlock.AllowOverlap":      {cronlock.AllowOverlap(), jobs},
@@ -65,7 +61,6 @@ func TestOptionsOfEachPlace(t *testing.T) {
 		"cronlock.WithCatchUp":       {cronlock.WithCatchUp(time.Hour), jobs},
 		"cronlock.WithHistory":       {cronlock.WithHistory(2), jobs},
 		"cronlock.WithLeader":        {cronlock.WithLeader(locks.Election("e")), jobs},
-		"cronlock.WithParser":        {cronlock.WithParser(parser), "cronlock.AddFunc cronlock.AddJob"},
 	}
 	for _, name := range coretest.OptionNames(t) {
 		if _, there := options[name]; !there {
@@ -94,7 +89,7 @@ func TestOptionsOfEachPlace(t *testing.T) {
 	}
 	for place, build := range places {
 		for name, o := range options {
-			opts := []cronlock.Option{cronlock.WithLogger(quiet), o.option}
+			opts := []cronlock.Option{o.option}
 			if name == "WithZombieGrace" && place != "cronlock.Leader" {
 				opts = append(opts, cronlock.WithTimeout(time.Second))
 			}

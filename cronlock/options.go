@@ -3,12 +3,8 @@ package cronlock
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -45,11 +41,7 @@ const (
 
 type config struct {
 	guard.Config
-	parser   cron.ScheduleParser
 	context  context.Context
-	logger   *slog.Logger
-	hooks    Hooks
-	replica  string
 	service  string
 	overlap  overlap
 	deadline time.Duration // 0: by the period
@@ -64,7 +56,7 @@ type config struct {
 
 func newConfig(place guard.Place, opts []Option) config {
 	c := config{
-		context: context.Background(), logger: slog.Default(), replica: thisReplica(), service: thisService(),
+		context: context.Background(), service: thisService(),
 		maxSkew: 30 * time.Second, attempts: 1, history: 20,
 	}
 	sorted, err := place.Sort(opts, func(o Option) {
@@ -83,8 +75,13 @@ func newConfig(place guard.Place, opts []Option) config {
 
 func (c *config) refuse(format string, args ...any) {
 	if c.err == nil {
-		c.err = fmt.Errorf("holdfast: cronlock: "+format, args...)
+		c.err = invalid(format, args...)
 	}
+}
+
+// invalid returns a [core.ErrInvalidOption].
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: cronlock: "+format, append([]any{core.ErrInvalidOption}, args...)...)
 }
 
 // positive refuses a duration that makes no sense. No schedule has longer periods than the longest one.
@@ -99,25 +96,6 @@ func (c *config) between(option string, d, least time.Duration) {
 	}
 }
 
-func thisReplica() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	pid := ":" + strconv.Itoa(os.Getpid())
-	return host[:min(len(host), mostReplica-len(pid))] + pid
-}
-
-// WithParser sets the parser of the spec. Defaults to the parser of the [cron.Cron].
-func WithParser(parser cron.ScheduleParser) Option {
-	return newOption("WithParser", func(c *config) {
-		if parser == nil {
-			c.refuse("WithParser: the parser is nil")
-		}
-		c.parser = parser
-	})
-}
-
 // WithContext sets the parent of the contexts of runs. When it ends, no run begins, and the contexts of the runs in
 // progress end. [cron.Cron.Stop] does not cancel runs. Defaults to [context.Background].
 func WithContext(ctx context.Context) Option {
@@ -129,54 +107,24 @@ func WithContext(ctx context.Context) Option {
 	})
 }
 
-// WithLogger sets the logger for ticks that did not run, for runs without Redis (see [FailOpen]), and for clocks that are
-// off. Nil switches it off. Defaults to [slog.Default].
-func WithLogger(logger *slog.Logger) Option {
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
-	return newOption("WithLogger", func(c *config) { c.logger = logger })
-}
-
-// WithHooks sets functions that are called with what becomes of ticks. Defaults to none.
-func WithHooks(hooks Hooks) Option {
-	return newOption("WithHooks", func(c *config) { c.hooks = hooks })
-}
-
-// WithReplica sets the name of this process in [JobHandle.History]. 1 to 128 bytes in one line. Defaults to the host's name and
-// the process id.
-func WithReplica(name string) Option {
-	return newOption("WithReplica", func(c *config) {
-		c.checkText("WithReplica", name, mostReplica)
-		c.replica = name
-	})
-}
-
 // WithService sets the name of the service that the job belongs to. All replicas and versions of the service need the
 // same. Two services with jobs of one name would take each other's ticks. So a replica that finds another service's
-// record of its job logs a warning, see also Hooks.Mismatched. The name of the service is no part of the name of the
+// record of its job logs a warning, and reports [IncidentMismatch]. The name of the service is no part of the name of the
 // job. 1 to 100 bytes in one line. Defaults to the path of the main package, or else to the name of the program.
 func WithService(name string) Option {
 	return newOption("WithService", func(c *config) {
-		c.checkText("WithService", name, mostService)
+		switch {
+		case name == "" || len(name) > mostService:
+			c.refuse("WithService: %d bytes, 1 to %d are allowed", len(name), mostService)
+		case strings.ContainsAny(name, "\n\x00"):
+			c.refuse("WithService(%q): line breaks and NUL are not allowed", name)
+		}
 		c.service = name
 	})
 }
 
-// What the note of a record has room for, which core bounds to 256 bytes in all.
-const (
-	mostReplica = 128
-	mostService = 100
-)
-
-func (c *config) checkText(option, text string, most int) {
-	switch {
-	case text == "" || len(text) > most:
-		c.refuse("%s: %d bytes, 1 to %d are allowed", option, len(text), most)
-	case strings.ContainsAny(text, "\n\x00"):
-		c.refuse("%s(%q): line breaks and NUL are not allowed", option, text)
-	}
-}
+// mostService is what the note of a record has room for, which core bounds to 256 bytes in all.
+const mostService = 100
 
 // AllowOverlap lets a tick run while an earlier run of the job is in progress. Of AllowOverlap and
 // [core.WithWait], the last one counts. Defaults to skipping it.
@@ -215,9 +163,9 @@ func WithMaxSkew(limit time.Duration) Option {
 //
 // [core.WithFailurePolicy] is another rule, which no job takes: it is about failed runs, and knows no number of attempts.
 //
-// The other replicas watch a run on goroutines of their own, for which [cron.Cron.Stop] does not wait. A replica that
-// starts watches unfinished ticks too. The scheduler starts a run that is taken over, if it still runs. Defaults to 1:
-// a tick whose runner crashed is lost.
+// The other replicas watch a run from the start of the tick on, so [cron.Cron.Stop] waits for that until the start deadline. The
+// end of the context of [WithContext] ends it at once. A replica that starts watches unfinished ticks too. Defaults to 1: a tick
+// whose runner crashed is lost.
 func WithFailover(attempts int) Option {
 	return newOption("WithFailover", func(c *config) {
 		if attempts < 1 {
@@ -291,11 +239,11 @@ func (c *config) check(locks *core.Client, name string) error {
 	case c.err != nil:
 		return c.err
 	case c.overlap == overlapAllow && c.MinHold > 0:
-		return errors.New("holdfast: cronlock: core.WithMinHold with AllowOverlap: there is nothing to hold")
+		return invalid("core.WithMinHold with AllowOverlap: there is nothing to hold")
 	case c.leader != nil && c.attempts > 1:
-		return errors.New("holdfast: cronlock: WithFailover with WithLeader: replicas that do not lead take over no run")
+		return invalid("WithFailover with WithLeader: replicas that do not lead take over no run")
 	case c.leader != nil && c.catchUp > 0:
-		return errors.New("holdfast: cronlock: WithCatchUp with WithLeader: a replica that starts does not lead yet")
+		return invalid("WithCatchUp with WithLeader: a replica that starts does not lead yet")
 	}
 	if err := c.checkGrace(); err != nil {
 		return err
@@ -310,9 +258,110 @@ func (c *config) lockOptions() []core.LockOption {
 
 func (c *config) checkGrace() error {
 	if c.Given("WithZombieGrace") && c.timeout == 0 {
-		return errors.New("holdfast: cronlock: WithZombieGrace without WithTimeout: no run is ever too long")
+		return invalid("WithZombieGrace without WithTimeout: no run is ever too long")
 	}
 	return nil
 }
 
-var errNoClient = errors.New("holdfast: cronlock: the client is nil: pass that of core.New")
+var errNoClient = invalid("the client is nil: pass that of core.New")
+
+var (
+	commonOptions = []string{
+		"cronlock.WithContext", "cronlock.WithService", "cronlock.WithTimeout",
+	}
+	lockOptions = []string{
+		"core.WithTTL", "core.WithWait", "core.WithMaxHold", "core.WithMinHold", "core.WithReplicaAck",
+		"FailOpen", "WithZombieGrace",
+	}
+	jobOptions = slices.Concat(commonOptions, lockOptions, []string{
+		"cronlock.AllowOverlap", "cronlock.WithStartDeadline", "cronlock.WithMaxSkew", "cronlock.WithFailover",
+		"cronlock.WithCatchUp", "cronlock.WithHistory", "cronlock.WithLeader",
+	})
+)
+
+// jobPlace is a function that adds a job.
+func jobPlace(name string) guard.Place {
+	return guard.Place{
+		Name:  name,
+		Takes: jobOptions,
+		Refuses: map[string]string{
+			"core.WithRetention":     "a tick is remembered for as long as it could start again; cronlock.WithHistory keeps it longer",
+			"core.WithFailurePolicy": "a failed run is not repeated; cronlock.WithFailover is for runners that crash",
+			"core.WithFixedTTL":      "the lease of a run is renewed; cronlock.WithTimeout limits the run",
+			"core.WithOwner":         "every run has an owner of its own",
+			"core.WithPermits":       "one run at a time; cronlock.Exclusive takes a semaphore",
+		},
+	}
+}
+
+var exclusivePlace = guard.Place{
+	Name:  "cronlock.Exclusive",
+	Takes: slices.Concat(commonOptions, lockOptions, []string{"core.WithFixedTTL", "core.WithPermits"}),
+	Refuses: map[string]string{
+		"core.WithOwner":        "runs with one owner do not exclude each other",
+		"cronlock.AllowOverlap": "nothing would be excluded",
+		"cronlock.WithLeader":   "put cronlock.Leader before it in the chain",
+	},
+	Otherwise: "it keeps no record of ticks; cronlock.AddFunc does",
+}
+
+var leaderPlace = guard.Place{
+	Name: "cronlock.Leader", Takes: commonOptions, Otherwise: "it takes no lock and keeps no record; an election has options of its own",
+}
+
+// mostRemembered bounds how many ticks of a job are remembered for the sake of options.
+const mostRemembered = 20_000
+
+// checkWindow refuses options that would fill Redis: a tick is remembered for twice the time in which it may start, and
+// for the time by which a clock may be ahead. The answer is the same at every time of the day: ticks are counted from
+// the first one after a fixed time.
+func (j *job) checkWindow(now time.Time) error {
+	first := j.schedule.Next(anchor(now.Location()))
+	if first.IsZero() {
+		if first = j.schedule.Next(now); first.IsZero() {
+			return nil
+		}
+	}
+	option, window := "WithStartDeadline", j.deadline(first)
+	if j.config.catchUp > window {
+		option, window = "WithCatchUp", j.config.catchUp
+	}
+	kept := 2*window + j.config.maxSkew
+	if j.config.maxSkew > 2*window {
+		option, window = "WithMaxSkew", j.config.maxSkew
+	}
+	if tooDense(j.schedule, first, kept) {
+		return invalid("job %q: %s(%v): more than %d ticks of this schedule would be remembered, "+
+			"those of %v", j.name, option, window, mostRemembered, kept)
+	}
+	return nil
+}
+
+// tooDense reports whether there are too many ticks within so long after one.
+func tooDense(s cron.Schedule, tick time.Time, window time.Duration) bool {
+	end := tick.Add(window)
+	for range mostRemembered {
+		next := s.Next(tick)
+		if !isDue(next, end) || !next.After(tick) {
+			return false
+		}
+		tick = next
+	}
+	return true
+}
+
+// checkFailover refuses a deadline until which no other replica could notice that a runner has died.
+func (j *job) checkFailover() error {
+	if limit := j.config.deadline; j.config.attempts > 1 && limit > 0 && limit <= j.ttl() {
+		return invalid("job %q: WithFailover(%d) with WithStartDeadline(%v): no other replica can "+
+			"take over, because the lease of a crashed runner expires after %v", j.name, j.config.attempts, limit, j.ttl())
+	}
+	return nil
+}
+
+func (j *job) ttl() time.Duration {
+	if j.config.TTL > 0 || j.locks == nil {
+		return j.config.TTL
+	}
+	return seal.FactsOf(j.locks).TTL
+}

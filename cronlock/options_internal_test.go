@@ -2,12 +2,15 @@ package cronlock
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/robfig/cron/v3"
 
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -32,7 +35,7 @@ func TestSameAnswerAtEveryTime(t *testing.T) {
 	} {
 		step := time.Duration(testkit.Rounds(5, 1)) * 97 * time.Minute
 		for now := clock("00:00:00.5"); now.Before(clock("23:59:59")); now = now.Add(step) {
-			j := newJob("job", nil, newConfig(jobPlace("cronlock.AddFunc"), test.opts))
+			j := newJob("job", nil, newConfig(jobPlace("cronlock.AddFunc"), test.opts), seal.Facts{})
 			j.schedule = secondly(t, test.spec)
 			err := j.checkWindow(now)
 			if (err != nil) != (test.refuse != "") || err != nil && !strings.Contains(err.Error(), test.refuse+"(") {
@@ -55,7 +58,7 @@ func TestWindowOfOtherSchedules(t *testing.T) {
 		}
 		return short(time.Millisecond).Next(t)
 	})
-	j := newJob("job", nil, newConfig(jobPlace("cronlock.AddFunc"), nil))
+	j := newJob("job", nil, newConfig(jobPlace("cronlock.AddFunc"), nil), seal.Facts{})
 	j.schedule = later
 	if err := j.checkWindow(start); err == nil {
 		t.Error("50,000 ticks within the start deadline and the skew are accepted")
@@ -97,15 +100,10 @@ func TestBrokenParsers(t *testing.T) {
 		"not later":    parse(scheduleFunc(func(t time.Time) time.Time { return t })),
 		"a schedule n": parse(scheduleFunc(nil)),
 	} {
-		for _, own := range []bool{true, false} {
-			c, opts := cron.New(), []Option{WithParser(parser)}
-			if own {
-				c, opts = cron.New(cron.WithParser(parser)), nil
-			}
-			_, err := AddFunc(c, closedClient(t), "@hourly", "job", fn, opts...)
-			if err == nil || !strings.Contains(err.Error(), name) || len(c.Entries()) != 0 {
-				t.Errorf("%s, the cron's own: %v: error %v, %d entries", name, own, err, len(c.Entries()))
-			}
+		c := cron.New(cron.WithParser(parser))
+		_, err := AddFunc(c, closedClient(t), "@hourly", "job", fn)
+		if !errors.Is(err, core.ErrInvalidOption) || !strings.Contains(err.Error(), name) || len(c.Entries()) != 0 {
+			t.Errorf("%s: error %v, %d entries", name, err, len(c.Entries()))
 		}
 	}
 	if _, err := AddSchedule(cron.New(), closedClient(t), (*cron.SpecSchedule)(nil), "job", fn); err == nil {

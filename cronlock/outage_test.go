@@ -1,11 +1,10 @@
 package cronlock_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -25,9 +24,9 @@ func TestRedisIsDown(t *testing.T) {
 		name    string
 		opts    []cronlock.Option
 		runs    int
-		reasons []cronlock.Reason
+		reasons []string
 	}{
-		{"fail closed", nil, 0, []cronlock.Reason{cronlock.Unavailable}},
+		{"fail closed", nil, 0, []string{cronlock.Unavailable}},
 		{"fail open", []cronlock.Option{cronlock.FailOpen()}, 1, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -42,19 +41,47 @@ func TestRedisIsDown(t *testing.T) {
 	}
 }
 
+// dials has an element for each connection that could not be made.
+type dials chan struct{}
+
+// of returns a client of a server whose connections are watched.
+func (d dials) of(server *testkit.Server) *redis.Client {
+	rdb := server.Client()
+	rdb.AddHook(d)
+	return rdb
+}
+
+func (d dials) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := next(ctx, network, addr)
+		if err != nil {
+			select {
+			case d <- struct{}{}:
+			default:
+			}
+		}
+		return conn, err
+	}
+}
+
+func (dials) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (dials) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
 // TestRedisComesBack: a tick that was due while Redis was away runs, once, as long as it is in time.
 func TestRedisComesBack(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
-	failed := make(chan struct{}, 1000)
-	hooks := core.WithHooks(core.Hooks{BeginEnd: func(context.Context, core.BeginEnd) { failed <- struct{}{} }})
-	a := newReplica(t, newClient(t, server.Client(), hooks), idle)
-	b := newReplica(t, newClient(t, server.Client(), hooks), idle)
+	failed := make(dials, 1000)
+	a := newReplica(t, newClient(t, failed.of(server)), idle)
+	b := newReplica(t, newClient(t, failed.of(server)), idle)
 	server.Kill()
 	tick := time.Now().Truncate(time.Second)
 	first, second := a.start(tick), b.start(tick)
 	for range 4 {
-		receive(t, failed, "a question without an answer")
+		receive(t, failed, "a connection that fails")
 	}
 	server.Restart()
 	first()
@@ -69,20 +96,21 @@ func TestRedisComesBack(t *testing.T) {
 func TestLostClaim(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
-	// The tick is to come, because a late one is looked at with one question more, which would meet the frozen server.
 	ctx, tick := t.Context(), time.Now().Truncate(time.Second).Add(10*time.Second)
 	key := "cron:{job}:at:" + tick.UTC().Format(time.RFC3339Nano)
 	// It stands for the lost claim, which is gone too soon to be seen each time.
 	lost := newClient(t, server.Client()).Once(key, core.WithWait(patience))
 	frozen, unanswered, seen := false, 0, 0
-	hooks := core.WithHooks(core.Hooks{BeginEnd: func(_ context.Context, end core.BeginEnd) {
+	freeze := func(ctx context.Context, start core.BeginStart) context.Context {
+		if start.Key == key && !frozen {
+			frozen = true
+			server.Pause()
+		}
+		return ctx
+	}
+	hooks := core.WithHooks(core.Hooks{BeginStart: freeze, BeginEnd: func(_ context.Context, end core.BeginEnd) {
 		switch {
-		case end.Key != key && end.Key != "cron:{job}:paused": // the job is registered, on another goroutine
-		case end.Key != key:
-			if !frozen && !errors.Is(end.Err, core.ErrUnavailable) { // a busy machine may not have answered either
-				frozen = true
-				server.Pause()
-			}
+		case end.Key != key: // the job is registered, on another goroutine
 		case errors.Is(end.Err, core.ErrUnavailable):
 			unanswered++
 			server.Resume()
@@ -118,12 +146,11 @@ func TestShutdownInOutage(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
 	ctx, stop := context.WithCancel(t.Context())
-	failed := make(chan struct{}, 1000)
-	hooks := core.WithHooks(core.Hooks{BeginEnd: func(context.Context, core.BeginEnd) { failed <- struct{}{} }})
-	r := newReplica(t, newClient(t, server.Client(), hooks), idle, cronlock.FailOpen(), cronlock.WithContext(ctx))
+	failed := make(dials, 1000)
+	r := newReplica(t, newClient(t, failed.of(server)), idle, cronlock.FailOpen(), cronlock.WithContext(ctx))
 	server.Kill()
 	wait := r.start(time.Now())
-	receive(t, failed, "a question without an answer")
+	receive(t, failed, "a connection that fails")
 	stop()
 	wait()
 	r.expect(t, 0, cronlock.Stopped)
@@ -193,7 +220,7 @@ func expectOverlap(t *testing.T, wait time.Duration, slow func(*testkit.Relay)) 
 		took := time.Since(began)
 		relay.Heal()
 		switch {
-		case !ran && slices.Equal(skips, []cronlock.Reason{cronlock.Overlapping}):
+		case !ran && slices.Equal(skips, []string{cronlock.Overlapping}):
 			return
 		case took < 5*time.Second: // a busy machine may take longer
 			t.Fatalf("ran %v, skipped for %q, after %v", ran, skips, took)
@@ -223,9 +250,9 @@ func TestLateAnswersToATick(t *testing.T) {
 // replica runs.
 func TestLostTickIsLogged(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, testkit.Start(t).Client())
-	var log bytes.Buffer
-	r := newReplica(t, locks, idle, cronlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	var log logBuffer
+	locks := newClient(t, testkit.Start(t).Client(), logTo(&log))
+	r := newReplica(t, locks, idle)
 	tick := time.Now()
 	key := "cron:{job}:at:" + tick.UTC().Format(time.RFC3339Nano)
 	attempt, err := locks.Once(key, core.WithFailurePolicy(core.HoldFailures)).Begin(t.Context())

@@ -64,7 +64,7 @@ func TestMissedTicks(t *testing.T) {
 	t.Parallel()
 	at := func(minute string) time.Time { return clock("10:" + minute + ":00") }
 	tick := func(minute, digest string) core.Record {
-		return core.Record{Key: tickKey("job", at(minute)), Note: "host\nshop\n" + digest}
+		return core.Record{Key: tickKey("job", at(minute)), Note: "shop\n" + digest}
 	}
 	registered := registration{Digest: "d", Late: 30_000, History: 20}
 	registered.Plan = planOf(align(cron.Every(time.Minute)), time.UTC)
@@ -72,23 +72,23 @@ func TestMissedTicks(t *testing.T) {
 		name            string
 		registered      string
 		records         []core.Record
-		paused, resumed pauseRecord
+		paused, resumed pause
 		missed          int
 		latest          string
 	}{
 		{
 			"none", "05",
 			[]core.Record{tick("06", "d"), tick("07", "d"), tick("08", "d"), tick("09", "d"), tick("10", "d")},
-			pauseRecord{},
-			pauseRecord{},
+			pause{},
+			pause{},
 			0, "",
 		},
-		{"one may still start", "08", []core.Record{tick("09", "d")}, pauseRecord{}, pauseRecord{}, 0, ""},
-		{"since the earliest run", "09", []core.Record{tick("05", "d"), tick("09", "d")}, pauseRecord{}, pauseRecord{}, 3, "08"},
-		{"not of another schedule", "07", []core.Record{tick("05", "x")}, pauseRecord{}, pauseRecord{}, 2, "09"},
-		{"paused", "05", []core.Record{tick("06", "d")}, pauseRecord{ended: at("07")}, pauseRecord{}, 0, ""},
-		{"paused after some", "05", nil, pauseRecord{ended: at("08")}, pauseRecord{}, 2, "07"},
-		{"resumed", "05", nil, pauseRecord{}, pauseRecord{Since: at("06"), ended: at("08")}, 1, "09"},
+		{"one may still start", "08", []core.Record{tick("09", "d")}, pause{}, pause{}, 0, ""},
+		{"since the earliest run", "09", []core.Record{tick("05", "d"), tick("09", "d")}, pause{}, pause{}, 3, "08"},
+		{"not of another schedule", "07", []core.Record{tick("05", "x")}, pause{}, pause{}, 2, "09"},
+		{"paused", "05", []core.Record{tick("06", "d")}, pause{at("07"), at("23")}, pause{}, 0, ""},
+		{"paused after some", "05", nil, pause{at("08"), at("23")}, pause{}, 2, "07"},
+		{"resumed", "05", nil, pause{}, pause{at("06"), at("08")}, 1, "09"},
 	} {
 		info := JobInfo{Name: "job", Registered: at(test.registered)}
 		info.miss(registered, test.records, test.paused, test.resumed, clock("10:10:20"))
@@ -126,10 +126,10 @@ func TestForgottenTicksAreNotMissed(t *testing.T) {
 		r.Plan = planOf(secondly(t, test.spec), time.UTC)
 		var records []core.Record
 		for _, tick := range test.ran {
-			records = append(records, core.Record{Key: tickKey("job", clock(tick)), Note: "host\nshop\nd"})
+			records = append(records, core.Record{Key: tickKey("job", clock(tick)), Note: "shop\nd"})
 		}
 		info := JobInfo{Name: "job", Registered: clock(registeredAt)}
-		info.miss(r, records, pauseRecord{}, pauseRecord{}, now)
+		info.miss(r, records, pause{}, pause{}, now)
 		if info.Missed != test.missed || info.Missed > 0 && !info.MissedTick.Equal(clock(test.latest)) {
 			t.Errorf("%s: %d missed, the latest at %v; want %d and %s", test.name, info.Missed, info.MissedTick, test.missed,
 				test.latest)

@@ -2,6 +2,7 @@ package cronlock_test
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"slices"
 	"sync"
@@ -17,26 +18,112 @@ import (
 
 const patience = 20 * time.Second
 
-var quiet = slog.New(slog.DiscardHandler)
-
 func newClient(t *testing.T, rdb redis.UniversalClient, opts ...core.Option) *core.Client {
 	t.Helper()
-	locks, err := core.New(rdb, append([]core.Option{core.WithLogger(nil)}, opts...)...)
+	r := new(reports)
+	locks, err := core.New(rdb, append([]core.Option{core.WithLogger(nil), core.WithHooks(r.hooks())}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = locks.Close() })
+	clients.Store(locks, r)
+	t.Cleanup(func() { _ = locks.Close(); clients.Delete(locks) })
 	return locks
+}
+
+// clients has the *reports of each *core.Client of newClient.
+var clients sync.Map
+
+// reportsOf returns what the jobs of a client report.
+func reportsOf(locks *core.Client) *reports {
+	r, _ := clients.Load(locks)
+	return r.(*reports)
+}
+
+// logTo lets a client log to a buffer, from the level of warnings on.
+func logTo(b io.Writer) core.Option {
+	return core.WithLogger(slog.New(slog.NewTextHandler(b, nil)))
+}
+
+// reports are what the jobs of a client have reported to its hooks.
+type reports struct {
+	mu        sync.Mutex
+	ends      []cronlock.Run
+	skips     []core.NotRun
+	incidents []core.Incident
+}
+
+func (r *reports) hooks() core.Hooks {
+	return core.Hooks{
+		RunEnd: func(ctx context.Context, _ core.RunEnd) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			run, _ := cronlock.RunFrom(ctx)
+			r.ends = append(r.ends, run)
+		},
+		NotRun: func(_ context.Context, not core.NotRun) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.skips = append(r.skips, not)
+		},
+		Incident: func(_ context.Context, incident core.Incident) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.incidents = append(r.incidents, incident)
+		},
+	}
+}
+
+func (r *reports) runs() []cronlock.Run {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.ends)
+}
+
+// outcomes are those of the runs.
+func (r *reports) outcomes() (all []cronlock.Outcome) {
+	for _, run := range r.runs() {
+		all = append(all, run.Outcome)
+	}
+	return all
+}
+
+// reasons are those of the ticks that were skipped.
+func (r *reports) reasons() (all []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, skip := range r.skips {
+		all = append(all, skip.Reason)
+	}
+	return all
+}
+
+// of returns the errors of incidents of a kind.
+func (r *reports) of(kind core.IncidentKind) (errs []error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, incident := range r.incidents {
+		if incident.Kind == kind {
+			errs = append(errs, incident.Err)
+		}
+	}
+	return errs
+}
+
+func (r *reports) expect(t *testing.T, runs int, reasons ...string) {
+	t.Helper()
+	if got := r.runs(); len(got) != runs {
+		t.Errorf("%d runs, want %d: %+v", len(got), runs, got)
+	}
+	if got := r.reasons(); !slices.Equal(got, reasons) {
+		t.Errorf("skipped for %q, want %q: %+v", got, reasons, r.skips)
+	}
 }
 
 // replica is one process with a cron that has a job called "job". Nothing starts but what a test fires.
 type replica struct {
+	*reports
 	cron  *cron.Cron
 	locks *core.Client
-
-	mu    sync.Mutex
-	ends  []cronlock.Run
-	skips []cronlock.Skip
 }
 
 func idle(context.Context) error { return nil }
@@ -63,24 +150,9 @@ func newReplica(
 
 func (r *replica) add(t *testing.T, s cron.Schedule, fn func(context.Context) error, opts ...cronlock.Option) {
 	t.Helper()
-	opts = slices.Concat([]cronlock.Option{cronlock.WithLogger(quiet), cronlock.WithHooks(r.hooks())}, opts)
+	r.reports = reportsOf(r.locks)
 	if _, err := cronlock.AddSchedule(r.cron, r.locks, s, "job", fn, opts...); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func (r *replica) hooks() cronlock.Hooks {
-	return cronlock.Hooks{
-		Finished: func(_ context.Context, run cronlock.Run, _ error) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.ends = append(r.ends, run)
-		},
-		Skipped: func(skip cronlock.Skip) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.skips = append(r.skips, skip)
-		},
 	}
 }
 
@@ -92,32 +164,6 @@ func (r *replica) start(tick time.Time) (wait func()) {
 	var done sync.WaitGroup
 	done.Go(func() { r.fire(tick) })
 	return done.Wait
-}
-
-func (r *replica) runs() []cronlock.Run {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.ends)
-}
-
-// reasons are those of the ticks that it has skipped.
-func (r *replica) reasons() (all []cronlock.Reason) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, skip := range r.skips {
-		all = append(all, skip.Reason)
-	}
-	return all
-}
-
-func (r *replica) expect(t *testing.T, runs int, reasons ...cronlock.Reason) {
-	t.Helper()
-	if got := r.runs(); len(got) != runs {
-		t.Errorf("%d runs, want %d: %+v", len(got), runs, got)
-	}
-	if got := r.reasons(); !slices.Equal(got, reasons) {
-		t.Errorf("skipped for %q, want %q: %+v", got, reasons, r.skips)
-	}
 }
 
 func history(t *testing.T, locks *core.Client) []cronlock.Run {

@@ -29,7 +29,7 @@ type Run struct {
 	Job string
 	// Tick is the time on the schedule. For [JobHandle.Run] it is the time of that call.
 	Tick time.Time
-	// Replica is the name of the replica that runs it, see [WithReplica].
+	// Replica is the name of the replica that runs it, see [core.WithInstance].
 	Replica string
 	// Service is the service of that replica, see [WithService].
 	Service string
@@ -50,7 +50,14 @@ type Run struct {
 	Outcome Outcome
 }
 
+// newRun describes a run of this replica that has neither a claim nor a token yet.
+func (j *job) newRun(at time.Time) Run {
+	return Run{Job: j.name, Tick: at, Replica: j.replica, Service: j.config.service}
+}
+
 type runKey struct{}
+
+func withRun(ctx context.Context, r Run) context.Context { return context.WithValue(ctx, runKey{}, r) }
 
 // RunFrom returns the run whose context ctx is or descends from. It returns false if there is none. The tick and job
 // of a run make a key that identifies its effects.
@@ -78,7 +85,8 @@ func (r Run) encode() []byte {
 // runOf reads a run from its record.
 func runOf(job string, tick time.Time, r core.Record) Run {
 	run := Run{Job: job, Tick: tick, Attempt: r.Attempt, Started: r.Began, Outcome: Lost}
-	run.Replica, run.Service, _ = readNote(r.Note)
+	run.Replica = r.Instance
+	run.Service, _ = readNote(r.Note)
 	var recorded result
 	switch {
 	case r.State == core.StateRunning:

@@ -357,7 +357,7 @@ func TestAdvanceIsBounded(t *testing.T) {
 		{48 * time.Hour, mostPassed + 1900, true},
 	} {
 		p, now := new(progress), clock("10:00:00")
-		p.begin(now)
+		p.begin(now, now)
 		now = now.Add(test.stall)
 		due := p.advance(short(5*time.Millisecond), time.UTC, func() reading { return reading{wall: now} }, deadline)
 		if len(due.ticks) > mostClaimed || len(due.passed) != test.passed || due.more != test.more {
@@ -392,7 +392,7 @@ func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	const starters = 500
 	p, s := new(progress), secondly(t, "@every 1s")
-	p.begin(clock("10:00:00"))
+	p.begin(clock("10:00:00"), clock("10:00:00"))
 	deadline := func(time.Time) time.Duration { return time.Hour }
 	var seconds atomic.Int64
 	read := func() reading {
@@ -536,7 +536,7 @@ func TestExpressionsBesideAList(t *testing.T) {
 			}
 			want := listOf(s.(*cron.SpecSchedule), from, to)
 			var got []time.Time
-			for tick := Ticks(s).Next(from); isDue(tick, to); tick = Ticks(s).Next(tick) {
+			for tick := align(s).Next(from); isDue(tick, to); tick = align(s).Next(tick) {
 				got = append(got, tick.In(time.UTC))
 			}
 			if !slices.EqualFunc(got, want, time.Time.Equal) {

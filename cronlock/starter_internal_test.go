@@ -3,6 +3,7 @@ package cronlock
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"slices"
@@ -17,59 +18,54 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// TestStarterKnowsWhenItBegan: the scheduler asks again once the entry was started, when a tick may be due already, and
-// others ask before the scheduler begins or about later times.
-func TestStarterKnowsWhenItBegan(t *testing.T) {
+// TestBegin: the scheduler asks for the first tick when it begins, and others ask before or about other times.
+func TestBegin(t *testing.T) {
 	t.Parallel()
-	s := new(starter)
-	s.oneTime = newOneTime(cron.New(), func() {})
-	began := time.Now().Add(-time.Minute)
-	for _, asked := range []time.Time{
-		began.Add(-time.Hour), began, began.Add(time.Millisecond), began.Add(2 * time.Second), began.Add(time.Hour),
-	} {
-		if next := s.Next(asked); !next.After(asked) || next.Sub(asked) > 2*time.Second {
-			t.Errorf("after %v comes %v", asked, next)
+	now := clock("10:00:00")
+	p := &progress{added: now.Add(-time.Minute)}
+	for _, at := range []time.Time{now.Add(-time.Hour), now.Add(time.Hour), {}} {
+		if p.begin(at, now) {
+			t.Errorf("began at %v, now it is %v", at, now)
 		}
 	}
-	if !s.at.Equal(began) {
-		t.Errorf("began at %v, want %v", s.at, began)
-	}
-	if !s.take() || s.take() || !s.Next(began).IsZero() {
-		t.Error("it is not over")
+	if !p.begin(now, now.Add(time.Millisecond)) || p.begin(now.Add(time.Second), now.Add(time.Second)) || !p.start().Equal(now) {
+		t.Errorf("began at %v, want %v", p.start(), now)
 	}
 }
 
-// TestIsRunning asks a cron that has not begun, runs, and was stopped.
-func TestIsRunning(t *testing.T) {
+// TestStarter: it is due until it has run, later and later, and runs once.
+func TestStarter(t *testing.T) {
 	t.Parallel()
 	c := cron.New()
-	for range 2 {
-		if isRunning(c) {
-			t.Error("it runs, though it was not started")
+	j := newJob("job", nil, config{attempts: 1}, seal.Facts{})
+	j.cron = c
+	j.await()
+	s := c.Entries()[0].Job.(*starter)
+	now := time.Now()
+	for last := time.Duration(0); last < time.Second/2; {
+		next := s.Next(now).Sub(now)
+		if next <= last || next > 2*time.Second {
+			t.Fatalf("due in %v after %v", next, last)
 		}
-		c.Start()
-		if !isRunning(c) {
-			t.Error("it does not run, though it was started")
-		}
-		<-c.Stop().Done()
+		last = next
 	}
-	if n := len(c.Entries()); n != 0 {
-		t.Errorf("%d entries are left", n)
-	}
-	if err := launch(t.Context(), c, func() { t.Error("the work is done") }); err == nil || len(c.Entries()) != 0 {
-		t.Errorf("launched: error %v, %d entries", err, len(c.Entries()))
+	s.Run()
+	s.Run()
+	if !s.Next(now).IsZero() || len(c.Entries()) != 0 {
+		t.Error("it is not over")
 	}
 }
 
 // closedClient answers at once, without I/O, that it is closed: so tests of the scheduler can have a clock of their
 // own.
-func closedClient(t *testing.T) *core.Client {
+func closedClient(t *testing.T, opts ...core.Option) *core.Client {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
-	locks, err := core.New(rdb, core.WithLogger(nil))
+	locks, err := core.New(rdb, append([]core.Option{core.WithLogger(nil)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,11 +76,11 @@ func closedClient(t *testing.T) *core.Client {
 // reports are the ticks that a job has reported, and when.
 type reports struct {
 	mu    sync.Mutex
-	skips []Skip
+	skips []core.NotRun
 	at    []time.Time
 }
 
-func (r *reports) add(s Skip) {
+func (r *reports) add(_ context.Context, s core.NotRun) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.skips, r.at = append(r.skips, s), append(r.at, time.Now())
@@ -97,7 +93,7 @@ func (r *reports) once(t *testing.T, s cron.Schedule) {
 	defer r.mu.Unlock()
 	var ticks []time.Time
 	for _, skip := range r.skips {
-		ticks = append(ticks, skip.Tick)
+		ticks = append(ticks, skip.Due)
 	}
 	slices.SortFunc(ticks, time.Time.Compare)
 	for i := 1; i < len(ticks); i++ {
@@ -127,7 +123,6 @@ func (stalling) Error(error, string, ...any) {}
 func TestStall(t *testing.T) {
 	t.Parallel()
 	const period = 4 * time.Second
-	locks := closedClient(t)
 	for _, test := range []struct {
 		name    string
 		stall   time.Duration
@@ -141,11 +136,12 @@ func TestStall(t *testing.T) {
 		{"over many", 61 * time.Second, 13, 3},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			told := new(reports)
+			locks := closedClient(t, core.WithHooks(core.Hooks{NotRun: told.add}))
 			synctest.Test(t, func(t *testing.T) {
 				froze := aligned{int64(period / time.Second)}.Next(time.Now()).Add(period)
-				c, told := cron.New(cron.WithLogger(stalling{froze, test.stall})), new(reports)
-				_, err := AddFunc(c, locks, "@every 4s", "job", func(context.Context) error { return nil },
-					WithLogger(slog.New(slog.DiscardHandler)), WithHooks(Hooks{Skipped: told.add}))
+				c := cron.New(cron.WithLogger(stalling{froze, test.stall}))
+				_, err := AddFunc(c, locks, "@every 4s", "job", func(context.Context) error { return nil })
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -170,7 +166,7 @@ func (r *reports) afterTheirTime() (late, claimed int) {
 	for i, skip := range r.skips {
 		if skip.Reason == Late {
 			late++
-		} else if r.at[i].Sub(skip.Tick) > time.Second/2 {
+		} else if r.at[i].Sub(skip.Due) > time.Second/2 {
 			claimed++
 		}
 	}
@@ -201,22 +197,27 @@ func TestSkewed(t *testing.T) {
 	t.Parallel()
 	const line = "the clock of this replica differs from Redis's; if all replicas say so, look at Redis"
 	var logged bytes.Buffer
-	var offsets []time.Duration
-	j := &job{name: "job", config: newConfig(jobPlace("cronlock.AddFunc"), []Option{
-		WithLogger(slog.New(slog.NewTextHandler(&logged, nil))), WithMaxSkew(10 * time.Second),
-		WithHooks(Hooks{Skewed: func(offset time.Duration) { offsets = append(offsets, offset) }}),
-	})}
+	var offsets []string
+	hooks := core.Hooks{Incident: func(_ context.Context, incident core.Incident) {
+		offsets = append(offsets, fmt.Sprintf("%s of %s: %v", incident.Kind, incident.Label, incident.Err))
+	}}
+	config := newConfig(jobPlace("cronlock.AddFunc"), []Option{WithMaxSkew(10 * time.Second)})
+	j := newJob("job", nil, config, seal.Facts{Hooks: &hooks, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	now := clock("10:00:00")
 	for _, offset := range []time.Duration{0, 5 * time.Second, 6 * time.Second, -7 * time.Second} {
-		j.skewed(now, now, now.Add(-offset))
+		j.skewed(now, now, now, now.Add(-offset))
 	}
-	if want := []time.Duration{6 * time.Second, -7 * time.Second}; !slices.Equal(offsets, want) {
-		t.Errorf("told of %v, want %v", offsets, want)
+	want := []string{
+		"skew of job: holdfast: cronlock: the clock of this replica is 6s ahead of that of Redis",
+		"skew of job: holdfast: cronlock: the clock of this replica is 7s behind that of Redis",
+	}
+	if !slices.Equal(offsets, want) {
+		t.Errorf("reported %q, want %q", offsets, want)
 	}
 	if n := strings.Count(logged.String(), line); n != 1 {
 		t.Errorf("logged %d times: %s", n, logged.String())
 	}
-	j.skewed(now.Add(time.Hour), now.Add(time.Hour), now)
+	j.skewed(now, now.Add(time.Hour), now.Add(time.Hour), now)
 	if n := strings.Count(logged.String(), line); n != 2 {
 		t.Errorf("after an hour logged %d times", n)
 	}
@@ -236,16 +237,16 @@ func (a *ahead) Next(t time.Time) time.Time {
 // sleeps until the clock has caught up. The step is logged once.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
-	locks := closedClient(t)
+	var log bytes.Buffer
+	told := new(reports)
+	locks := closedClient(t, core.WithHooks(core.Hooks{NotRun: told.add}),
+		core.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 	synctest.Test(t, func(t *testing.T) {
 		const step = time.Hour
-		var log bytes.Buffer
-		s, told := &ahead{Schedule: aligned{2}}, new(reports)
+		s := &ahead{Schedule: aligned{2}}
 		s.by.Store(int64(step))
 		c := cron.New(cron.WithLocation(time.UTC))
-		id, err := AddSchedule(c, locks, s, "job", func(context.Context) error { return nil },
-			WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))),
-			WithHooks(Hooks{Skipped: told.add}))
+		id, err := AddSchedule(c, locks, s, "job", func(context.Context) error { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -266,8 +267,8 @@ func TestClockSetBack(t *testing.T) {
 		if n := len(told.skips); n == 0 || told.at[0].Sub(set) > lookInterval+2*time.Second {
 			t.Fatalf("%d ticks, claimed at %v", n, told.at)
 		}
-		if last := told.skips[len(told.skips)-1]; time.Since(last.Tick) > 3*time.Second {
-			t.Errorf("no tick since %v, now it is %v", last.Tick, time.Now())
+		if last := told.skips[len(told.skips)-1]; time.Since(last.Due) > 3*time.Second {
+			t.Errorf("no tick since %v, now it is %v", last.Due, time.Now())
 		}
 		// The ticks at 2 s and 4 s had passed when the step was noticed.
 		if late, claimed := told.afterTheirTime(); late != 0 || claimed != 2 {
@@ -282,41 +283,20 @@ func TestClockSetBack(t *testing.T) {
 	})
 }
 
-// TestBridges: which ticks an entry passes over when the clock is set back, and which it has started already.
-func TestBridges(t *testing.T) {
+// TestBridge: which ticks the entry of a job passes over when the clock is set back.
+func TestBridge(t *testing.T) {
 	t.Parallel()
-	minutely, plain := secondly(t, "0 * * * * *"), cron.FuncJob(func() {})
-	for _, test := range []struct {
-		name            string
-		schedule        cron.Schedule
-		job             cron.Job
-		prev, next, now string
-		want            []string
-	}{
-		{"a job", minutely, new(job), "12:00:00", "12:01:00", "11:57:30", []string{"11:58:00", "11:59:00", "12:00:00"}},
-		{"another entry", minutely, plain, "12:00:00", "12:01:00", "11:57:30", nil},
-		{
-			"another entry that has passed over ticks", minutely, plain, "11:56:00", "12:01:00", "11:57:30",
-			[]string{"11:58:00", "11:59:00", "12:00:00"},
-		},
-		{"robfig's schedule", minutely.(*expression).spec, plain, "11:58:00", "12:00:00", "11:57:30", []string{"11:59:00"}},
-		{"an interval", cron.Every(2 * time.Minute), plain, "12:00:00", "12:02:00", "11:57:30", []string{"11:59:30", "12:01:30"}},
-		{"a schedule of another package", short(time.Minute), plain, "11:56:00", "12:01:00", "11:57:30", nil},
-		{"not set back", minutely, new(job), "12:00:00", "12:01:00", "12:00:30", nil},
+	for next, want := range map[string][]string{
+		"12:01:00": {"11:58:00", "11:59:00", "12:00:00"}, "11:58:00": nil, "11:50:00": nil,
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			entry := cron.Entry{Schedule: test.schedule, Job: test.job, Prev: clock(test.prev), Next: clock(test.next)}
-			var got []string
-			if b := bridgeOf(nil, entry, clock(test.now)); b != nil {
-				for tick := b.Next(clock(test.now)); !tick.IsZero(); tick = b.Next(tick) {
-					got = append(got, tick.Format(time.TimeOnly))
-				}
-			}
-			if !slices.Equal(got, test.want) {
-				t.Errorf("ticks %q, want %q", got, test.want)
-			}
-		})
+		b := &bridge{job: &job{schedule: secondly(t, "0 * * * * *")}, until: clock(next)}
+		var got []string
+		for tick := b.Next(clock("11:57:30")); !tick.IsZero(); tick = b.Next(tick) {
+			got = append(got, tick.Format(time.TimeOnly))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("until %s: ticks %q, want %q", next, got, want)
+		}
 	}
 }
 
@@ -326,7 +306,7 @@ func TestSetBack(t *testing.T) {
 	t.Parallel()
 	p, s := new(progress), secondly(t, "*/2 * * * * *")
 	deadline := func(time.Time) time.Duration { return 4 * time.Second }
-	p.begin(clock("10:00:18"))
+	p.begin(clock("10:00:18"), clock("10:00:18"))
 	for _, look := range []struct{ set, at, want string }{
 		{"", "20.1s", "20"},
 		{"18.5s", "20.2s", "20"},
@@ -361,7 +341,7 @@ func TestSuspendedHost(t *testing.T) {
 		name, job string
 		suspended time.Duration // until now
 		awake     time.Duration // since then
-		want      Reason        // "" if it runs
+		want      string        // "" if it runs
 	}{
 		{"not suspended", "a", 0, 0, Late},
 		{"awake for too long", "a", 40 * time.Minute, 10 * time.Minute, Late},
@@ -372,12 +352,13 @@ func TestSuspendedHost(t *testing.T) {
 		{"awake for a while", "c", 40 * time.Minute, 3 * time.Minute, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			locks, err := core.New(server.Client(), core.WithLogger(nil))
+			told := new(reports)
+			locks, err := core.New(server.Client(), core.WithLogger(nil), core.WithHooks(core.Hooks{NotRun: told.add}))
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer locks.Close()
-			c, told, ran := cron.New(), new(reports), []Run(nil)
+			c, ran := cron.New(), []Run(nil)
 			hourly := scheduleFunc(func(t time.Time) time.Time {
 				return tick.Add((t.Sub(tick) + 1000*time.Hour).Truncate(time.Hour) - 999*time.Hour)
 			})
@@ -385,12 +366,12 @@ func TestSuspendedHost(t *testing.T) {
 				run, _ := RunFrom(ctx)
 				ran = append(ran, run)
 				return nil
-			}, WithHistory(1), WithLogger(slog.New(slog.DiscardHandler)), WithHooks(Hooks{Skipped: told.add}))
+			}, WithHistory(1))
 			if err != nil {
 				t.Fatal(err)
 			}
 			j, _ := find(c, test.job)
-			j.progress.begin(tick.Add(-time.Minute))
+			j.progress.begin(tick.Add(-time.Minute), tick.Add(-time.Minute))
 			now := readSample()
 			before := now
 			before.wall = now.wall.Add(-test.suspended - test.awake)

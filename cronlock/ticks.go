@@ -58,6 +58,7 @@ type progress struct {
 	added time.Time // the job, before its first tick
 
 	mu      sync.Mutex
+	began   time.Time // the scheduler; zero before
 	handled time.Time // the latest tick that was handled, zero before the first
 	before  time.Time // the latest one that was handled before the clock was set back
 	looked  reading   // of the clocks, for the last time
@@ -91,13 +92,33 @@ const (
 	mostPassed = 10_000
 )
 
-// begin sets from when on ticks are expected, unless a tick was handled already.
-func (p *progress) begin(at time.Time) {
+// begin sets from when on ticks are expected, and returns true, if the scheduler asks for the first time: it asks with the time of
+// its clock. A tick that was handled already stays the latest one.
+func (p *progress) begin(asked, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.handled.IsZero() {
-		p.handled = at
+	if !p.began.IsZero() || now.Sub(asked).Abs() > time.Second {
+		return false
 	}
+	p.began = asked
+	if p.handled.IsZero() {
+		p.handled = p.began
+	}
+	return true
+}
+
+// start returns when the scheduler has begun, or the job was added if that is not known.
+func (p *progress) start() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return latestOf(p.began, p.added)
+}
+
+func latestOf(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // setBack makes ticks due again when the clock comes to them again: Redis may have refused them as too early, and knows

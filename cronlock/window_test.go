@@ -19,23 +19,23 @@ func TestWindow(t *testing.T) {
 	for i, test := range []struct {
 		name string
 		tick time.Duration // from now
-		want []cronlock.Reason
+		want []string
 		opts []cronlock.Option
 	}{
 		{"in time", 0, nil, nil},
 		{"ahead within the skew", 20 * time.Second, nil, nil},
-		{"early", 40 * time.Second, []cronlock.Reason{cronlock.Early}, nil},
-		{"a year ahead", 365 * 24 * time.Hour, []cronlock.Reason{cronlock.Early}, nil},
+		{"early", 40 * time.Second, []string{cronlock.Early}, nil},
+		{"a year ahead", 365 * 24 * time.Hour, []string{cronlock.Early}, nil},
 		{
 			"early for a small skew", time.Minute,
-			[]cronlock.Reason{cronlock.Early},
+			[]string{cronlock.Early},
 			[]cronlock.Option{cronlock.WithMaxSkew(time.Second)},
 		},
 		{"late within the deadline", -4 * time.Minute, nil, nil},
-		{"late", -6 * time.Minute, []cronlock.Reason{cronlock.Late}, nil},
+		{"late", -6 * time.Minute, []string{cronlock.Late}, nil},
 		{
 			"late for a short deadline", -time.Minute,
-			[]cronlock.Reason{cronlock.Late},
+			[]string{cronlock.Late},
 			[]cronlock.Option{cronlock.WithStartDeadline(10 * time.Second)},
 		},
 		{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-co-op/gocron/v2"
 
@@ -74,11 +75,27 @@ func (l *LeaderElector) IsLeader(ctx context.Context) error {
 
 // Func returns a job that calls fn while this replica leads. The context of fn descends from that of gocron, and so ends at
 // a shutdown of the scheduler. It also ends with the lead, with [core.ErrLeaseLost] as its cause after a loss. It carries the
-// term as the fencing token: see [core.TokenFrom].
+// term as the fencing token: see [core.TokenFrom]. [core.Hooks] get the run under the name of the election, since gocron does not
+// tell a job its own.
 //
 // The job returns what fn returns. If the lead ended between the question of gocron and the call, the error is
 // [core.ErrNotLeader], and fn is not called. If the lead was lost before fn returned, the error is also ErrLeaseLost. gocron
 // passes errors of jobs to [gocron.AfterJobRunsWithError] only.
 func (l *LeaderElector) Func(fn func(context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) error { return l.election.TryDo(ctx, fn) }
+	return func(ctx context.Context) error {
+		came, began, r := time.Now(), false, newReporter(seal.FactsOf(l.election).Name, seal.FactsOf(l.election))
+		err := l.election.TryDo(ctx, func(ctx context.Context) error {
+			began = true
+			return r.run(ctx, fn)
+		})
+		switch {
+		case errors.Is(err, core.ErrLeaseLost) && began:
+			r.incident(context.WithoutCancel(ctx), core.IncidentLost, err)
+		case errors.Is(err, core.ErrNotLeader) && !began:
+			r.notRun(ctx, came, notLeader, err)
+		case !began:
+			r.notRun(ctx, came, refused, err)
+		}
+		return err
+	}
 }

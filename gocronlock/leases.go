@@ -3,7 +3,6 @@ package gocronlock
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"sync"
 
@@ -19,29 +18,28 @@ type leases struct {
 
 // lock is the [gocron.Lock] of a run.
 type lock struct {
+	reporter
 	leases *leases
 	key    <-chan struct{}
-	job    string
-	logger *slog.Logger
 
 	lease *core.Lease // guarded by leases.mu
 	taken bool        // a function of Func runs with the lease; guarded by leases.mu
 }
 
-func (l *leases) add(ctx context.Context, job string, lease *core.Lease, logger *slog.Logger) *lock {
+func (l *leases) add(ctx context.Context, lease *core.Lease, r reporter) *lock {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.jobs == nil {
 		l.jobs = make(map[<-chan struct{}][]*lock)
 	}
-	k := &lock{leases: l, key: ctx.Done(), job: job, logger: logger, lease: lease}
+	k := &lock{reporter: r, leases: l, key: ctx.Done(), lease: lease}
 	l.jobs[k.key] = append(l.jobs[k.key], k)
 	return k
 }
 
-// enter returns a lease of the job with that context, which is reserved until leave is called. It prefers one that is
-// valid. It returns nil if the job has none.
-func (l *leases) enter(ctx context.Context) (lease *core.Lease, leave func()) {
+// enter returns a lease of the job with that context, which is reserved until leave is called, and what reports the run. It
+// prefers a lease that is valid. It returns nil if the job has none.
+func (l *leases) enter(ctx context.Context) (lease *core.Lease, r reporter, leave func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var found *lock
@@ -51,11 +49,11 @@ func (l *leases) enter(ctx context.Context) (lease *core.Lease, leave func()) {
 		}
 	}
 	if found == nil {
-		return nil, nil
+		return nil, reporter{}, nil
 	}
 	found.taken = true
 	lease = found.lease
-	return lease, func() {
+	return lease, found.reporter, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.free(ctx.Done(), lease)
@@ -98,8 +96,10 @@ func (k *lock) Unlock(ctx context.Context) error {
 	switch {
 	case errors.Is(err, core.ErrNotHeld):
 		k.logger.Warn("holdfast: gocronlock: the lease was lost before the job had ended", "job", k.job)
+		k.incident(ctx, core.IncidentLost, err)
 	case err != nil:
 		k.logger.Warn("holdfast: gocronlock: lock not released, it expires after its TTL", "job", k.job, "error", err)
+		k.incident(ctx, core.IncidentUnrecorded, err)
 	}
 	return err
 }

@@ -74,28 +74,39 @@ func NewLocker(strategy core.Strategy, opts ...core.LockOption) (*JobLocker, err
 //   - [core.ErrNotAcquired] if another run has the lock. It is logged at the level debug, and any other error as a warning.
 //   - [core.ErrUnavailable] if Redis did not answer for some seconds.
 //   - [ErrUnnamed], and other errors of [core.Lock].
+//
+// The NotRun of [core.Hooks] gets each of them.
 func (l *JobLocker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
-	locker := l.strategy("gocron:"+job, l.options...)
-	logger := seal.FactsOf(locker).Logger
-	lease, err := l.tryLock(ctx, locker, job)
-	switch {
-	case err == nil:
-		return l.leases.add(ctx, job, lease, logger), nil
-	case errors.Is(err, core.ErrNotAcquired) && !errors.Is(err, core.ErrUnavailable), ctx.Err() != nil:
-		logger.Debug("holdfast: gocronlock: run skipped", "job", job, "error", err)
-	default:
-		logger.Warn("holdfast: gocronlock: job does not run", "job", job, "error", err)
+	came, locker := time.Now(), l.strategy("gocron:"+job, l.options...)
+	r := newReporter(job, seal.FactsOf(locker))
+	lease, err := l.tryLock(ctx, locker, r)
+	if err == nil {
+		return l.leases.add(ctx, lease, r), nil
 	}
+	reason := refused
+	switch {
+	case ctx.Err() != nil:
+		reason = stopped
+	case errors.Is(err, core.ErrUnavailable):
+		reason = unavailable
+	case errors.Is(err, core.ErrNotAcquired):
+		reason = overlapping
+	}
+	if reason == stopped || reason == overlapping {
+		r.logger.Debug("holdfast: gocronlock: run skipped", "job", job, "error", err)
+	} else {
+		r.logger.Warn("holdfast: gocronlock: job does not run", "job", job, "error", err)
+	}
+	r.notRun(ctx, came, reason, err)
 	return nil, err
 }
 
-func (l *JobLocker) tryLock(ctx context.Context, locker *core.Lock, job string) (*core.Lease, error) {
-	if err := checkName(job); err != nil {
+func (l *JobLocker) tryLock(ctx context.Context, locker *core.Lock, r reporter) (*core.Lease, error) {
+	if err := checkName(r.job); err != nil {
 		return nil, err
 	}
-	if l.names.shared(ctx, job) {
-		seal.FactsOf(locker).Logger.Warn("holdfast: gocronlock: two jobs have one name and exclude each other: use gocron.WithName",
-			"job", job)
+	if l.names.shared(ctx, r.job) {
+		r.logger.Warn("holdfast: gocronlock: two jobs have one name and exclude each other: use gocron.WithName", "job", r.job)
 	}
 	// An owner of its own, whatever ctx carries: no run enters the lock of another one.
 	newOwner, _ := seal.FactsOf(locker).NewOwner.(core.LockOption)
@@ -104,7 +115,7 @@ func (l *JobLocker) tryLock(ctx context.Context, locker *core.Lock, job string) 
 
 // Func returns a job that calls fn with the context of the lease that gocron has taken for the run. It ends with the lease,
 // with [core.ErrLeaseLost] as its cause after a loss, and with the context of gocron, at a shutdown of the scheduler. It
-// carries the fencing token: see [core.TokenFrom].
+// carries the fencing token: see [core.TokenFrom]. The RunStart and RunEnd of [core.Hooks] get the run.
 //
 // The job returns what fn returns. If the lease was lost before fn returned, the error is also ErrLeaseLost. Without a
 // lease of this locker, the job returns [ErrNotLocked] and does not call fn. gocron passes errors of jobs to
@@ -113,7 +124,7 @@ func (l *JobLocker) tryLock(ctx context.Context, locker *core.Lock, job string) 
 // All jobs of Func have the same function, so gocron does not know them apart by name: use [gocron.WithName].
 func (l *JobLocker) Func(fn func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) (err error) {
-		lease, leave := l.leases.enter(ctx)
+		lease, r, leave := l.leases.enter(ctx)
 		if lease == nil {
 			return ErrNotLocked
 		}
@@ -126,7 +137,7 @@ func (l *JobLocker) Func(fn func(context.Context) error) func(context.Context) e
 				err = errors.Join(err, lost)
 			}
 		}()
-		return fn(held)
+		return r.run(held, fn)
 	}
 }
 

@@ -50,7 +50,7 @@ var actions = map[string]action{
 	string(Pause): {
 		Pause, "Pause", "Prevents runs on all replicas from the next tick on. A run in progress continues.",
 		objectJob, func(ctx context.Context, h *Handler, s subject, _ url.Values) error {
-			return cronlock.Job(h.locks, s.name).Pause(ctx, cronlock.By(s.who))
+			return cronlock.Job(h.locks, s.name).Pause(ctx, s.who)
 		},
 	},
 	string(Resume): {

@@ -22,7 +22,7 @@ import (
 func addJob(t testing.TB, locks *core.Client, name string, fn func(context.Context) error) *cron.Cron {
 	t.Helper()
 	c := cron.New(cron.WithLocation(time.UTC))
-	_, err := cronlock.AddFunc(c, locks, "0 3 29 2 *", name, fn, cronlock.WithService("billing"), cronlock.WithReplica("web-1"))
+	_, err := cronlock.AddFunc(c, locks, "0 3 29 2 *", name, fn, cronlock.WithService("billing"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func addJob(t testing.TB, locks *core.Client, name string, fn func(context.Conte
 func TestSchedules(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
-	locks := newClient(t, server.Client())
+	locks := newClient(t, server.Client(), core.WithInstance("web-1"))
 	fail := errors.New("no paper")
 	var run atomic.Bool
 	c := addJob(t, locks, "report <b>", func(context.Context) error {

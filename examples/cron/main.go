@@ -55,7 +55,11 @@ type replica struct {
 }
 
 func start(ctx context.Context, rdb *redis.Client, name string, out io.Writer) (*replica, error) {
-	locks, err := core.New(rdb)
+	locks, err := core.New(rdb, core.WithInstance(name), core.WithHooks(core.Hooks{
+		NotRun: func(_ context.Context, not core.NotRun) {
+			fmt.Fprintf(out, "%s  %s skips: %s\n", not.Due.Format(time.TimeOnly), name, reason(not.Reason))
+		},
+	}))
 	if err != nil {
 		return nil, err
 	}
@@ -66,11 +70,7 @@ func start(ctx context.Context, rdb *redis.Client, name string, out io.Writer) (
 		run, _ := cronlock.RunFrom(ctx)
 		_, err := fmt.Fprintf(out, "%s  hello from %s\n", run.Tick.Format(time.TimeOnly), name)
 		return err
-	}, cronlock.WithReplica(name), cronlock.WithContext(ctx), cronlock.WithHooks(cronlock.Hooks{
-		Skipped: func(skip cronlock.Skip) {
-			fmt.Fprintf(out, "%s  %s skips: %s\n", skip.Tick.Format(time.TimeOnly), name, reason(skip.Reason))
-		},
-	}))
+	}, cronlock.WithContext(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -79,11 +79,11 @@ func start(ctx context.Context, rdb *redis.Client, name string, out io.Writer) (
 }
 
 // reason explains why a replica does not run a tick.
-func reason(r cronlock.Reason) string {
+func reason(r string) string {
 	if r == cronlock.Taken {
 		return "the other replica has the tick"
 	}
-	return string(r)
+	return r
 }
 
 // stop waits for the runs in progress. Stopping again does nothing.

@@ -27,7 +27,7 @@ type guards struct {
 	// more. It waits for a bounded time.
 	gateway func(ctx context.Context, call func(context.Context) error) error
 	// settlement adds the job that all replicas have in their schedules.
-	settlement func(c *cron.Cron, replica string, settle settling) error
+	settlement func(c *cron.Cron, settle settling) error
 	// receipt makes the guard of the task that sends receipts.
 	receipt func(opts ...asynqlock.Option) asynq.MiddlewareFunc
 }
@@ -82,11 +82,11 @@ func locked(locks *core.Client, cfg config) guards {
 		},
 
 		// All replicas have the same schedule, and each tick is for one of them, whichever comes first.
-		settlement: func(c *cron.Cron, replica string, settle settling) error {
+		settlement: func(c *cron.Cron, settle settling) error {
 			_, err := cronlock.AddFunc(c, locks, settlementSpec, "settlement", func(ctx context.Context) error {
 				run, _ := cronlock.RunFrom(ctx)
 				return settle(ctx, run.Tick)
-			}, cronlock.WithReplica(replica), cronlock.WithLogger(nil))
+			})
 			return err
 		},
 
@@ -108,7 +108,7 @@ func unlocked(*core.Client, config) guards {
 			return work(ctx)
 		},
 		gateway: func(ctx context.Context, call func(context.Context) error) error { return call(ctx) },
-		settlement: func(c *cron.Cron, _ string, settle settling) error {
+		settlement: func(c *cron.Cron, settle settling) error {
 			_, err := c.AddFunc(settlementSpec, func() {
 				_ = settle(context.Background(), time.Now().Truncate(time.Second))
 			})

@@ -37,7 +37,7 @@ func startReplica(s *site, name string) (*replica, error) {
 	}
 	r := &replica{cron: cron.New(), locks: locks, rdb: rdb}
 	r.shop = &shop{name: name, item: item, store: &store{db: s.database}, guards: s.config.guards(locks, s.config), gateway: &s.gateway}
-	if err := r.shop.guards.settlement(r.cron, name, r.shop.settle); err != nil {
+	if err := r.shop.guards.settlement(r.cron, r.shop.settle); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
 	if r.mail, err = startMailroom(s, r.shop); err != nil {

@@ -29,12 +29,18 @@ type Facts struct {
 	Attempt Attempt
 	// Names is nil except for a client.
 	Names Names
+
+	// Instance is that of [core.WithInstance]. It is "" for a value that has no client.
+	Instance string
 	// Mode is the [core.Mode] in which a lock is acquired. For a Multi it is that of readers if all members are readers, and
 	// otherwise that of its first other member. It is "" for a Multi without members, and for what is no lock.
 	Mode string
 	// Limit is how many owners can hold a lock at a time: n of a semaphore, divided by the permits of each. For a Multi of
 	// semaphores it is the smallest of its members' limits. It is 0 for other locks.
 	Limit int
+	// Eval asks Redis once to run a script of an adapter, which declares the one key "holdfast:<kind>" of a name. Its errors are those
+	// of [core.Once.Peek]. It is nil except for a client.
+	Eval func(ctx context.Context, script, kind, name string, args ...any) (any, error)
 	// Run runs a function under a lease and unlocks, as Do of a lock does. It is nil except for a lease.
 	Run func(ctx context.Context, fn func(context.Context) error) error
 	// Bind returns a context that descends from ctx, has the lease, and ends with either. The caller must call cancel when the

@@ -60,11 +60,11 @@ func TestAnotherReplicaEnqueues(t *testing.T) {
 	defer shutdown()
 	stopSecond := s.schedule(s.conn(), ticks)
 	stopFirst := s.schedule(asynq.RedisClientOpt{Addr: relay.Addr()}, ticks,
-		cronlock.WithReplica("first"), cronlock.WithContext(ctx))
+		cronlock.WithContext(ctx))
 	testkit.Eventually(t, within, "the first replica to have a tick", func() bool {
 		ticks.mu.Lock()
 		defer ticks.mu.Unlock()
-		return ticks.by["first"] > 0
+		return ticks.by[relay.Addr()] > 0
 	})
 	shutdown()
 	stopFirst()
@@ -78,7 +78,6 @@ func TestAnotherReplicaEnqueues(t *testing.T) {
 func (s *shop) job(client *asynq.Client, task *asynq.Task, opts ...cronlock.Option) (now func() error) {
 	s.t.Helper()
 	c := cron.New(cron.WithLocation(time.UTC))
-	opts = append([]cronlock.Option{cronlock.WithLogger(nil)}, opts...)
 	if _, err := asynqlock.Enqueue(c, s.locks, client, "@yearly", "report", task, opts...); err != nil {
 		s.t.Fatal(err)
 	}
@@ -133,7 +132,7 @@ func TestEnqueueGivesUp(t *testing.T) {
 	})
 	c := cron.New()
 	_, err := asynqlock.Enqueue(c, s.locks, asynq.NewClientFromRedisClient(away), "@yearly", "report",
-		asynq.NewTask(kind, nil), cronlock.WithLogger(nil))
+		asynq.NewTask(kind, nil))
 	wantNil(t, err)
 	err = cronlock.Job(s.locks, "report").Run(ctx, c)
 	wantErrors(t, err, context.Canceled)

@@ -66,8 +66,8 @@ func TestTickFrom(t *testing.T) {
 type ticker struct {
 	mu      sync.Mutex
 	started map[time.Time]int // by replicas, one count for each attempt
-	by      map[string]int    // the same, for each replica
-	lost    []cronlock.Skip   // ticks that run on no replica
+	by      map[string]int    // the same, for each replica, by the address that it enqueues at
+	lost    []core.NotRun     // ticks that run on no replica
 	failed  []error
 	run     map[time.Time]int // by workers
 }
@@ -76,26 +76,28 @@ func newTicker() *ticker {
 	return &ticker{started: make(map[time.Time]int), by: make(map[string]int), run: make(map[time.Time]int)}
 }
 
-func (k *ticker) hooks() cronlock.Option {
-	return cronlock.WithHooks(cronlock.Hooks{
-		Started: func(_ context.Context, run cronlock.Run) {
+func (k *ticker) hooks() core.Option {
+	return core.WithHooks(core.Hooks{
+		RunStart: func(ctx context.Context, start core.RunStart) context.Context {
 			k.mu.Lock()
 			defer k.mu.Unlock()
-			k.started[run.Tick.UTC()]++
+			k.started[start.Due.UTC()]++
+			run, _ := cronlock.RunFrom(ctx)
 			k.by[run.Replica]++
+			return ctx
 		},
-		Finished: func(_ context.Context, run cronlock.Run, err error) {
+		RunEnd: func(ctx context.Context, end core.RunEnd) {
 			k.mu.Lock()
 			defer k.mu.Unlock()
-			if err != nil && run.Outcome != cronlock.Interrupted {
-				k.failed = append(k.failed, err)
+			if run, _ := cronlock.RunFrom(ctx); end.Err != nil && run.Outcome != cronlock.Interrupted {
+				k.failed = append(k.failed, end.Err)
 			}
 		},
-		Skipped: func(skip cronlock.Skip) {
+		NotRun: func(_ context.Context, not core.NotRun) {
 			k.mu.Lock()
 			defer k.mu.Unlock()
-			if skip.Reason != cronlock.Taken && skip.Reason != cronlock.Stopped {
-				k.lost = append(k.lost, skip)
+			if not.Reason != cronlock.Taken && not.Reason != cronlock.Stopped {
+				k.lost = append(k.lost, not)
 			}
 		},
 	})
@@ -142,9 +144,8 @@ func (s *shop) schedule(conn asynq.RedisClientOpt, ticks *ticker, opts ...cronlo
 	client := asynq.NewClient(conn)
 	s.t.Cleanup(func() { _ = client.Close() })
 	c := cron.New(cron.WithLocation(time.UTC))
-	opts = append([]cronlock.Option{cronlock.WithLogger(nil), ticks.hooks()}, opts...)
 	task := asynq.NewTask(kind, []byte(`{"order":"7"}`), asynq.MaxRetry(3))
-	if _, err := asynqlock.Enqueue(c, s.newLocks(core.WithLogger(nil)), client, "@every 1s", "report", task, opts...); err != nil {
+	if _, err := asynqlock.Enqueue(c, s.newLocks(core.WithLogger(nil), core.WithInstance(conn.Addr), ticks.hooks()), client, "@every 1s", "report", task, opts...); err != nil {
 		s.t.Fatal(err)
 	}
 	c.Start()

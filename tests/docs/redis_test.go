@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/cronlock"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -144,6 +146,7 @@ func leaveEveryKey(t *testing.T, rdb *redis.Client) {
 		}
 	}
 	leaveForgotten(t, locks.Once("forgotten"))
+	leavePaused(t, locks)
 	testkit.Eventually(t, 20*time.Second, "all to wait", func() bool {
 		ctx := context.Background()
 		return rdb.Exists(ctx, "holdfast:waiting_clients:{lock:mutex}", "holdfast:exclusive_queue:{lock:queue}",
@@ -153,6 +156,19 @@ func leaveEveryKey(t *testing.T, rdb *redis.Client) {
 	if err := mustLock(t, locks.Mutex("short"), core.WithTTL(5*time.Second)).Unlock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// leavePaused leaves a job that is paused.
+func leavePaused(t *testing.T, locks *core.Client) {
+	t.Helper()
+	c := cron.New()
+	if _, err := cronlock.AddFunc(c, locks, "@yearly", "paused", func(context.Context) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	c.Start()
+	defer c.Stop()
+	job := cronlock.Job(locks, "paused")
+	testkit.Eventually(t, 20*time.Second, "the job to be registered", func() bool { return job.Pause(t.Context(), "ada") == nil })
 }
 
 // leaveForgotten leaves the mark of a record that was forgotten, and a record of an attempt.

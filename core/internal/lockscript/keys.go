@@ -79,6 +79,9 @@ func (k Keys) Once() Keys {
 	return k
 }
 
+// Of returns the key of a kind that an adapter keeps beside the lock of that name.
+func (k Keys) Of(kind string) string { return Reserved + kind + k.tag }
+
 // EndMarks returns the key of the marks of ends of a Once, see oncescript/lua/marks.lua.
 func (k Keys) EndMarks() string { return Reserved + "ended" + k.tag }
 

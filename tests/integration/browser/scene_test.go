@@ -99,7 +99,7 @@ func (s *scene) fillJobs() {
 	c := cron.New(cron.WithLocation(time.UTC))
 	for name, spec := range map[string]string{"nightly-report": "0 3 29 2 *", "expire-carts": "@every 1s"} {
 		_, err := cronlock.AddFunc(c, locks, spec, name, func(context.Context) error { return nil },
-			cronlock.WithService("shop"), cronlock.WithReplica("worker-1"))
+			cronlock.WithService("shop"))
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -108,6 +108,6 @@ func (s *scene) fillJobs() {
 	s.t.Cleanup(func() { <-c.Stop().Done() })
 	testkit.Eventually(s.t, patience, "the jobs and some runs", func() bool {
 		runs, err := cronlock.Job(locks, "expire-carts").History(s.t.Context())
-		return err == nil && len(runs) > 3 && cronlock.Job(locks, "nightly-report").Pause(s.t.Context()) == nil
+		return err == nil && len(runs) > 3 && cronlock.Job(locks, "nightly-report").Pause(s.t.Context(), "ada") == nil
 	})
 }

@@ -64,15 +64,16 @@ func Work(text string, input io.Reader) error {
 	logging.Disable() // it would tell of every dial while Redis is down
 	rdb := redis.NewClient(order.Locks.options())
 	defer rdb.Close()
-	locks, err := core.New(rdb, core.WithLogger(nil))
-	if err != nil {
-		return err
-	}
-	defer locks.Close()
 	journal := OpenJournal(redis.NewClient(patient(order.Journal.options())))
 	defer journal.rdb.Close()
 	ctx, stop := context.WithCancelCause(context.Background())
-	r := &replica{order: order, locks: locks, journal: journal, ctx: ctx, stop: stop}
+	r := &replica{order: order, journal: journal, ctx: ctx, stop: stop}
+	var err error
+	r.locks, err = core.New(rdb, core.WithLogger(nil), core.WithInstance(order.Replica), core.WithHooks(core.Hooks{NotRun: r.skipped}))
+	if err != nil {
+		return err
+	}
+	defer r.locks.Close()
 	c := cron.New(cron.WithSeconds(), cron.WithChain(r.late))
 	for _, job := range order.Jobs {
 		if err := r.add(c, job); err != nil {

@@ -49,7 +49,7 @@ func goesOn(f *fleet) {
 	f.await("all replicas to go on", func() bool {
 		for ; seen < len(f.entries); seen++ {
 			e := f.entries[seen]
-			done := e.Kind == cronworker.Begin || e.Kind == cronworker.Skip && e.Reason == string(cronlock.Taken)
+			done := e.Kind == cronworker.Begin || e.Kind == cronworker.Skip && e.Reason == cronlock.Taken
 			if done && time.Unix(e.Tick, 0).After(from) {
 				told[e.Replica+" "+e.Job] = true
 			}
@@ -71,7 +71,7 @@ func TestRedisFrozen(t *testing.T) {
 	}
 	unavailable := make(map[string]int)
 	for _, e := range f.of(cronworker.Skip, "strict") {
-		if e.Reason == string(cronlock.Unavailable) {
+		if e.Reason == cronlock.Unavailable {
 			unavailable[e.Replica]++
 		}
 	}

@@ -34,8 +34,8 @@ func (r *replica) add(c *cron.Cron, job Job) error {
 		return r.addNaive(c, job)
 	}
 	opts := []cronlock.Option{
-		cronlock.WithReplica(r.order.Replica), cronlock.WithContext(r.ctx), core.WithTTL(job.TTL),
-		cronlock.WithLogger(nil), cronlock.WithHooks(cronlock.Hooks{Skipped: r.skipped}), cronlock.WithHistory(3000),
+		cronlock.WithContext(r.ctx), core.WithTTL(job.TTL),
+		cronlock.WithHistory(3000),
 	}
 	if job.Deadline > 0 {
 		opts = append(opts, cronlock.WithStartDeadline(job.Deadline))
@@ -83,9 +83,9 @@ func (r *replica) perform(ctx context.Context, job Job, run cronlock.Run) error 
 	return ctx.Err()
 }
 
-func (r *replica) skipped(skip cronlock.Skip) {
+func (r *replica) skipped(_ context.Context, not core.NotRun) {
 	entry := r.entry(Skip)
-	entry.Job, entry.Tick, entry.Reason = skip.Job, skip.Tick.Unix(), string(skip.Reason)
+	entry.Job, entry.Tick, entry.Reason = not.Label, not.Due.Unix(), not.Reason
 	r.record(entry)
 }
 

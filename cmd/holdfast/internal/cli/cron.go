@@ -52,7 +52,7 @@ func withLocks(env *environment, call func(*core.Client) error) error {
 // Run is called by the parser.
 func (c *cronPauseCommand) Run(env *environment) error {
 	return withLocks(env, func(locks *core.Client) error {
-		return cronlock.Job(locks, c.Job).Pause(env.ctx, cronlock.By(operator()))
+		return cronlock.Job(locks, c.Job).Pause(env.ctx, operator())
 	})
 }
 

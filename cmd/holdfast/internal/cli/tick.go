@@ -47,7 +47,8 @@ func parseTick(text string) (schedule, error) {
 				return nil, err
 			}
 		}
-		return cronTicks{cronlock.Ticks(s), zoneOf(s)}, nil
+		ticks, err := cronlock.Parser(nil).Parse(text)
+		return cronTicks{ticks, zoneOf(s)}, err
 	}
 	var interval duration
 	if err := interval.UnmarshalText([]byte(text)); err != nil {
