@@ -32,8 +32,8 @@ var allowed = map[string][]string{
 	"middleware/nethttp": {"core", "internal/guard", "internal/httprecord", "internal/jsonfield", "internal/outage", "internal/throttle"},
 	"middleware/gin":     {"middleware/nethttp", "github.com/gin-gonic/gin", "internal/ginroute"},
 
-	"cronlock":   {"core", "github.com/robfig/cron/v3", "internal/guard", "internal/outage"},
-	"gocronlock": {"core", "github.com/go-co-op/gocron/v2", "internal/guard", "internal/outage"},
+	"cronlock":   {"core", "github.com/robfig/cron/v3", "internal/guard", "internal/outage", "internal/throttle"},
+	"gocronlock": {"core", "github.com/go-co-op/gocron/v2", "internal/guard", "internal/outage", "internal/throttle"},
 	"asynqlock":  {"core", "cronlock", "github.com/hibiken/asynq", "internal/jsonfield", "internal/throttle"},
 
 	"lockdebug": {"core", "internal/hosts"},
