@@ -44,10 +44,10 @@ func ExampleIdempotent() {
 		r.Header.Set("Idempotency-Key", "8f14e45f")
 		w := httptest.NewRecorder()
 		e.ServeHTTP(w, r)
-		fmt.Println(w.Code, w.Body, w.Header().Get("Idempotency-Replayed"))
+		fmt.Printf("%d %s, replayed: %q\n", w.Code, w.Body, w.Header().Get("Idempotency-Replayed"))
 	}
 
 	// Output:
-	// 201 charge 1, with a key: true
-	// 201 charge 1, with a key: true true
+	// 201 charge 1, with a key: true, replayed: ""
+	// 201 charge 1, with a key: true, replayed: "true"
 }
