@@ -20,7 +20,12 @@ var framework = hosted.Framework[*echo.Context]{
 			set(hosted.EchoWildcard(p.Name), p.Value)
 		}
 	},
-	Value: (*echo.Context).Get,
+	Value: func(c *echo.Context, key any) any {
+		if name, ok := key.(string); ok {
+			return c.Get(name)
+		}
+		return nil
+	},
 	Serve: serve,
 }
 

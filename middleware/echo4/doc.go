@@ -69,7 +69,8 @@
 //
 // Outermost first: logging, recovery, request id, CORS, compression, timeout, authentication, rate limit, then the
 // guard, then the database transaction, then the handler. A timeout should be one of the context, Echo's ContextTimeout, around
-// the guard. Echo's Timeout, which is deprecated, drops the response of a handler that returns an error: to it the guard returns nil. Authentication belongs around the guard: without it, any client that guesses a key can hold it.
+// the guard. Echo's Timeout, which is deprecated, drops the response of a handler that returns an error: to it the guard
+// returns nil. Authentication belongs around the guard: without it, any client that guesses a key can hold it.
 //
 // Close the locks after [net/http.Server.Shutdown] has returned, and the Redis client after that.
 package echo4lock

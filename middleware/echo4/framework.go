@@ -28,7 +28,12 @@ var framework = hosted.Framework[echo.Context]{
 			}
 		}
 	},
-	Value: echo.Context.Get,
+	Value: func(c echo.Context, key any) any {
+		if name, ok := key.(string); ok {
+			return c.Get(name)
+		}
+		return nil
+	},
 	Serve: serve,
 }
 

@@ -28,8 +28,8 @@ type Framework[C any] struct {
 	Pattern func(c C) string
 	// PathValues calls set with each parameter of the route.
 	PathValues func(c C, set func(name, value string))
-	// Value is the value that the context has at that name, nil if it has none.
-	Value func(c C, name string) any
+	// Value is the value that the context has at that key, nil if it has none.
+	Value func(c C, key any) any
 	// Serve calls next with that writer as the context's, and has the framework answer the error that next returns, unless
 	// something was written. In the end the context has its own request and writer again. Serve returns the error, and
 	// whether there was one that nothing has answered.
@@ -117,7 +117,7 @@ func (f Framework[C]) Refusal(handler func(c C, conflict *httplock.Conflict) err
 // keyContext is the context of the request for a key function. It has the values of the framework's context too.
 type keyContext[C any] struct {
 	context.Context
-	value func(c C, name string) any
+	value func(c C, key any) any
 	c     atomic.Pointer[C] // nil when the key function has returned
 }
 
@@ -127,11 +127,9 @@ func (k *keyContext[C]) Value(key any) any {
 	if key == (contextKey[C]{}) {
 		return k
 	}
-	if name, ok := key.(string); ok {
-		if c := k.c.Load(); c != nil {
-			if value := k.value(*c, name); value != nil {
-				return value
-			}
+	if c := k.c.Load(); c != nil {
+		if value := k.value(*c, key); value != nil {
+			return value
 		}
 	}
 	return k.Context.Value(key)
@@ -151,24 +149,30 @@ func Context[C any](r *http.Request) (c C) {
 // errUnknownPath is for paths without a route. A client causes it, so the guard must not log it as a mistake of the service.
 var errUnknownPath = httpguard.KeyError(httplock.ErrKeyInvalid, "no route has this path and method")
 
-// Key returns the key function for the guard: it calls key with a copy of the request whose context has the framework's values
-// too.
+// ForKey returns a copy of the request for a key function, whose context has the framework's values too. The caller must call end
+// when the function has returned: the request gets what that has read of its body, and c is not reached any more.
+func ForKey[C any](inner *http.Request, c C, value func(c C, key any) any) (r *http.Request, end func()) {
+	k := &keyContext[C]{Context: inner.Context(), value: value}
+	k.c.Store(&c)
+	r = inner.WithContext(k)
+	return r, func() {
+		k.c.Store(nil)
+		inner.Body, inner.ContentLength = r.Body, r.ContentLength
+		inner.Form, inner.PostForm, inner.MultipartForm = r.Form, r.PostForm, r.MultipartForm
+	}
+}
+
+// Key returns the key function for the guard: it calls key with a copy of the request, see [ForKey].
 func (f Framework[C]) Key(key httplock.KeyFunc) httplock.KeyFunc {
 	if key == nil {
 		return nil // which the guard refuses
 	}
 	return func(inner *http.Request) (httplock.Key, error) {
 		v := visitOf[C](inner)
-		k := &keyContext[C]{Context: inner.Context(), value: f.Value}
-		k.c.Store(&v.c)
-		r := inner.WithContext(k)
+		r, end := ForKey(inner, v.c, f.Value)
+		defer end()
 		f.SetRequest(v.c, r) // so that a function which asks the context for the body takes it from the same request
-		defer func() {
-			k.c.Store(nil)
-			inner.Body, inner.ContentLength = r.Body, r.ContentLength
-			inner.Form, inner.PostForm, inner.MultipartForm = r.Form, r.PostForm, r.MultipartForm
-			f.SetRequest(v.c, v.outer)
-		}()
+		defer f.SetRequest(v.c, v.outer)
 		made, err := key(r)
 		if inner.Pattern == "" && errors.Is(err, httplock.ErrNoRoute) {
 			err = errUnknownPath
