@@ -58,6 +58,7 @@ func endings() map[string]ending {
 		}
 	}
 	dump := echomiddleware.BodyDump(func(echo.Context, []byte, []byte) {})
+	//lint:ignore SA1019 services still have it
 	timeout := echomiddleware.TimeoutWithConfig(echomiddleware.TimeoutConfig{Timeout: time.Hour})
 	return map[string]ending{
 		"nothing": {handler: func(echo.Context) error { return nil }, status: 200, states: done},
