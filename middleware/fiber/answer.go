@@ -65,8 +65,6 @@ func (a *answer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (a *answer) Flush() {}
-
 func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, nil }
 
 // send makes it the response of fiber.

@@ -94,11 +94,7 @@ func (v *visit) serve() error {
 	defer func() { v.c = nil }() // fiber uses it again
 	select {
 	case <-v.may:
-	case <-v.over:
-	}
-	select {
-	case <-v.may:
-	default: // refused, or answered by a record
+	case <-v.over: // refused, or answered by a record
 		if v.wait(); v.c.Request().IsBodyStream() {
 			v.c.RequestCtx().SetConnectionClose() // what is left of the body must not be taken for the next request
 		}
@@ -183,12 +179,11 @@ func answered(c fiber.Ctx, before int) bool {
 // tell writes the response to the guard's writer, for the record. What the guard sends in the end is in the response already.
 func (v *visit) tell() (streams bool) {
 	r := v.c.Response()
+	v.w.WriteHeader(r.StatusCode())
 	if !r.IsBodyStream() && !v.c.RequestCtx().Hijacked() {
-		v.w.WriteHeader(r.StatusCode())
 		_, _ = v.w.Write(r.Body())
 		return false
 	}
-	v.w.WriteHeader(r.StatusCode())
 	_, _, _ = http.NewResponseController(v.w).Hijack() // so that nothing is recorded as its body
 	return v.untilStreamEnds(r) || v.untilConnectionEnds()
 }

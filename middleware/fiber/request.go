@@ -27,7 +27,7 @@ func requestOf(c fiber.Ctx, v *visit) (*http.Request, error) {
 	target := string(ctx.RequestURI())
 	pattern := patternOf(c)
 	if !c.App().Config().CaseSensitive {
-		target = spelled(target, pattern)
+		target = hosted.Spelled(target, pattern)
 	}
 	u, err := url.ParseRequestURI(target)
 	if err != nil {
@@ -115,70 +115,10 @@ func patternOf(c fiber.Ctx) string {
 	if !c.Matched() {
 		return ""
 	}
-	route, params := c.Route().Path, c.Route().Params
-	var segments []string
-	for segment := range strings.SplitSeq(strings.Trim(route, "/"), "/") {
-		text, used := patternSegment(segment, params)
-		empty := used > 0 && strings.HasSuffix(segment, "?") && c.Params(params[0]) == ""
-		if params = params[used:]; !empty {
-			segments = append(segments, text)
-		}
-	}
-	pattern := "/" + strings.Join(segments, "/")
-	if pattern == "/" || strings.HasSuffix(route, "/") && c.App().Config().StrictRouting {
-		return strings.TrimSuffix(pattern, "/") + "/{$}"
-	}
-	return pattern
-}
-
-// patternSegment returns a segment of a route of fiber as a pattern, and how many of the parameters it has.
-func patternSegment(segment string, params []string) (pattern string, used int) {
-	var text strings.Builder
-	for i := 0; i < len(segment); i++ {
-		switch b := segment[i]; {
-		case b == '\\' && i+1 < len(segment):
-			i++
-			text.WriteString(url.PathEscape(segment[i : i+1]))
-		case (b == '*' || b == '+') && used < len(params):
-			used++
-			text.WriteString("{rest...}")
-		case b == ':' && used < len(params) && strings.HasPrefix(segment[i+1:], params[used]):
-			i += len(params[used])
-			text.WriteString("{" + params[used] + "}")
-			used++
-			if strings.HasPrefix(segment[i+1:], "<") { // what the value has to be
-				if end := strings.LastIndexByte(segment, '>'); end > i {
-					i = end
-				}
-			}
-			if strings.HasPrefix(segment[i+1:], "?") {
-				i++
-			}
-		default:
-			text.WriteByte(b)
-		}
-	}
-	return text.String(), used
-}
-
-// spelled returns the target of a request with the segments that the route has word for word spelled as there: /ORDERS and /orders are one route
-// unless fiber is told otherwise.
-func spelled(target, pattern string) string {
-	path, query, asked := strings.Cut(target, "?")
-	words, segments := strings.Split(pattern, "/"), strings.Split(path, "/")
-	for i := range min(len(words), len(segments)) {
-		if strings.HasSuffix(words[i], "...}") {
-			break
-		}
-		if strings.EqualFold(words[i], segments[i]) {
-			segments[i] = words[i]
-		}
-	}
-	path = strings.Join(segments, "/")
-	if asked {
-		path += "?" + query
-	}
-	return path
+	route := c.Route()
+	return hosted.FiberPattern(route.Path, route.Params, c.App().Config().StrictRouting, func(name string) bool {
+		return c.Params(name) == ""
+	})
 }
 
 // Context returns the fiber.Ctx of the request that a guard hands to a key function, for what a request cannot say:

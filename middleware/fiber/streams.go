@@ -73,19 +73,12 @@ func (v *visit) untilConnectionEnds() bool {
 	if handler == nil || *handler == nil {
 		return false
 	}
-	h := &hijack{handle: *handler, done: v.done}
+	handle, token := *handler, &struct{ done func() }{v.done}
 	// fasthttp drops a handler whose client has left before the response was written.
-	runtime.AddCleanup(h, func(done func()) { go done() }, v.done)
-	ctx.Hijack(h.serve)
+	runtime.AddCleanup(token, func(done func()) { go done() }, v.done)
+	ctx.Hijack(func(conn net.Conn) {
+		defer token.done()
+		handle(conn)
+	})
 	return true
-}
-
-type hijack struct {
-	handle fasthttp.HijackHandler
-	done   func()
-}
-
-func (h *hijack) serve(conn net.Conn) {
-	defer h.done()
-	h.handle(conn)
 }
