@@ -21,8 +21,7 @@
 //	router.POST("/cart/:id/checkout", authenticate, checkout, handler)
 //
 // Package httplock says what happens to a request, what counts as completed, how long records are kept, what clients
-// get, and what is logged. This page has what differs in gin. These guards are for gin. In FIBER NO GUARD OF HOLDFAST
-// WORKS, without any error: its adaptor runs the handler after the middleware has returned.
+// get, and what is logged. This page has what differs in gin.
 //
 // # Keys
 //

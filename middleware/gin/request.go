@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/ginroute"
 	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
+	"github.com/holdfast-go/holdfast/middleware/internal/request"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
@@ -83,7 +84,7 @@ var errUnknownPath = httpguard.KeyError(httplock.ErrKeyInvalid, "no route has th
 
 // requestOf returns a copy of c.Request with gin's route.
 func requestOf(c *gin.Context, ctx context.Context) *http.Request {
-	r := copyRequest(c.Request, ctx)
+	r := request.Copy(c.Request, ctx)
 	r.Pattern = patternOf(c)
 	for _, param := range c.Params {
 		value := param.Value
@@ -94,17 +95,6 @@ func requestOf(c *gin.Context, ctx context.Context) *http.Request {
 		r.SetPathValue(param.Key, value)
 	}
 	return r
-}
-
-// copyRequest returns a shallow copy of r but for its path values, which copies otherwise share.
-func copyRequest(r *http.Request, ctx context.Context) *http.Request {
-	bare := *r
-	bare.URL, bare.Header, bare.Trailer, bare.TransferEncoding = nil, nil, nil, nil
-	bare.Form, bare.PostForm, bare.MultipartForm = nil, nil, nil
-	made := bare.Clone(ctx)
-	made.URL, made.Header, made.Trailer, made.TransferEncoding = r.URL, r.Header, r.Trailer, r.TransferEncoding
-	made.Form, made.PostForm, made.MultipartForm = r.Form, r.PostForm, r.MultipartForm
-	return made
 }
 
 // patternOf returns the route of the request in the form of [http.ServeMux], "POST /cart/{id}" for "/cart/:id"; "" if gin has

@@ -31,6 +31,11 @@ var allowed = map[string][]string{
 
 	"middleware/nethttp": {"core", "internal/guard", "internal/httprecord", "internal/jsonfield", "internal/outage", "internal/throttle"},
 	"middleware/gin":     {"middleware/nethttp", "github.com/gin-gonic/gin", "internal/ginroute"},
+	"middleware/echo":    {"middleware/nethttp", "github.com/labstack/echo/v5", "internal/ginroute"},
+	"middleware/echo4":   {"middleware/nethttp", "github.com/labstack/echo/v4", "internal/ginroute"},
+	"middleware/fiber": {
+		"middleware/nethttp", "github.com/gofiber/fiber/v3", "github.com/valyala/fasthttp", "internal/ginroute",
+	},
 
 	"cronlock":   {"core", "github.com/robfig/cron/v3", "internal/guard", "internal/outage", "internal/throttle"},
 	"gocronlock": {"core", "github.com/go-co-op/gocron/v2", "internal/guard", "internal/outage", "internal/throttle"},
@@ -121,7 +126,7 @@ func (all packages) published(folder string) (paths []string) {
 }
 
 // folders are those of the modules with packages that users import, and of the command.
-var folders = []string{".", "cmd/holdfast", "gocronlock", "inspector", "otellock"}
+var folders = []string{".", "cmd/holdfast", "gocronlock", "inspector", "middleware/echo", "middleware/echo4", "middleware/fiber", "otellock"}
 
 // TestImports: whoever imports a package gets what its row says, and nothing that only tests use.
 func TestImports(t *testing.T) {

@@ -24,16 +24,16 @@ const lastDials = 15 * time.Second
 func VerifyTestMain(m *testing.M) { verify(m, 4) }
 
 // VerifyWaitingMain is [VerifyTestMain] for a package whose tests do little but wait: eight times as many run in parallel as
-// there are processors.
-func VerifyWaitingMain(m *testing.M) { verify(m, 8) }
+// there are processors. The options are for goroutines of others that never end.
+func VerifyWaitingMain(m *testing.M, ignored ...goleak.Option) { verify(m, 8, ignored...) }
 
-func verify(m *testing.M, perProcessor int) {
+func verify(m *testing.M, perProcessor int, ignored ...goleak.Option) {
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
 		_ = flag.Set("test.parallel", strconv.Itoa(perProcessor*runtime.GOMAXPROCS(0)))
 	}
 	redis.SetLogger(silent{})
-	goleak.VerifyTestMain(calm{m})
+	goleak.VerifyTestMain(calm{m, ignored}, ignored...)
 }
 
 // silent is the logger of go-redis in tests, which give it reasons to complain all the time.
@@ -42,11 +42,14 @@ type silent struct{}
 func (silent) Printf(context.Context, string, ...any) {}
 
 // calm are tests that have ended when the last dials have.
-type calm struct{ m *testing.M }
+type calm struct {
+	m       *testing.M
+	ignored []goleak.Option
+}
 
 func (c calm) Run() int {
 	code := c.m.Run()
-	for deadline := time.Now().Add(lastDials); goleak.Find() != nil && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(lastDials); goleak.Find(c.ignored...) != nil && time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	return code

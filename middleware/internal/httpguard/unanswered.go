@@ -41,6 +41,10 @@ func unansweredInside(r *Run, d Disposition) {
 	}
 }
 
+// HandlerFailed notes that the handler of ctx has reported an error which nothing has answered: then the server's empty 200 is not
+// its answer, and the failure policy decides. It does nothing outside of a run.
+func HandlerFailed(ctx context.Context) { unansweredInside(runFrom(ctx), Released) }
+
 // Unanswered returns what to answer in place of a handler that has written nothing to w because its context was over: 503
 // not-answered. Call it after [Exclusive.Do] has returned nil, with the context of the request as it came to the guard. It
 // returns nil if something around the guard is going to answer: a guard that keeps records, or the error handler of Echo.

@@ -2,9 +2,21 @@
 package request
 
 import (
+	"context"
 	"net/http"
 	"strings"
 )
+
+// Copy returns a shallow copy of r with that context, but with path values of its own, which copies otherwise share.
+func Copy(r *http.Request, ctx context.Context) *http.Request {
+	bare := *r
+	bare.URL, bare.Header, bare.Trailer, bare.TransferEncoding = nil, nil, nil, nil
+	bare.Form, bare.PostForm, bare.MultipartForm = nil, nil, nil
+	made := bare.Clone(ctx)
+	made.URL, made.Header, made.Trailer, made.TransferEncoding = r.URL, r.Header, r.Trailer, r.TransferEncoding
+	made.Form, made.PostForm, made.MultipartForm = r.Form, r.PostForm, r.MultipartForm
+	return made
+}
 
 // GiveBack tells the request that came to a guard what the programs behind it have found out about the copy that they got.
 // A middleware around the guard sees the route that a mux inside has found, and net/http removes the files of a form.

@@ -21,6 +21,11 @@ type Adapter struct {
 	// LateAnswers is true if the framework may answer after the guard has returned, and around its writer. Then a handler
 	// that has written nothing has not answered.
 	LateAnswers bool
+	// Buffers is true if a handler's response is sent as a whole when the handler has returned: nothing can be flushed or taken over
+	// while it runs, and an empty 200 is that of a handler which has not answered.
+	Buffers bool
+	// Lacks has the names of tests that need what the framework does not have, and why it does not.
+	Lacks map[string]string
 	// OneProtocol is true if HTTP/1.1 suffices, since the guards are those of an adapter that is tested with both protocols.
 	// With [testkit.Long], the suite runs over both all the same.
 	OneProtocol bool
@@ -90,6 +95,9 @@ func Run(t *testing.T, a Adapter) {
 			for name, test := range all {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
+					if why, lacks := a.Lacks[name]; lacks {
+						t.Skip(why)
+					}
 					test(t, s)
 				})
 			}

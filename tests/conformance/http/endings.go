@@ -132,7 +132,7 @@ func (s *suite) endings(t *testing.T, kind string, build builder, refusalsCount 
 		site := s.mount(t, chosenEnding(nil), must(t)(build(s.told(t, watch).locks, ByUser, unhurried(nil,
 			core.WithFailurePolicy(policy))...)))
 		for name, e := range endings() {
-			if e.onlyHTTP1 && s.http2 {
+			if e.onlyHTTP1 && (s.http2 || s.Buffers) {
 				continue
 			}
 			r := request{user: fmt.Sprint(kind, name, policy), key: "k"}

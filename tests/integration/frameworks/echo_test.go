@@ -131,6 +131,7 @@ func TestEchoAnswersAround(t *testing.T) {
 		failed echo.HTTPErrorHandler
 		status int // 0 if the connection breaks
 	}{
+		//lint:ignore SA1019 services still have it
 		"timeout":      {around: echomiddleware.TimeoutWithConfig(echomiddleware.TimeoutConfig{Timeout: time.Hour}), status: 500},
 		"put back":     {around: putBack, status: 500},
 		"body dump":    {around: echomiddleware.BodyDump(func(echo.Context, []byte, []byte) {}), status: 500},

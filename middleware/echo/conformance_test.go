@@ -1,0 +1,56 @@
+package echolock_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/labstack/echo/v5"
+
+	"github.com/holdfast-go/holdfast/core"
+	echolock "github.com/holdfast-go/holdfast/middleware/echo"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	httpconformance "github.com/holdfast-go/holdfast/tests/conformance/http"
+)
+
+// TestConformance comes before the parallel tests of the package: it takes all there is of a small machine.
+func TestConformance(t *testing.T) {
+	user := httplock.ByHeader("X-User")
+	keys := map[httpconformance.Key]httplock.KeyFunc{
+		httpconformance.ByUser:      user,
+		httpconformance.ByRoute:     httplock.Keys(httplock.ByRoute(), user),
+		httpconformance.ByID:        httplock.Keys(user, httplock.ByPathValue("id")),
+		httpconformance.ByPrincipal: httplock.ByContext(httpconformance.PrincipalKey{}),
+		httpconformance.ByHost:      httplock.Keys(httplock.ByHost(), user),
+	}
+	httpconformance.Run(t, httpconformance.Adapter{
+		Exclusive: func(s core.Strategy, key httpconformance.Key, opts ...httplock.Option) (httpconformance.Guard, error) {
+			return echolock.NewExclusive(s, keys[key], opts...)
+		},
+		Once: func(c *core.Client, key httpconformance.Key, opts ...httplock.Option) (httpconformance.Guard, error) {
+			return echolock.NewOnce(c, keys[key], opts...)
+		},
+		Idempotent: func(c *core.Client, key httpconformance.Key, opts ...httplock.Option) (httpconformance.Guard, error) {
+			return echolock.NewIdempotent(c, keys[key], opts...)
+		},
+		Handler: func(routes ...httpconformance.Route) http.Handler {
+			e := newEcho()
+			for _, route := range routes {
+				var guards []echo.MiddlewareFunc
+				for _, guard := range route.Guards {
+					guards = append(guards, middlewareOf(guard))
+				}
+				e.Any(strings.ReplaceAll(route.Path, "{id}", ":id"), echo.WrapHandler(route.Handler), guards...)
+			}
+			return e
+		},
+	})
+}
+
+// middlewareOf returns a guard of either form as a middleware.
+func middlewareOf(guard httpconformance.Guard) echo.MiddlewareFunc {
+	if g, ok := guard.(*echolock.Guard); ok {
+		return g.Wrap
+	}
+	return guard.(echo.MiddlewareFunc)
+}

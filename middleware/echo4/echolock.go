@@ -1,0 +1,108 @@
+package echo4lock
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/holdfast-go/holdfast/core"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+)
+
+// Exclusive returns a middleware that prevents two requests of one key from running at the same time. The strategy
+// makes the lock, for instance locks.Mutex; key identifies what must not run at the same time. With locks.Limit(n), at
+// most n requests of a key run at a time. Exclusive panics if one of them is nil or an option is invalid:
+// [NewExclusive] returns an error instead.
+//
+// A handler guarded twice with the same key runs: the inner guard enters the lock of the outer one.
+//
+// A handler that returns nil without a response after its context has ended is answered for: 503 not-answered, in place of the
+// empty 200 of the server.
+func Exclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock.Option) echo.MiddlewareFunc {
+	return must(NewExclusive(strategy, key, opts...))
+}
+
+// NewExclusive is [Exclusive] for settings that are known only at run time: it returns an error instead of panicking.
+func NewExclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock.Option) (echo.MiddlewareFunc, error) {
+	guard, err := httplock.NewExclusive(strategy, framework.Key(key), opts...)
+	if err != nil {
+		return nil, err
+	}
+	return middleware(guard), nil
+}
+
+// Once returns a middleware that lets a request of each key take effect once: for instance one order per user. A
+// second request is refused while the first is running (409 request-in-progress) and after it has succeeded (409
+// already-completed), until the record expires. With [httplock.WithReplay] it gets the recorded response instead. The record
+// lasts for 24 hours unless [httplock.WithRetention] says otherwise. A first request that has failed does not count, see
+// [core.WithFailurePolicy]. Once panics if client or key is nil or an option is invalid: [NewOnce] returns an
+// error instead.
+//
+// A handler guarded twice with the same key runs: the inner guard lets the run of the outer one pass, whose options
+// apply. Only [core.HoldFailures] of either guard counts for both.
+func Once(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option) echo.MiddlewareFunc {
+	return must(NewOnce(client, key, opts...)).Wrap
+}
+
+// NewOnce is [Once] as a value, with methods for an operator. It returns an error instead of panicking.
+func NewOnce(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option) (*Guard, error) {
+	guard, err := httplock.NewOnce(client, framework.Key(key), opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &Guard{guard}, nil
+}
+
+// Idempotent returns a middleware that answers a request as it has answered an earlier one with the same
+// Idempotency-Key (IETF draft-ietf-httpapi-idempotency-key-header). The client's retry gets the first response, and the
+// handler runs once. The scope identifies the user of the key, for instance [httplock.ByContext] with the logged-in user: no
+// request reaches another user's response. [httplock.Unscoped] is for services all of whose clients are one.
+//
+// A missing or malformed key gets 400. The same key with another request gets 422 key-reused. While the first request
+// is running, others get 409 request-in-progress. Records are kept for 24 hours unless [httplock.WithRetention] says otherwise.
+// Idempotent panics if client or scope is nil or an option is invalid: [NewIdempotent] returns an error instead.
+func Idempotent(client *core.Client, scope httplock.KeyFunc, opts ...httplock.Option) echo.MiddlewareFunc {
+	return must(NewIdempotent(client, scope, opts...)).Wrap
+}
+
+// NewIdempotent is [Idempotent] as a value, with methods for an operator. It returns an error instead of panicking.
+func NewIdempotent(client *core.Client, scope httplock.KeyFunc, opts ...httplock.Option) (*Guard, error) {
+	guard, err := httplock.NewIdempotent(client, framework.Key(scope), opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &Guard{guard}, nil
+}
+
+func must[G any](guard G, err error) G {
+	if err != nil {
+		panic(err)
+	}
+	return guard
+}
+
+// ledger has the methods of a guard that are the same for all adapters.
+type ledger = httplock.Guard
+
+// Guard is a guard of [NewOnce] or [NewIdempotent] as a value. Wrap is what [Once] and [Idempotent] return. The
+// other methods are for operators, and those of [httplock.Guard]: Peek reads the record of a key, Resolve records that a
+// request was done, Forget allows another run, and Records lists the records of a scope of Idempotent. They use the secret,
+// the codec and the parts of the guard's keys. The zero Guard guards nothing: its methods return errors, or panic.
+type Guard struct{ *ledger }
+
+// Wrap guards a handler: e.POST("/orders", handler, guard.Wrap). It panics if g is the zero Guard.
+func (g *Guard) Wrap(next echo.HandlerFunc) echo.HandlerFunc {
+	if g == nil || g.ledger == nil {
+		panic("holdfast: the guard is the zero Guard: make it with NewOnce or NewIdempotent")
+	}
+	return middleware(g.ledger.Wrap)(next)
+}
+
+func middleware(guard func(http.Handler) http.Handler) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		if next == nil {
+			panic("holdfast: the handler to guard is nil")
+		}
+		return framework.Middleware(guard, next)
+	}
+}

@@ -1,0 +1,195 @@
+// Package hosted runs the guards of package httplock in frameworks on net/http whose handlers take a context of the framework's
+// and return an error, as those of Echo do. What happens to a request is httplock's; this package gives key functions what
+// the framework knows of the request, and hands the handler's error on.
+package hosted
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
+	"github.com/holdfast-go/holdfast/middleware/internal/request"
+	"github.com/holdfast-go/holdfast/middleware/internal/writer"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+)
+
+// Framework is what an adapter knows of its framework, whose context is C. Frameworks use their contexts again, so nothing
+// here keeps one when its request has ended.
+type Framework[C any] struct {
+	// Request and SetRequest are the request of a context.
+	Request    func(c C) *http.Request
+	SetRequest func(c C, r *http.Request)
+	// Writer is the writer of a context.
+	Writer func(c C) http.ResponseWriter
+	// Pattern is the matched route in the form of [http.ServeMux], without a method; empty if there is none.
+	Pattern func(c C) string
+	// PathValues calls set with each parameter of the route.
+	PathValues func(c C, set func(name, value string))
+	// Value is the value that the context has at that key, nil if it has none.
+	Value func(c C, key any) any
+	// Serve calls next with that writer as the context's, and has the framework answer the error that next returns, unless
+	// something was written. In the end the context has its own request and writer again. Serve returns the error, and
+	// whether there was one that nothing has answered.
+	Serve func(c C, w http.ResponseWriter, next func(C) error) (err error, unanswered bool)
+}
+
+type visitKey[C any] struct{}
+
+// visit is a request at a guard.
+type visit[C any] struct {
+	c      C
+	writer *front
+	outer  *http.Request
+	err    error // of the handler
+}
+
+// front stands between the guard and the framework's writer, with the same methods. It does not unwrap: what the framework's writer
+// is does not matter to the guard.
+type front struct{ writer.Forward }
+
+// Middleware returns next behind a guard.
+func (f Framework[C]) Middleware(guard func(http.Handler) http.Handler, next func(C) error) func(C) error {
+	guarded := guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v := visitOf[C](r)
+		v.err = f.serve(v, w, r, next)
+	}))
+	return func(c C) error {
+		outer, w := f.Request(c), f.Writer(c)
+		v := &visit[C]{c: c, writer: &front{writer.Forward{ResponseWriter: w}}, outer: outer}
+		r := request.Copy(outer, context.WithValue(outer.Context(), visitKey[C]{}, v))
+		pattern := f.Pattern(c)
+		if pattern != "" {
+			pattern = outer.Method + " " + pattern
+		}
+		r.Pattern = pattern
+		f.PathValues(c, r.SetPathValue)
+		defer func() {
+			if r.Pattern == pattern { // and not that of a mux behind the guard
+				r.Pattern = ""
+			}
+			request.GiveBack(outer, r)
+			v.c, v.outer = *new(C), nil
+		}()
+		guarded.ServeHTTP(writer.Expose(v.writer, w), r)
+		return v.err
+	}
+}
+
+func visitOf[C any](r *http.Request) *visit[C] {
+	v, _ := r.Context().Value(visitKey[C]{}).(*visit[C])
+	return v
+}
+
+// serve calls what is behind the guard. A request that the guard lets pass keeps the writer of its context, and its error is for the
+// framework, or for the guard around this one, to answer.
+func (f Framework[C]) serve(v *visit[C], w http.ResponseWriter, r *http.Request, next func(C) error) error {
+	defer f.SetRequest(v.c, v.outer)
+	f.SetRequest(v.c, r)
+	if full, ours := writer.Behind(w).(*front); ours && full == v.writer {
+		return next(v.c)
+	}
+	err, unanswered := f.Serve(v.c, w, next)
+	if unanswered {
+		httpguard.HandlerFailed(r.Context())
+	}
+	return err
+}
+
+// Refusal makes a handler of refusals of one that takes the framework's context. An error that it returns is answered and handed
+// on as one of a guarded handler.
+func (f Framework[C]) Refusal(handler func(c C, conflict *httplock.Conflict) error) httplock.RefusalHandler {
+	if handler == nil {
+		return nil
+	}
+	return func(w http.ResponseWriter, r *http.Request, conflict *httplock.Conflict) {
+		v := visitOf[C](r)
+		if v == nil { // a guard of net/http
+			httplock.Refuse(w, r, conflict)
+			return
+		}
+		v.err, _ = f.Serve(v.c, w, func(c C) error { return handler(c, conflict) })
+	}
+}
+
+// keyContext is the context of the request for a key function. It has the values of the framework's context too.
+type keyContext[C any] struct {
+	context.Context
+	value func(c C, key any) any
+	c     atomic.Pointer[C] // nil when the key function has returned
+}
+
+type contextKey[C any] struct{}
+
+func (k *keyContext[C]) Value(key any) any {
+	if key == (contextKey[C]{}) {
+		return k
+	}
+	if c := k.c.Load(); c != nil {
+		if value := k.value(*c, key); value != nil {
+			return value
+		}
+	}
+	return k.Context.Value(key)
+}
+
+// Context returns the framework's context of the request that a guard hands to a key function, and the zero value for any
+// other request and once the key function has returned.
+func Context[C any](r *http.Request) (c C) {
+	if k, ok := r.Context().Value(contextKey[C]{}).(*keyContext[C]); ok {
+		if found := k.c.Load(); found != nil {
+			return *found
+		}
+	}
+	return c
+}
+
+// errUnknownPath is for paths without a route. A client causes it, so the guard must not log it as a mistake of the service.
+var errUnknownPath = httpguard.KeyError(httplock.ErrKeyInvalid, "no route has this path and method")
+
+// ForKey returns a copy of the request for a key function, whose context has the framework's values too. The caller must call end
+// when the function has returned: the request gets what that has read of its body, and c is not reached any more.
+func ForKey[C any](inner *http.Request, c C, value func(c C, key any) any) (r *http.Request, end func()) {
+	k := &keyContext[C]{Context: inner.Context(), value: value}
+	k.c.Store(&c)
+	r = inner.WithContext(k)
+	return r, func() {
+		k.c.Store(nil)
+		inner.Body, inner.ContentLength = r.Body, r.ContentLength
+		inner.Form, inner.PostForm, inner.MultipartForm = r.Form, r.PostForm, r.MultipartForm
+	}
+}
+
+// Key returns the key function for the guard: it calls key with a copy of the request, see [ForKey].
+func (f Framework[C]) Key(key httplock.KeyFunc) httplock.KeyFunc {
+	if key == nil {
+		return nil // which the guard refuses
+	}
+	return func(inner *http.Request) (httplock.Key, error) {
+		v := visitOf[C](inner)
+		r, end := ForKey(inner, v.c, f.Value)
+		defer end()
+		f.SetRequest(v.c, r) // so that a function which asks the context for the body takes it from the same request
+		defer f.SetRequest(v.c, v.outer)
+		made, err := key(r)
+		if inner.Pattern == "" && errors.Is(err, httplock.ErrNoRoute) {
+			err = errUnknownPath
+		}
+		return made, err
+	}
+}
+
+// ByClientIP is httplock's, with the address that the framework finds.
+func ByClientIP[C comparable](addressOf func(c C) string, name string) httplock.KeyFunc {
+	return httplock.ByClientIP(func(r *http.Request) (netip.Addr, error) {
+		c := Context[C](r)
+		if c == *new(C) {
+			return netip.Addr{}, errors.New("holdfast: " + name + " is for guards of its own package")
+		}
+		// What is no address, and may be text of the client's, becomes the zero Addr, which is no client.
+		addr, _ := netip.ParseAddr(addressOf(c))
+		return addr, nil
+	})
+}
