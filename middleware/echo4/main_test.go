@@ -104,7 +104,7 @@ func stateOf(t testing.TB, guard *echo4lock.Guard, key string) core.State {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record, err := guard.Peek(t.Context(), joined)
+	record, err := guard.PeekKey(t.Context(), joined)
 	if err != nil {
 		t.Fatal(err)
 	}

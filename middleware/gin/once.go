@@ -53,17 +53,7 @@ func NewIdempotent(client *core.Client, scope httplock.KeyFunc, opts ...httplock
 	if err != nil {
 		return nil, err
 	}
-	if scope == nil {
-		return newOnce(engine, nil, config)
-	}
-	field := http.CanonicalHeaderKey(engine.KeyHeader())
-	return newOnce(engine, func(r *http.Request) (httplock.Key, error) {
-		key, err := scope(r)
-		if err != nil {
-			return httplock.Key{}, err
-		}
-		return engine.Key(key, r.Header[field])
-	}, config)
+	return newOnce(engine, httpguard.ScopedKey(engine, scope), config)
 }
 
 func must[G any](guard G, err error) G {
@@ -78,7 +68,7 @@ func newOnce(engine *httpguard.Once, key httplock.KeyFunc, config config) (*Guar
 	if err != nil {
 		return nil, err
 	}
-	return &Guard{engine.Ledger(), (&once{g, engine}).handle}, nil
+	return &Guard{engine.Ledger(key), (&once{g, engine}).handle}, nil
 }
 
 // once is the guard of a chain of handlers.

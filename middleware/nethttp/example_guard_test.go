@@ -32,11 +32,7 @@ func ExampleGuard() {
 	postAs(srv, "ada", "1", "/payments")
 
 	ctx := context.Background()
-	user, err := httplock.PrincipalKey("ada")
-	if err != nil {
-		panic(err)
-	}
-	records, err := payments.Records(ctx, user)
+	records, err := payments.Records(ctx, "ada")
 	if err != nil {
 		panic(err)
 	}
@@ -46,11 +42,7 @@ func ExampleGuard() {
 	// The bank has charged. From now on ada's client gets its receipt. If it had not: payments.Forget(ctx, records[0]).
 	err = payments.Resolve(ctx, records[0], []byte("HTTP/1.1 201 Created\nContent-Type: text/plain\n\nreceipt 7"))
 	fmt.Println("resolved:", err)
-	key, err := httplock.IdempotencyKey("2")
-	if err != nil {
-		panic(err)
-	}
-	other, err := payments.Peek(ctx, user, key)
+	other, err := payments.Peek(ctx, "ada", "2")
 	fmt.Println("nothing known of another:", other.State == core.StateNone, err)
 	postAs(srv, "ada", "1", "/payments")
 

@@ -21,6 +21,9 @@ const keyBodyLimit = 64 << 10
 // or gin's ShouldBindBodyWith read it.
 func ByForm(name string) KeyFunc {
 	return func(r *http.Request) (Key, error) {
+		if parts := httpguard.PartsOf(r); parts != nil {
+			return parts.New("form:" + name)
+		}
 		if mediaType(r) != "application/x-www-form-urlencoded" {
 			return Key{}, httpguard.KeyError(ErrKeyRequired, "the body is no form")
 		}
@@ -55,6 +58,9 @@ func ByJSON(pointer string) KeyFunc {
 		panic(err)
 	}
 	return func(r *http.Request) (Key, error) {
+		if parts := httpguard.PartsOf(r); parts != nil {
+			return parts.New("json:" + pointer)
+		}
 		if mt := mediaType(r); mt != "application/json" && !strings.HasSuffix(mt, "+json") {
 			return Key{}, httpguard.KeyError(ErrKeyRequired, "the Content-Type of the body is not application/json")
 		}

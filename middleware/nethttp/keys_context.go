@@ -21,6 +21,9 @@ func ByContext(ctxKey any) KeyFunc {
 		panic("holdfast: ByContext: the context key is nil")
 	}
 	return func(r *http.Request) (Key, error) {
+		if parts := httpguard.PartsOf(r); parts != nil {
+			return parts.Principal()
+		}
 		key, err := PrincipalKey(r.Context().Value(ctxKey))
 		if err != nil {
 			return Key{}, fmt.Errorf("%w (the value at %s in the context)", err, nameOf(ctxKey))
@@ -54,6 +57,9 @@ func ByPrincipal(of func(r *http.Request) (string, error)) KeyFunc {
 		panic("holdfast: ByPrincipal: the function is nil")
 	}
 	return func(r *http.Request) (Key, error) {
+		if parts := httpguard.PartsOf(r); parts != nil {
+			return parts.Principal()
+		}
 		user, err := of(r)
 		if err != nil {
 			return Key{}, err

@@ -24,6 +24,9 @@ func ByClientIP(resolve func(r *http.Request) (netip.Addr, error)) KeyFunc {
 		panic("holdfast: ByClientIP: the resolver is nil: pass RemoteAddr if there is no proxy")
 	}
 	return func(r *http.Request) (Key, error) {
+		if parts := httpguard.PartsOf(r); parts != nil {
+			return parts.Client()
+		}
 		addr, err := resolve(r)
 		if err != nil {
 			return Key{}, err

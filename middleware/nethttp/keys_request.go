@@ -11,12 +11,20 @@ import (
 // with the user: [ByContext].
 func ByHeader(name string) KeyFunc {
 	name = http.CanonicalHeaderKey(name)
-	return func(r *http.Request) (Key, error) { return single("header:"+name, r.Header[name]) }
+	return func(r *http.Request) (Key, error) {
+		if parts := httpguard.PartsOf(r); parts != nil {
+			return parts.New("header:" + name)
+		}
+		return single("header:"+name, r.Header[name])
+	}
 }
 
 // ByCookie identifies requests by the value of a cookie, which must occur exactly once.
 func ByCookie(name string) KeyFunc {
 	return func(r *http.Request) (Key, error) {
+		if parts := httpguard.PartsOf(r); parts != nil {
+			return parts.New("cookie:" + name)
+		}
 		var values []string
 		for _, c := range r.CookiesNamed(name) {
 			values = append(values, c.Value)
@@ -28,6 +36,9 @@ func ByCookie(name string) KeyFunc {
 // ByQuery identifies requests by a parameter of the query in the URL, which must occur exactly once.
 func ByQuery(name string) KeyFunc {
 	return func(r *http.Request) (Key, error) {
+		if parts := httpguard.PartsOf(r); parts != nil {
+			return parts.New("query:" + name)
+		}
 		query, err := url.ParseQuery(r.URL.RawQuery)
 		if err != nil {
 			// The error of url repeats what the client sent.
@@ -64,7 +75,12 @@ func single(name string, values []string) (Key, error) {
 // "..". Escapes in a value do not count: "%37" is 7, also with a router that hands it on as it was sent. Other spellings
 // count: a handler that parses 7 and 07 as one number has two keys for it, unless a [KeyFunc] parses them too.
 func ByPathValue(name string) KeyFunc {
-	return func(r *http.Request) (Key, error) { return routeOf(r).PathKey(r, name, r.PathValue(name)) }
+	return func(r *http.Request) (Key, error) {
+		if parts := httpguard.PartsOf(r); parts != nil {
+			return parts.Path(name)
+		}
+		return routeOf(r).PathKey(r, name, r.PathValue(name))
+	}
 }
 
 // PathKey returns the key that [ByPathValue] makes of that value on a route with that pattern, for [Join]:
@@ -89,7 +105,12 @@ func PathKey(pattern, name, value string) (Key, error) {
 // ByRoute fails with [ErrNoRoute] if no pattern has matched yet, and if the pattern does not fit the path. It fails with
 // [ErrKeyInvalid] if the path has a segment "..": whether the router has resolved it is not known.
 func ByRoute() KeyFunc {
-	return func(r *http.Request) (Key, error) { return routeOf(r).Key(r) }
+	return func(r *http.Request) (Key, error) {
+		if parts := httpguard.PartsOf(r); parts != nil {
+			return parts.Route()
+		}
+		return routeOf(r).Key(r)
+	}
 }
 
 // RouteKey returns the key that [ByRoute] makes of requests of that method to that pattern, for [Join]. The pattern is
@@ -107,7 +128,12 @@ func routeOf(r *http.Request) httpguard.Route { return httpguard.RouteOf(r) }
 //
 // The error is [ErrKeyRequired] if a request has no host.
 func ByHost() KeyFunc {
-	return func(r *http.Request) (Key, error) { return HostKey(r.Host) }
+	return func(r *http.Request) (Key, error) {
+		if parts := httpguard.PartsOf(r); parts != nil {
+			return parts.Key(HostKey)
+		}
+		return HostKey(r.Host)
+	}
 }
 
 // HostKey returns the key that [ByHost] makes of that host, for [Join].

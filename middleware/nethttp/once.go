@@ -49,17 +49,7 @@ func NewIdempotent(client *core.Client, scope KeyFunc, opts ...Option) (*Guard, 
 	if err != nil {
 		return nil, err
 	}
-	if scope == nil {
-		return newOnce(engine, nil, config)
-	}
-	field := http.CanonicalHeaderKey(engine.KeyHeader())
-	return newOnce(engine, func(r *http.Request) (Key, error) {
-		key, err := scope(r)
-		if err != nil {
-			return Key{}, err
-		}
-		return engine.Key(key, r.Header[field])
-	}, config)
+	return newOnce(engine, httpguard.ScopedKey(engine, scope), config)
 }
 
 func must[G any](guard G, err error) G {
@@ -74,7 +64,7 @@ func newOnce(engine *httpguard.Once, key KeyFunc, config config) (*Guard, error)
 	if err != nil {
 		return nil, err
 	}
-	return &Guard{engine.Ledger(), func(next http.Handler) http.Handler { return &once{g.before(next), engine} }}, nil
+	return &Guard{engine.Ledger(key), func(next http.Handler) http.Handler { return &once{g.before(next), engine} }}, nil
 }
 
 // once is the guarded handler.

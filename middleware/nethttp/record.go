@@ -24,23 +24,35 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 	return g.wrap(next)
 }
 
-// Peek reads the record of the key that these parts make, in the order of the guard's key function: those of [RouteKey],
-// [PrincipalKey], [PathKey], [NewKey], and for Idempotent [IdempotencyKey] last. [core.StateNone] means that no record prevents a
-// request from running.
+// Peek reads the record of the key of these parts: what its key functions find in a request, in their order. So it is a user for
+// [ByContext] and [ByPrincipal], method and pattern for [ByRoute], and for Idempotent the Idempotency-Key comes last:
 //
-// The Value of a completed record is the response as text, which [net/http.ReadResponse] reads. It is nil if there is none, or if
-// the codec cannot decrypt it.
+//	orders, _ := httplock.NewOnce(locks, httplock.Keys(httplock.ByRoute(), user, httplock.ByPathValue("id")))
+//	record, err := orders.Peek(ctx, "POST /carts/{id}/orders", "ada", "7")
 //
-// Peek returns [ErrKeyShape] for a key that no request in this process has had, by the names of its parts. Before the first request,
-// a wrong key has no record. Other errors are those of [Join] and of [core.Once.Peek].
-func (g *Guard) Peek(ctx context.Context, parts ...Key) (core.Record, error) {
+// [FirstOf] takes its first function, and [ByPathValue] needs [ByRoute] before it. Keys that these parts do not tell, and those of
+// functions of your own that do not call the ones of this package, are for PeekKey.
+//
+// [core.StateNone] means that no record prevents a request from running. The Value of a completed record is the response as text,
+// which [net/http.ReadResponse] reads. It is nil if there is none, or if the codec cannot decrypt it.
+//
+// Peek returns [ErrKeyShape] for too few or too many parts, and for a key that no request in this process has had, by the names of
+// its parts. Before the first request, a wrong key has no record. Other errors are those of the key functions and of
+// [core.Once.Peek].
+func (g *Guard) Peek(ctx context.Context, parts ...string) (core.Record, error) {
 	return g.operator().Peek(ctx, parts...)
 }
 
-// Records reads the records of a scope of Idempotent, the latest first, as Peek does. They are listed if the guard has
-// [core.WithQuota] or [core.HoldFailures], from its first request with that on. Otherwise Records fails, and so it does for the
-// guard of Once, whose keys have no scope.
-func (g *Guard) Records(ctx context.Context, scope ...Key) ([]core.Record, error) {
+// PeekKey is Peek for a key that is made without a request, of [RouteKey], [PrincipalKey], [PathKey], [NewKey], and for Idempotent
+// [IdempotencyKey] last.
+func (g *Guard) PeekKey(ctx context.Context, parts ...Key) (core.Record, error) {
+	return g.operator().PeekKey(ctx, parts...)
+}
+
+// Records reads the records of a scope of Idempotent, the latest first, as Peek does, with the same parts but the last. They are
+// listed if the guard has [core.WithQuota] or [core.HoldFailures], from its first request with that on. Otherwise Records fails, and
+// so it does for the guard of Once, whose keys have no scope.
+func (g *Guard) Records(ctx context.Context, scope ...string) ([]core.Record, error) {
 	return g.operator().Records(ctx, scope...)
 }
 
@@ -81,8 +93,8 @@ func (g *Guard) operator() *httpguard.Ledger {
 	return g.ledger
 }
 
-// IdempotencyKey returns the key that [Idempotent] joins to its scope for a client's Idempotency-Key, for [Join]: after
-// the keys of the scope.
+// IdempotencyKey returns the key that [Idempotent] joins to its scope for a client's Idempotency-Key, for [Join]: after the keys of
+// the scope. The value is that of the header field, with or without its quotes.
 func IdempotencyKey(value string) (Key, error) { return httpguard.IdempotencyKey(value) }
 
 // Errors of a [Guard], for errors.Is.

@@ -101,8 +101,8 @@ func TestBuildErrorsOfRecords(t *testing.T) {
 func TestZeroGuard(t *testing.T) {
 	t.Parallel()
 	var g ginlock.Guard
-	_, peek := g.Peek(t.Context(), httplock.Key{})
-	_, records := g.Records(t.Context(), httplock.Key{})
+	_, peek := g.PeekKey(t.Context(), httplock.Key{})
+	_, records := g.Records(t.Context(), "ada")
 	for method, err := range map[string]error{
 		"Peek": peek, "Records": records,
 		"Resolve": g.Resolve(t.Context(), core.Record{}, nil), "Forget": g.Forget(t.Context(), core.Record{}),

@@ -33,7 +33,7 @@ func TestPeekAndForget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record, err := guard.Peek(t.Context(), user, chosen)
+	record, err := guard.PeekKey(t.Context(), user, chosen)
 	if err != nil || record.State != core.StateCompleted {
 		t.Errorf("state %v, error %v, want completed", record.State, err)
 	}

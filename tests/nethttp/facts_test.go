@@ -100,7 +100,7 @@ func TestPeekAndForget(t *testing.T) {
 	for want := 1; want <= 2; want++ {
 		postKey(t, srv, "k")
 		postKey(t, srv, "k")
-		record, err := guard.Peek(t.Context(), scope, chosen)
+		record, err := guard.PeekKey(t.Context(), scope, chosen)
 		if err != nil || record.State != core.StateCompleted || runs != want {
 			t.Errorf("state %v, error %v, %d runs, want %d", record.State, err, runs, want)
 		}

@@ -3,6 +3,7 @@ package httpguard
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"time"
 
@@ -34,22 +35,36 @@ func NewOnce(client *core.Client, config Config) (*Once, error) {
 	return &Once{guard: newGuard(config, seal.FactsOf(client)), client: client, options: config.onceOptions()}, nil
 }
 
-// Key joins the scope of a request to its Idempotency-Key, of which lines are the header fields. The scope comes
-// first, so that no user reaches another user's records by guessing keys.
-func (o *Once) Key(scope Key, lines []string) (Key, error) {
-	value, err := ParseKeyField(o.config.KeyHeader, lines)
-	if err != nil {
-		return Key{}, err
+// ScopedKey returns the key function of Idempotent: it joins the scope of a request to its Idempotency-Key. The scope comes
+// first, so that no user reaches another user's records by guessing keys. It returns nil for a nil scope.
+func ScopedKey[F ~func(*http.Request) (Key, error)](o *Once, scope F) F {
+	if scope == nil {
+		return nil
 	}
-	key, err := IdempotencyKey(value)
-	if err != nil {
-		return Key{}, err
+	return func(r *http.Request) (Key, error) {
+		user, err := scope(r)
+		if err != nil {
+			return Key{}, err
+		}
+		chosen, err := o.chosen(r)
+		if err != nil {
+			return Key{}, err
+		}
+		return Join(user, chosen)
 	}
-	return Join(scope, key)
 }
 
-// KeyHeader returns the name of the header field that [Once.Key] reads.
-func (o *Once) KeyHeader() string { return o.config.KeyHeader }
+// chosen returns the part of a key that the client has chosen.
+func (o *Once) chosen(r *http.Request) (Key, error) {
+	if parts := PartsOf(r); parts != nil {
+		return parts.Key(IdempotencyKey)
+	}
+	value, err := ParseKeyField(o.config.KeyHeader, r.Header[http.CanonicalHeaderKey(o.config.KeyHeader)])
+	if err != nil {
+		return Key{}, err
+	}
+	return NewKey(idempotencyKey, value)
+}
 
 // Entered returns true if ctx is that of a run of the same key in progress: the request is guarded twice. Let it pass,
 // since it would wait for itself. Entered returns false for a run that has finished, or has lost its lease, because

@@ -44,7 +44,11 @@ func engine(t *testing.T, rdb redis.UniversalClient, opts ...any) *httpguard.Onc
 // ask makes a request of a user with an Idempotency-Key and header lines.
 func ask(t *testing.T, o *httpguard.Once, user, key string, header ...string) httpguard.Request {
 	t.Helper()
-	k, err := o.Key(mustKey(t, "context", user), []string{`"` + key + `"`})
+	chosen, err := httpguard.IdempotencyKey(`"` + key + `"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := httpguard.Join(mustKey(t, "context", user), chosen)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -17,13 +18,22 @@ import (
 // makes another key of those requests.
 var ErrNoRecord = errors.New("holdfast: nothing is recorded of the key")
 
-// IdempotencyKey returns the key that Idempotent joins to its scope for a client's Idempotency-Key, without quotes. The
-// error is that of [NewKey].
-func IdempotencyKey(value string) (Key, error) { return NewKey(idempotencyKey, value) }
+// IdempotencyKey returns the key that Idempotent joins to its scope for the value of the header field, with or without its quotes.
+// The error is that of [ParseKeyField].
+func IdempotencyKey(value string) (Key, error) {
+	chosen, err := ParseKeyField(HeaderIdempotencyKey, []string{value})
+	if err != nil {
+		return Key{}, err
+	}
+	return NewKey(idempotencyKey, chosen)
+}
 
 // Ledger reads and changes the records of one guard of Once or Idempotent, for operators. Get it from [Once.Ledger]. An adapter's
 // guard has its methods, which package httplock documents. Those of the zero Ledger return an error.
-type Ledger struct{ once *Once }
+type Ledger struct {
+	once *Once
+	key  func(*http.Request) (Key, error) // of the guard
+}
 
 // engine returns the guard of the ledger.
 func (l *Ledger) engine() (*Once, error) {
@@ -33,11 +43,23 @@ func (l *Ledger) engine() (*Once, error) {
 	return l.once, nil
 }
 
-// Ledger returns the ledger of the guard.
-func (o *Once) Ledger() *Ledger { return &Ledger{o} }
+// Ledger returns the ledger of the guard with that key function.
+func (o *Once) Ledger(key func(*http.Request) (Key, error)) *Ledger { return &Ledger{o, key} }
 
-// Peek reads the record of the key of these parts.
-func (l *Ledger) Peek(ctx context.Context, parts ...Key) (core.Record, error) {
+// Peek reads the record of the key of these texts.
+func (l *Ledger) Peek(ctx context.Context, parts ...string) (core.Record, error) {
+	if _, err := l.engine(); err != nil {
+		return core.Record{}, err
+	}
+	key, err := keyOfParts(ctx, l.key, parts)
+	if err != nil {
+		return core.Record{}, err
+	}
+	return l.PeekKey(ctx, key)
+}
+
+// PeekKey reads the record of the key of these parts.
+func (l *Ledger) PeekKey(ctx context.Context, parts ...Key) (core.Record, error) {
 	o, err := l.engine()
 	if err != nil {
 		return core.Record{}, err
@@ -53,8 +75,8 @@ func (l *Ledger) Peek(ctx context.Context, parts ...Key) (core.Record, error) {
 	return o.read(found), nil
 }
 
-// Records reads the records of a scope of Idempotent, the latest first.
-func (l *Ledger) Records(ctx context.Context, scope ...Key) ([]core.Record, error) {
+// Records reads the records of the scope of Idempotent of these texts, the latest first.
+func (l *Ledger) Records(ctx context.Context, scope ...string) ([]core.Record, error) {
 	o, err := l.engine()
 	if err != nil {
 		return nil, err
@@ -65,7 +87,11 @@ func (l *Ledger) Records(ctx context.Context, scope ...Key) ([]core.Record, erro
 	if !o.config.listed() {
 		return nil, errors.New("holdfast: records are not listed: use core.WithQuota or core.WithFailurePolicy(core.HoldFailures)")
 	}
-	name, err := o.nameOf(append(slices.Clip(scope), Key{parts: []part{{idempotencyKey, "any"}}}))
+	key, err := keyOfParts(ctx, l.key, append(slices.Clip(scope), "any"))
+	if err != nil {
+		return nil, err
+	}
+	name, err := o.nameOf([]Key{key})
 	if err != nil {
 		return nil, err
 	}

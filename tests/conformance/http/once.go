@@ -124,7 +124,7 @@ func testForget(t *testing.T, s *suite) {
 		site, user := s.mount(t, runs, s.once(t, opts...)), "forget-"+name
 		site.do(request{user: user}).fresh(t, http.StatusCreated, "1")
 		key := userKey(t, user)
-		r, err := ledger(t, s.locks, opts...).Peek(t.Context(), key)
+		r, err := ledger(t, s.locks, opts...).PeekKey(t.Context(), key)
 		if err != nil || r.State != core.StateCompleted {
 			t.Fatalf("%s: record %+v, error %v, want it completed", name, r, err)
 		}

@@ -30,16 +30,17 @@ var operatorTests = tests{
 
 // operated is what an operator can do with a guard that keeps records.
 type operated interface {
-	Peek(ctx context.Context, parts ...httplock.Key) (core.Record, error)
+	Peek(ctx context.Context, parts ...string) (core.Record, error)
+	PeekKey(ctx context.Context, parts ...httplock.Key) (core.Record, error)
 	Resolve(ctx context.Context, seen core.Record, value []byte) error
 	Forget(ctx context.Context, seen core.Record) error
-	Records(ctx context.Context, scope ...httplock.Key) ([]core.Record, error)
+	Records(ctx context.Context, scope ...string) ([]core.Record, error)
 }
 
 // peek reads the record of a key.
 func peek(t testing.TB, guard Guard, key httplock.Key) core.Record {
 	t.Helper()
-	r, err := guard.(operated).Peek(t.Context(), key)
+	r, err := guard.(operated).PeekKey(t.Context(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +213,7 @@ func testWrongKeys(t *testing.T, s *suite) {
 		"one part more":   {more, httplock.ErrKeyShape},
 		"no key":          {httplock.Key{}, httplock.ErrKeyRequired},
 	} {
-		seen, err := guard.Peek(t.Context(), test.key)
+		seen, err := guard.PeekKey(t.Context(), test.key)
 		if !errors.Is(err, test.want) {
 			t.Errorf("%s: %v, want %v", name, err, test.want)
 		}
@@ -232,8 +233,16 @@ func testWrongKeys(t *testing.T, s *suite) {
 			t.Errorf("record of %q: %v, %v", seen.Key, forgot, resolved)
 		}
 	}
-	if r, err := guard.Peek(t.Context(), right); err != nil || r.State != core.StateUnknown {
+	if r, err := guard.PeekKey(t.Context(), right); err != nil || r.State != core.StateUnknown {
 		t.Errorf("record %+v, error %v, want it as it was", r, err)
+	}
+	if r, err := guard.Peek(t.Context(), user, `"k"`); err != nil || r.State != core.StateUnknown {
+		t.Errorf("by texts: record %+v, error %v, want it as it was", r, err)
+	}
+	for _, parts := range [][]string{nil, {user}, {user, "k", "k"}} {
+		if r, err := guard.Peek(t.Context(), parts...); !errors.Is(err, httplock.ErrKeyShape) {
+			t.Errorf("%q: record %+v, error %v, want %v", parts, r, err, httplock.ErrKeyShape)
+		}
 	}
 }
 
@@ -245,7 +254,7 @@ func testKeysOfOthers(t *testing.T, s *suite) {
 		s.mount(t, &counter{}, guard).do(r).want(t, http.StatusCreated)
 	}
 	key := userKey(t, r.user)
-	if _, err := mine.(operated).Peek(t.Context(), key); !errors.Is(err, httplock.ErrKeyShape) {
+	if _, err := mine.(operated).PeekKey(t.Context(), key); !errors.Is(err, httplock.ErrKeyShape) {
 		t.Errorf("read the record of another guard: %v", err)
 	}
 	if err := other.(operated).Forget(t.Context(), peek(t, other, key)); err != nil {
@@ -260,7 +269,7 @@ func testRecords(t *testing.T, s *suite) {
 	h.mended = true
 	site.do(request{user: user, key: "later"}).fresh(t, http.StatusCreated, "2")
 	site.do(request{user: "records-of-another", key: "k"}).want(t, http.StatusCreated)
-	records, err := guard.Records(t.Context(), userKey(t, user))
+	records, err := guard.Records(t.Context(), user)
 	if err != nil || len(records) != 2 {
 		t.Fatalf("records %+v, error %v, want two", records, err)
 	}
@@ -280,7 +289,7 @@ func testRecords(t *testing.T, s *suite) {
 	}
 	site.do(request{user: user, key: "later"}).want(t, http.StatusCreated)
 	h.ran(t, 4)
-	if _, err := guard.Records(t.Context(), key); !errors.Is(err, httplock.ErrKeyShape) {
+	if _, err := guard.Records(t.Context(), user, "k"); !errors.Is(err, httplock.ErrKeyShape) {
 		t.Errorf("records of a key that is no scope: %v", err)
 	}
 }
@@ -289,7 +298,7 @@ func testRecords(t *testing.T, s *suite) {
 func testRecordsCounted(t *testing.T, s *suite) {
 	guard := s.idempotent(t, core.WithQuota(10))
 	s.mount(t, &counter{}, guard).do(request{user: "counted", key: "k"}).want(t, http.StatusCreated)
-	if list, err := guard.(operated).Records(t.Context(), userKey(t, "counted")); err != nil || len(list) != 1 {
+	if list, err := guard.(operated).Records(t.Context(), "counted"); err != nil || len(list) != 1 {
 		t.Errorf("records %+v, error %v, want one", list, err)
 	}
 }
@@ -297,7 +306,7 @@ func testRecordsCounted(t *testing.T, s *suite) {
 // testRecordsUnlisted: no list is not an empty list.
 func testRecordsUnlisted(t *testing.T, s *suite) {
 	for _, guard := range []Guard{s.once(t), s.once(t, held(t)...), s.idempotent(t)} {
-		if list, err := guard.(operated).Records(t.Context(), userKey(t, "unlisted")); err == nil {
+		if list, err := guard.(operated).Records(t.Context(), "unlisted"); err == nil {
 			t.Errorf("records %+v without a list", list)
 		}
 	}
@@ -332,7 +341,7 @@ func testResolveChecked(t *testing.T, s *suite) {
 func testRecordLabel(t *testing.T, s *suite) {
 	const user = "record-label"
 	_, _, guard := s.unknown(t, user)
-	r, err := guard.Peek(t.Context(), idempotentKey(t, user, "k"))
+	r, err := guard.PeekKey(t.Context(), idempotentKey(t, user, "k"))
 	if err != nil || r.Label != "POST /orders/{id}" {
 		t.Errorf("record of %q, %v", r.Label, err)
 	}

@@ -120,7 +120,7 @@ func awaitRecorded(t testing.TB, server *testkit.Server, want int) {
 func (s *suite) awaitRecord(t testing.TB, guard Guard, key httplock.Key, want core.State) core.Record {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; {
-		r, err := guard.(operated).Peek(t.Context(), key)
+		r, err := guard.(operated).PeekKey(t.Context(), key)
 		if err == nil && r.State == want {
 			return r
 		}
@@ -142,7 +142,7 @@ func testUnguardedRecorded(t *testing.T, s *suite) {
 	if !strings.HasSuffix(string(record.Value), "\r\n\r\n1") || len(record.Fingerprint) == 0 {
 		t.Errorf("record %+v", record)
 	}
-	if listed, err := guard.(operated).Records(t.Context(), userKey(t, "ada")); err != nil || len(listed) != 1 {
+	if listed, err := guard.(operated).Records(t.Context(), "ada"); err != nil || len(listed) != 1 {
 		t.Errorf("listed %v, %v", listed, err)
 	}
 	other := s.mount(t, runs, must(t)(s.Idempotent(newLocks(t, server.Client()), ByUser, unhurried(nil)...)))
@@ -245,7 +245,7 @@ func testUnguardedForgotten(t *testing.T, s *suite) {
 	site.do(r).fresh(t, http.StatusCreated, "1")
 	relay.Heal()
 	testkit.Eventually(t, patience, "the key to be forgotten", func() bool {
-		seen, err := guard.(operated).Peek(t.Context(), key)
+		seen, err := guard.(operated).PeekKey(t.Context(), key)
 		return err == nil && guard.(operated).Forget(t.Context(), seen) == nil
 	})
 	site.insist(r).fresh(t, http.StatusCreated, "2")

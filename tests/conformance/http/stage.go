@@ -157,7 +157,7 @@ func ledger(t testing.TB, locks *core.Client, opts ...httplock.Option) *httplock
 // record returns the record of a key.
 func record(t testing.TB, locks *core.Client, key httplock.Key, opts ...httplock.Option) core.Record {
 	t.Helper()
-	r, err := ledger(t, locks, opts...).Peek(t.Context(), key)
+	r, err := ledger(t, locks, opts...).PeekKey(t.Context(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
