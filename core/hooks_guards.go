@@ -9,7 +9,7 @@ type Work struct {
 	// Label is its kind, one of few: the route of a request, the name of a job, the type of a task. It is "" if the guard
 	// knows none.
 	Label string
-	// KeyHash is what [KeyHash] returns within the run, so it finds the lines of the log too. It is "" without a key.
+	// KeyHash is that of the lines of the log. Within a run that has a record, [KeyHash] returns it too. It is "" without a key.
 	KeyHash string
 	// Due is the tick; zero for what has no schedule.
 	Due time.Time
@@ -54,7 +54,8 @@ type NotRun struct {
 	Waited time.Duration
 	// RetryAfter is when the work will come again, or may; 0 if unknown, or if it does not.
 	RetryAfter time.Duration
-	// Err is the reason as an error. It is nil if an earlier run has completed.
+	// Err is the reason as an error. It is nil if the caller got the result of an earlier run. A tick that another replica has
+	// run has a [CompletedError].
 	Err error
 }
 

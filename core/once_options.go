@@ -196,9 +196,9 @@ func WithNote(note string) OnceOption {
 	})
 }
 
-// WithLabel sets the place in the program that the record belongs to: a route, a job or the type of a task. It is for
-// operators that read the record, also long after the process has ended. Put no personal data into it, and nothing that
-// differs from one key to the next. At most 256 bytes. Guards set it. Defaults to none.
+// WithLabel sets the kind of work that the record belongs to: a route, a job or the type of a task. It is for operators who read
+// the record, also long after the process has ended. Put no personal data into it, and nothing that differs from one key to the
+// next. At most 256 bytes. Guards set it. Defaults to none.
 func WithLabel(label string) OnceOption {
 	return newOnceOption("WithLabel", nil, func(c *onceConfig) {
 		if len(label) > maxLabel {
