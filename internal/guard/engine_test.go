@@ -533,12 +533,13 @@ func TestLog(t *testing.T) {
 		w := core.Work{Label: "a\nb", Due: time.Now()}
 		log.Event(t.Context(), slog.LevelDebug, "kind", "too fine", w, nil)
 		for range 3 {
-			log.Event(t.Context(), slog.LevelWarn, "kind", "text", w, nil)
+			log.Event(t.Context(), slog.LevelWarn, "kind", "text", w, nil, slog.String("more", "than that"))
+			log.Line(t.Context(), slog.LevelWarn, "each", w)
 		}
 		time.Sleep(2 * time.Minute)
 		log.Event(t.Context(), slog.LevelWarn, "kind", "text", w, errors.New("reason"))
 		got := out.String()
-		if strings.Count(got, "msg=text") != 2 || !strings.Contains(got, "seen=3 within=2m0s") || !strings.Contains(got, "error=reason") ||
+		if strings.Count(got, "msg=text") != 2 || strings.Count(got, `more="than that"`) != 1 || strings.Count(got, "msg=each") != 3 || !strings.Contains(got, "seen=3 within=2m0s") || !strings.Contains(got, "error=reason") ||
 			!strings.Contains(got, `label=a\nb`) || !strings.Contains(got, "due=") || strings.Contains(got, "too fine") {
 			t.Errorf("log:\n%s", got)
 		}
@@ -600,7 +601,7 @@ func TestStale(t *testing.T) {
 			t.Errorf("%+v, %v", o, err)
 		}
 	}))
-	if err != nil || !errors.Is(o.Unrecorded, core.ErrStale) || o.Lost == nil {
+	if err != nil || !errors.Is(o.Unrecorded, core.ErrStale) || !errors.Is(o.Lost, core.ErrStale) || !errors.Is(o.Lost, core.ErrLeaseLost) {
 		t.Errorf("%+v, %v", o, err)
 	}
 	_ = d.incident(t, core.IncidentLost)

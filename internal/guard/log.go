@@ -40,7 +40,7 @@ type Log struct {
 
 // Event logs an event of work, unless one of that kind was logged lately. A place calls it for events of its own. A nil err is
 // not logged.
-func (l *Log) Event(ctx context.Context, level slog.Level, kind, text string, w core.Work, err error) {
+func (l *Log) Event(ctx context.Context, level slog.Level, kind, text string, w core.Work, err error, more ...slog.Attr) {
 	if !l.Logger.Enabled(ctx, level) {
 		return
 	}
@@ -48,18 +48,17 @@ func (l *Log) Event(ctx context.Context, level slog.Level, kind, text string, w 
 	if seen == 0 {
 		return
 	}
-	var attrs []slog.Attr
 	if err != nil {
-		attrs = append(attrs, errorAttr(err))
+		more = append(more, errorAttr(err))
 	}
 	if within > 0 {
-		attrs = append(attrs, slog.Int("seen", seen), slog.Duration("within", within))
+		more = append(more, slog.Int("seen", seen), slog.Duration("within", within))
 	}
-	l.line(ctx, level, text, w, attrs...)
+	l.Line(ctx, level, text, w, more...)
 }
 
-// line logs an event.
-func (l *Log) line(ctx context.Context, level slog.Level, text string, w core.Work, more ...slog.Attr) {
+// Line logs an event of work, however many there are.
+func (l *Log) Line(ctx context.Context, level slog.Level, text string, w core.Work, more ...slog.Attr) {
 	attrs := []slog.Attr{slog.String("place", l.place)}
 	if w.Label != "" {
 		attrs = append(attrs, slog.String("label", foreign.Line(w.Label, mostShown)))
@@ -91,7 +90,7 @@ func (l *Log) logRefused(ctx context.Context, w core.Work, err error) {
 			return
 		}
 		l.Event(ctx, slog.LevelWarn, "unknown", logUnknown, w, nil)
-	case mistaken(err):
+	case Mistaken(err):
 		l.Event(ctx, slog.LevelError, "mistake", logMistake, w, err)
 	case ctx.Err() != nil: // the caller has left
 	case errors.Is(err, core.ErrUnavailable), errors.Is(err, core.ErrMisconfigured), errors.Is(err, core.ErrPermission), replyCode(err) != "":
@@ -99,8 +98,8 @@ func (l *Log) logRefused(ctx context.Context, w core.Work, err error) {
 	}
 }
 
-// mistaken reports whether an error tells of a mistake in the program, which no retry mends.
-func mistaken(err error) bool {
+// Mistaken reports whether an error tells of a mistake in the program, which no retry mends.
+func Mistaken(err error) bool {
 	for _, mistake := range []error{core.ErrInvalidName, core.ErrInvalidOption, core.ErrUpgrade, core.ErrWrongType} {
 		if errors.Is(err, mistake) {
 			return true
@@ -124,7 +123,7 @@ func replyCode(err error) string {
 func (l *Log) logUnknown(ctx context.Context, w core.Work) {
 	l.unknown.First(w.KeyHash)
 	_, _ = l.throttle.Event("unknown") // the refusals that follow are no news
-	l.line(ctx, slog.LevelWarn, logUnknown, w)
+	l.Line(ctx, slog.LevelWarn, logUnknown, w)
 }
 
 func (l *Log) logIncident(ctx context.Context, i core.Incident) {
@@ -147,6 +146,6 @@ func (l *Log) logIncident(ctx context.Context, i core.Incident) {
 // recovered logs a panic on a goroutine of the guard. It must be deferred itself.
 func (l *Log) recovered(ctx context.Context, w core.Work) {
 	if p := recover(); p != nil {
-		l.line(ctx, slog.LevelError, logPanic, w, slog.Any("panic", p))
+		l.Line(ctx, slog.LevelError, logPanic, w, slog.Any("panic", p))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -145,12 +146,13 @@ func (r *running) do(ctx context.Context) (err error) {
 	return err
 }
 
-// call calls the hook and the function. What the hook has panicked about has not begun.
+// call calls the hook and the function. What the hook has panicked about has not begun, but has ended for other hooks.
 func (r *running) call(ctx context.Context) {
 	o := r.outcome
 	started := false
 	defer func() {
 		if !started {
+			defer r.ended()
 			r.record()
 		}
 	}()
@@ -202,11 +204,7 @@ func (r *running) conclude() {
 	o := r.outcome
 	o.Held = time.Since(r.began)
 	r.end()
-	defer func() { // also if Judge, Value or a hook panics
-		r.hooks.RunEnd(context.WithoutCancel(r.ctx), core.RunEnd{
-			Work: r.ask.Work, Token: o.Token, Attempt: o.Attempt, State: o.State, Held: o.Held, Panicked: !o.Returned, Err: o.Err,
-		})
-	}()
+	defer r.ended() // also if Judge, Value or a hook panics
 	defer r.record()
 	switch {
 	case r.run.Judge != nil:
@@ -214,6 +212,14 @@ func (r *running) conclude() {
 	case o.Returned:
 		o.Verdict = Completed
 	}
+}
+
+// ended tells the hooks how the run ended.
+func (r *running) ended() {
+	o := r.outcome
+	r.hooks.RunEnd(context.WithoutCancel(r.ctx), core.RunEnd{
+		Work: r.ask.Work, Token: o.Token, Attempt: o.Attempt, State: o.State, Held: o.Held, Panicked: !o.Returned, Err: o.Err,
+	})
 }
 
 // record tells Redis how the run ended, or has the memory of the guard do so later.
@@ -242,8 +248,11 @@ func (r *running) write(value []byte, failure error) {
 		bounded, cancel := r.finishing(ctx, r.ask)
 		err := r.grant.end(bounded, r, value)
 		cancel()
-		if o.Lost == nil && (errors.Is(err, core.ErrLeaseLost) || errors.Is(err, core.ErrStale)) {
+		switch stale := errors.Is(err, core.ErrStale); {
+		case o.Lost == nil && (stale || errors.Is(err, core.ErrLeaseLost)):
 			o.Lost = err
+		case o.Lost != nil && stale:
+			o.Lost = fmt.Errorf("%w: %w", o.Lost, err) // a later run counts instead
 		}
 		if errors.Is(err, core.ErrStale) || !errors.Is(err, core.ErrLeaseLost) {
 			o.Unrecorded = err
