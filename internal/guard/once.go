@@ -36,7 +36,8 @@ func NewOnce(place string, client *core.Client, c Config) (*Once, error) {
 
 // Of returns the record of a work item, for operators too. More options come last.
 func (o *Once) Of(ask Ask, more ...core.OnceOption) *core.Once {
-	options := slices.Concat(o.Once, ask.Once)
+	options := slices.Grow(o.Once[:len(o.Once):len(o.Once)], len(ask.Once)+len(more)+4)
+	options = append(options, ask.Once...)
 	if ask.Label != "" {
 		options = append(options, core.WithLabel(ask.Label))
 	}

@@ -28,10 +28,15 @@ func parsePointer(pointer string) ([]string, error) {
 	}
 	path = path[1:]
 	for i, token := range path {
-		if strings.Contains(strings.NewReplacer("~0", "", "~1", "").Replace(token), "~") {
+		if strings.Contains(withoutEscapes.Replace(token), "~") {
 			return nil, fmt.Errorf("holdfast: JSON pointer %q: a ~ is not followed by 0 or 1", pointer)
 		}
-		path[i] = strings.NewReplacer("~0", "~", "~1", "/").Replace(token)
+		path[i] = unescaped.Replace(token)
 	}
 	return path, nil
 }
+
+var (
+	withoutEscapes = strings.NewReplacer("~0", "", "~1", "")
+	unescaped      = strings.NewReplacer("~0", "~", "~1", "/")
+)
