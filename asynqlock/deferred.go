@@ -3,6 +3,7 @@ package asynqlock
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -59,6 +60,45 @@ const shortestDelay = time.Second
 // jittered returns a time around d, so that those who were deferred together do not come together again.
 func jittered(d time.Duration) time.Duration {
 	return max(d/2+rand.N(d), shortestDelay)
+}
+
+// deferral makes the error of a task that has to come again.
+func (v *visit) deferral(reason error) *DeferredError {
+	e := &DeferredError{KeyHash: v.ask.KeyHash, RetryIn: jittered(v.retryIn), Ahead: v.spot.ahead, Err: reason}
+	if v.line != nil {
+		e.RetryIn = v.line.delay(v, e.RetryIn)
+	}
+	if isBusy(reason) && v.task.ID != "" {
+		v.count(e)
+	}
+	return e
+}
+
+// count counts a deferral of a task because of another one of its key.
+func (v *visit) count(e *DeferredError) {
+	this := v.busy.bounce(v.task, time.Now(), v.maxBusy, e.RetryIn)
+	e.Busy, e.Times = this.busy, this.times
+	v.warnBurned(this.burned)
+	if v.task.last() {
+		v.Event(v.ctx, slog.LevelWarn, "archived", "holdfast: asynqlock: a task on its last attempt may not wait any longer, and "+
+			"asynq archives it: give tasks a retry", v.ask.Work, nil, v.attrs()...)
+	}
+	if this.tooLong {
+		e.Err = fmt.Errorf("%w: for %v: %w", ErrBusyTooLong, e.Busy.Round(time.Second), e.Err)
+		v.Line(v.ctx, slog.LevelWarn, "holdfast: asynqlock: a task is being deferred for long because others with its key run", v.ask.Work,
+			v.attrs(slog.Duration("since", e.Busy), slog.Int("times", e.Times), slog.Int("ahead", e.Ahead))...)
+	}
+}
+
+// settled ends the count of deferrals of a task that runs, or never will.
+func (v *visit) settled() { v.warnBurned(v.busy.ran(v.task, time.Now(), v.retryIn)) }
+
+// warnBurned warns that a deferral has cost a task a retry.
+func (v *visit) warnBurned(burned bool) {
+	if burned {
+		v.Line(v.ctx, slog.LevelWarn, "holdfast: asynqlock: a deferred task has used up a retry: pass asynq's Config to Configure, "+
+			"unless a middleware in front of the guard has failed", v.ask.Work, v.attrs()...)
+	}
 }
 
 // mostBusy bounds how many tasks are counted at a time. One that has no room begins anew each time.

@@ -279,25 +279,25 @@ func reportSelective(ctx context.Context) {
 }
 
 // comparesPayload reports whether the record of a task is compared with its payload.
-func (o *once) comparesPayload(v *visit) bool {
-	switch o.payload {
+func (g *guard) comparesPayload(traits keyTraits) bool {
+	switch g.payload {
 	case payloadIgnored:
 		return false
 	case payloadCompared:
 		return true
 	}
-	return !v.traits.selective
+	return !traits.selective
 }
 
 // mismatch names the task that has another payload than the first one with its key, and the option that decides.
 // Payload and key are left out: asynq stores the error, and keys are secret.
-func (o *once) mismatch(t taskInfo, err error) error {
+func (v *visit) mismatch(err error) error {
 	remedy := "if the payloads may differ, make the key with ByPayload(fields...) or pass IgnorePayload()"
-	if o.payload == payloadCompared {
+	if v.payload == payloadCompared {
 		remedy = "ComparePayload() refuses that"
 	}
 	return fmt.Errorf("holdfast: asynqlock: task %s of type %s in queue %s: another payload than that of the first task "+
-		"with its key: %s: %w", quoted(t.ID), quoted(t.Type), quoted(t.Queue), remedy, err)
+		"with its key: %s: %w", quoted(v.task.ID), quoted(v.task.Type), quoted(v.task.Queue), remedy, err)
 }
 
 // payloadOption makes an option of a policy.

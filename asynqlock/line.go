@@ -5,7 +5,9 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,7 +15,7 @@ import (
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/internal/outage"
+	"github.com/holdfast-go/holdfast/core"
 )
 
 var (
@@ -92,7 +94,7 @@ func (l *line) enter(ctx context.Context, v *visit) (spot, error) {
 	if err := l.find(v); err != nil {
 		return spot{}, err
 	}
-	reply, err := enterScript.Run(ctx, l.rdb, []string{lineKey(v.hash)}, member(v.task.Queue, v.task.ID),
+	reply, err := enterScript.Run(ctx, l.rdb, []string{lineKey(v.ask.KeyHash)}, v.member(),
 		lineTime.Milliseconds()).Int64Slice()
 	if err != nil {
 		return spot{}, err
@@ -140,95 +142,129 @@ func (l *line) until(hash string, ahead, limit int) float64 {
 
 // near reports whether a task should wait in its worker: it is one of the first or was called, and its turn comes soon.
 func (l *line) near(v *visit) bool {
-	width := l.width(v.hash, v.limit, workersOf(v.ctx))
-	first := v.spot.ahead < width || l.called.has(member(v.task.Queue, v.task.ID))
-	return first && l.until(v.hash, min(v.spot.ahead, width), v.limit) <= float64(placeTime)
+	width := l.width(v.ask.KeyHash, v.limit, workersOf(v.ctx))
+	first := v.spot.ahead < width || l.called.has(v.member())
+	return first && l.until(v.ask.KeyHash, min(v.spot.ahead, width), v.limit) <= float64(placeTime)
 }
 
 // delay returns when a task comes again at the latest, should nothing call it: not long before its turn.
 func (l *line) delay(v *visit, least time.Duration) time.Duration {
-	return max(least, time.Duration(min(1.5*l.until(v.hash, v.spot.ahead, v.limit), float64(longestDelay))))
+	return max(least, time.Duration(min(1.5*l.until(v.ask.KeyHash, v.spot.ahead, v.limit), float64(longestDelay))))
 }
 
+// member names the task in its line.
+func (v *visit) member() string { return member(v.task.Queue, v.task.ID) }
+
 // enter puts a task into the line of its key. Without Redis it does without.
-func (e *exclusive) enter(v *visit) {
-	if e.line == nil || v.task.ID == "" {
-		return
-	}
+func (v *visit) enter() {
 	defer v.surviveClient()
-	ctx, cancel := context.WithTimeout(v.ctx, outage.AskTimeout)
+	ctx, cancel := context.WithTimeout(v.ctx, v.AskTimeout)
 	defer cancel()
-	at, err := e.line.enter(ctx, v)
+	at, err := v.line.enter(ctx, v)
 	if err != nil {
 		v.lineFailed(v.ctx, err)
 		return
 	}
 	v.spot, v.lined = at, true
-	if e.line.near(v) {
+	if v.line.near(v) {
 		v.waits = placeTime
 	}
 }
 
-// begun notes that a task in a line runs: its end is what calls the next ones.
-func (e *exclusive) begun(r *run) {
-	v := r.visit
-	if !v.lined {
-		return
+// inTurn asks for the lock of a task in a line, once it is the first one in this process.
+func (v *visit) inTurn(ctx context.Context, wait time.Duration, ask asking) error {
+	busy := fmt.Errorf("%w: %d tasks of the key are before it", core.ErrNotAcquired, v.spot.ahead)
+	switch first := v.spot.ahead < v.limit; {
+	case wait == 0 && !first && !v.spot.again:
+		return busy // also if the lock is free, which it is for a moment between two tasks
+	case wait == 0 && first && v.limit > 1:
+		// There should be a permit for each of the first ones. In its place the task would be deferred while another one asks,
+		// although both of them can run.
+		return ask(ctx, 0)
 	}
-	m := member(v.task.Queue, v.task.ID)
-	e.line.running.Store(m, nil)
-	e.line.relays.begin(v.hash, m, v.limit, e.callAgain(v))
+	place := v.line.places.take(v.ask.KeyHash, v.member(), v.spot.came)
+	defer place.leave()
+	until := time.Now().Add(wait)
+	for {
+		if !place.await(ctx, time.Until(until)) {
+			return busy
+		}
+		err := busy
+		overtaken := place.request(ctx, func(ctx context.Context) { err = ask(ctx, time.Until(until)) })
+		if err == nil || !overtaken {
+			return err
+		}
+	}
+}
+
+// standBack notes that a task in a line does not run, and may be called again.
+func (v *visit) standBack() {
+	if v.lined {
+		v.line.back(v.member())
+	}
+}
+
+// begun notes that a task in a line runs: its end is what calls the next ones.
+func (v *visit) begun() {
+	v.line.running.Store(v.member(), nil)
+	v.line.relays.begin(v.ask.KeyHash, v.member(), v.limit, v.callAgain())
 }
 
 // callAgain returns what makes the next tasks due, so many at most, should those that were called not come.
-func (e *exclusive) callAgain(v *visit) func(ctx context.Context, most int) []string {
+func (v *visit) callAgain() func(ctx context.Context, most int) []string {
 	w := workersOf(v.ctx)
 	return func(ctx context.Context, most int) []string {
 		defer v.surviveClient()
-		next, err := e.line.leave(ctx, v.hash, 0, e.line.width(v.hash, v.limit, w))
+		next, err := v.line.leave(ctx, v.ask.KeyHash, 0, v.line.width(v.ask.KeyHash, v.limit, w))
 		if err != nil {
 			return nil
 		}
-		return e.line.pass(ctx, v, next, min(max(w.free(v.hash), 1), most))
+		return v.line.pass(ctx, v, next, min(max(w.free(v.ask.KeyHash), 1), most))
 	}
 }
 
 // leave takes a task that has run out of the line, and makes the next ones due.
-func (e *exclusive) leave(r *run) {
-	v := r.visit
-	if !v.lined {
-		return
-	}
+func (v *visit) leave() {
 	defer v.surviveClient()
-	e.line.pace.add(v.hash, time.Since(r.began))
-	m := member(v.task.Queue, v.task.ID)
-	e.line.running.Delete(m)
-	w := workersOf(v.ctx)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx), outage.AskTimeout)
+	hash, w := v.ask.KeyHash, workersOf(v.ctx)
+	v.line.pace.add(hash, time.Since(v.began))
+	v.line.running.Delete(v.member())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx), v.AskTimeout)
 	defer cancel()
-	next, err := e.line.leave(ctx, v.hash, 0, e.line.width(v.hash, v.limit, w), m)
+	next, err := v.line.leave(ctx, hash, 0, v.line.width(hash, v.limit, w), v.member())
 	if err != nil {
-		v.lineFailed(r.values(), err)
+		v.lineFailed(context.WithoutCancel(v.inside), err)
 	}
-	e.line.relays.end(v.hash, v.limit, len(next) > 0 || err != nil, e.callAgain(v))
+	v.line.relays.end(hash, v.limit, len(next) > 0 || err != nil, v.callAgain())
 	if len(next) == 0 {
 		return
 	}
-	e.runs.come()
+	v.runs.come()
 	go func() {
-		defer e.runs.leave()
+		defer v.runs.leave()
 		defer v.surviveClient()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), outage.AskTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), v.AskTimeout)
 		defer cancel()
-		e.line.pass(ctx, v, next, max(w.free(v.hash), 1))
+		v.line.pass(ctx, v, next, max(w.free(hash), 1))
 	}()
+}
+
+// IncidentLine is the kind of a [core.Incident] of [WithLine]: a task was not added to its line or not removed from it.
+const IncidentLine core.IncidentKind = "line"
+
+const logLine = "holdfast: asynqlock: a task was not added to its line or not removed from it"
+
+// lineFailed reports that Redis did not do what was asked for.
+func (v *visit) lineFailed(ctx context.Context, err error) {
+	v.Event(ctx, slog.LevelWarn, "line", logLine, v.ask.Work, err, v.attrs()...)
+	v.Incident(ctx, core.Incident{Work: v.ask.Work, Kind: IncidentLine, Err: err})
 }
 
 // surviveClient recovers from a panic of the user's Redis client or its hooks. It must neither end the process nor turn
 // a run that has succeeded into a failure, which asynq would repeat.
 func (v *visit) surviveClient() {
 	if p := recover(); p != nil {
-		v.warn("holdfast: asynqlock: the guard of a task has failed", "line", "operation", "line", "panic", p)
+		v.Event(v.ctx, slog.LevelWarn, "line", logLine, v.ask.Work, fmt.Errorf("panic: %v", p), v.attrs()...)
 	}
 }
 
@@ -266,4 +302,113 @@ func (p *pace) mean(hash string) time.Duration {
 		return mean
 	}
 	return guess
+}
+
+// places are where tasks in this process wait for their turn, per key in the order of the line. Only the first one of a
+// key asks for the lock, so that they get it in that order whatever the lock's own order is.
+type places struct {
+	mu   sync.Mutex
+	keys map[string][]*place
+}
+
+// place is a task that waits.
+type place struct {
+	all    *places
+	hash   string
+	member string
+	came   int64
+	turn   chan struct{} // gets a value when the task may have become the first one
+	yield  func()        // ends the request for the lock; nil while there is none
+	late   bool          // a task that came before was put in front while the lock was being requested
+}
+
+// take puts a task into its place. It owes a leave.
+func (all *places) take(hash, member string, came int64) *place {
+	p := &place{all: all, hash: hash, member: member, came: came, turn: make(chan struct{}, 1)}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.keys == nil {
+		all.keys = make(map[string][]*place)
+	}
+	queue := all.keys[hash]
+	i, _ := slices.BinarySearchFunc(queue, p, func(a, b *place) int { return int(a.came - b.came) })
+	if i == 0 && len(queue) > 0 && queue[0].yield != nil {
+		queue[0].late = true
+		queue[0].yield()
+	}
+	all.keys[hash] = slices.Insert(queue, i, p)
+	all.wake(hash)
+	return p
+}
+
+// wake tells the first task of a key; mu is held.
+func (all *places) wake(hash string) {
+	if queue := all.keys[hash]; len(queue) > 0 {
+		select {
+		case queue[0].turn <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// has reports whether a task waits here.
+func (all *places) has(hash, member string) bool {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return slices.ContainsFunc(all.keys[hash], func(p *place) bool { return p.member == member })
+}
+
+func (p *place) leave() {
+	p.all.mu.Lock()
+	defer p.all.mu.Unlock()
+	queue := slices.DeleteFunc(p.all.keys[p.hash], func(other *place) bool { return other == p })
+	if p.all.keys[p.hash] = queue; len(queue) == 0 {
+		delete(p.all.keys, p.hash)
+	}
+	p.all.wake(p.hash)
+}
+
+// await returns true when the task is the first one, and false if the time is over before that or ctx ends.
+func (p *place) await(ctx context.Context, limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for {
+		if p.first() {
+			return true
+		}
+		select {
+		case <-p.turn:
+		case <-timer.C:
+			return p.first()
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (p *place) first() bool {
+	p.all.mu.Lock()
+	defer p.all.mu.Unlock()
+	return p.all.keys[p.hash][0] == p
+}
+
+// request calls ask, which requests the lock, unless the task is not the first one any more. It reports whether another
+// task was put in front meanwhile: then ask was cancelled, and the task waits for its turn again.
+func (p *place) request(ctx context.Context, ask func(context.Context)) (overtaken bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p.all.mu.Lock()
+	if p.all.keys[p.hash][0] != p {
+		p.all.mu.Unlock()
+		return true
+	}
+	p.yield, p.late = cancel, false
+	p.all.mu.Unlock()
+	defer func() {
+		p.all.mu.Lock()
+		defer p.all.mu.Unlock()
+		p.yield, overtaken = nil, p.late
+	}()
+	ask(ctx)
+	return false
 }

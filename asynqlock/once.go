@@ -3,15 +3,11 @@ package asynqlock
 import (
 	"context"
 	"errors"
-	"slices"
-	"time"
 
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/outage"
-	"github.com/holdfast-go/holdfast/internal/seal"
-	"github.com/holdfast-go/holdfast/internal/throttle"
+	guards "github.com/holdfast-go/holdfast/internal/guard"
 )
 
 // Once returns a middleware that lets a task of each key take effect once. A task that arrives after an earlier run
@@ -33,19 +29,21 @@ func Once(locks *core.Client, key KeyFunc, opts ...Option) asynq.MiddlewareFunc 
 // invalid argument is an error. It does no I/O and starts no goroutine, so a program for operators can make the guard of
 // the workers, with the same arguments, only to call Peek, Resolve and Forget.
 func NewOnce(locks *core.Client, key KeyFunc, opts ...Option) (*Guard, error) {
-	o := &once{guard: guard{config: newConfig(oncePlace, opts), key: key}, locks: locks}
+	c := newConfig(oncePlace, opts)
 	switch {
-	case locks == nil:
-		return nil, errNoClient
 	case key == nil:
 		return nil, errNoKeyFunc
+	case c.err != nil:
+		return nil, c.err
+	case c.FailOpen && c.FailurePolicy == core.HoldFailures:
+		return nil, errors.New("holdfast: asynqlock: FailOpen with core.HoldFailures: a task that must not run twice cannot run " +
+			"without a record")
 	}
-	if err := o.checkOnce(); err != nil {
+	once, err := guards.NewOnce(workPlace, locks, c.Config)
+	if err != nil {
 		return nil, err
 	}
-	o.options = o.onceOptions()
-	o.reportTo(seal.FactsOf(locks))
-	return &Guard{o}, nil
+	return &Guard{&guard{config: c, engine: once, key: key, once: once}}, nil
 }
 
 // Guard is a guard of [NewOnce] as a value. Wrap is the middleware. Peek, Resolve and Forget are for operators: they
@@ -55,166 +53,73 @@ func NewOnce(locks *core.Client, key KeyFunc, opts ...Option) (*Guard, error) {
 // ID and queue. Pass what an [asynq.Inspector] returns.
 //
 // The zero Guard guards nothing: Wrap panics, and the other methods return an error.
-type Guard struct{ once *once }
+type Guard struct{ guard *guard }
 
 // Wrap returns the guarded handler: it is an [asynq.MiddlewareFunc], so mux.Use(guard.Wrap) guards all tasks of a mux.
 // It panics if g is nil or the zero Guard.
 func (g *Guard) Wrap(next asynq.Handler) asynq.Handler {
-	if g == nil || g.once == nil {
+	if g == nil || g.guard == nil {
 		panic(errZeroGuard.Error())
 	}
-	return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error { return g.once.process(ctx, t, next) })
+	return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error { return g.guard.ofOnce(ctx, t).process(next) })
 }
 
 var (
-	errNoClient  = errors.New("holdfast: asynqlock: the client is nil: pass that of core.New")
 	errNoTask    = errors.New("holdfast: asynqlock: the task is nil: pass what asynq's Inspector has found")
 	errZeroGuard = errors.New("holdfast: asynqlock: the guard is nil or the zero Guard: make it with NewOnce")
 	errNoKeyFunc = errors.New("holdfast: asynqlock: the key function is nil: pass ByPayload(\"order\") for instance")
 )
 
-// arrive makes the key of a task.
-func (o *once) arrive(ctx context.Context, t *asynq.Task) (*visit, error) {
-	v, err := o.visit(ctx, t, func(key string) string { return recordHash(o.KeySecret, t, key) })
-	if err == nil && o.comparesPayload(v) {
-		v.fingerprint = fingerprint(o.KeySecret, t)
+// Peek reads the record of a task, which has [core.StateNone] if there is none. The task is what an [asynq.Inspector]
+// returns. Errors are [ErrNoKey] and those of [core.Once.Peek].
+func (g *Guard) Peek(ctx context.Context, info *asynq.TaskInfo) (core.Record, error) {
+	once, err := g.recordOf(ctx, info)
+	if err != nil {
+		return core.Record{}, err
 	}
-	return v, err
+	return once.Peek(ctx)
 }
 
-type once struct {
-	guard
-	locks   *core.Client
-	options []core.OnceOption
-	replays throttle.Throttle // of what is logged
-}
-
-func (o *once) process(ctx context.Context, t *asynq.Task, next asynq.Handler) error {
-	o.runs.come()
-	defer o.runs.leave()
-	v, err := o.arrive(ctx, t)
-	switch {
-	case err != nil:
-		return v.keyless(t, next, err)
-	case o.entered(v):
-		return next.ProcessTask(ctx, t)
-	}
-	end := func() {}
-	attempt, err := o.begin(v)
-	if err == nil {
-		if end, err = v.granted(); err != nil {
-			_ = attempt.Release(ctx)
-		}
-	}
-	if o.FailOpen && v.outage(err) {
-		v.unguarded = err
-		if end, err = v.open(err); err == nil {
-			return o.run(v, t, next, nil, end)
-		}
-		v.failed("begin", v.unguarded)
-	}
-	var done *core.CompletedError
-	switch {
-	case err == nil:
-		return o.run(v, t, next, attempt, end)
-	case errors.As(err, &done):
-		return o.replay(v, t, done.Record)
-	}
-	return idle(o.turnAway(v, t, err))
-}
-
-// turnAway does with a task that may not run what the reason and the options say.
-func (o *once) turnAway(v *visit, t *asynq.Task, err error) error {
-	switch {
-	case errors.Is(err, core.ErrFingerprintMismatch):
-		return v.refused(ReasonKeyReused, o.mismatch(v.task, err))
-	case errors.Is(err, core.ErrOutcomeUnknown):
-		if o.unknown.First(v.hash) { // a run whose process crashed, for instance
-			v.held()
-		}
-		return v.refused(ReasonUnknown, err)
-	case v.ctx.Err() != nil:
-		return v.over()
-	case isBusy(err):
-		return o.meet(v, t, err)
-	}
-	return v.hindered(err)
-}
-
-// entered reports whether the task is in a run of this key already: it would wait for itself.
-func (o *once) entered(v *visit) bool {
-	for r := runFrom(v.ctx); r != nil; r = r.around {
-		if r.client == o.locks && r.hash == v.hash {
-			return true
-		}
-	}
-	return false
-}
-
-// of returns the Once of a task.
-func (o *once) of(v *visit, more ...core.OnceOption) *core.Once {
-	options := append(slices.Clone(o.options), core.WithNote(note(v.task)), core.WithLabel(label(v.task)))
-	if v.fingerprint != nil {
-		options = append(options, core.WithFingerprint(v.fingerprint))
-	}
-	return o.locks.Once(recordName(v.hash), append(options, more...)...)
-}
-
-func (o *once) begin(v *visit) (attempt *core.Attempt, err error) {
-	err = v.ask(func(ctx context.Context, wait time.Duration) (err error) {
-		attempt, err = o.of(v, core.WithWait(wait)).Begin(ctx)
+// Resolve records that a task has taken effect: an operator has found out how a run of unknown outcome ended. The next
+// delivery is acknowledged with that result, which may be nil. It applies to the record that Peek returned for the task.
+// Errors are [ErrNoKey] and those of [core.Once.Resolve]: [core.ErrChanged] if the record has changed since, and
+// [core.ErrInProgress] while the task runs.
+func (g *Guard) Resolve(ctx context.Context, info *asynq.TaskInfo, seen core.Record, result []byte) error {
+	once, err := g.recordOf(ctx, info)
+	if err != nil {
 		return err
-	})
-	if err == nil && v.ctx.Err() != nil { // asynq has done with the task just when its turn had come
-		_ = attempt.Release(v.ctx)
-		return nil, v.ctx.Err()
 	}
-	return attempt, err
+	return once.Resolve(ctx, seen, result)
 }
 
-// meet does with a task that another one is in the way of what the options say.
-func (o *once) meet(v *visit, t *asynq.Task, busy error) error {
-	if o.conflict == conflictRetry {
-		return v.deferred(busy)
+// Forget deletes the record of a task, so that the task runs when it is delivered again: an operator has found out
+// that it took no effect. It applies to the record that Peek returned for the task. Errors are [ErrNoKey] and those of
+// [core.Once.Forget]: [core.ErrChanged] if the record has changed since, and [core.ErrInProgress] while the task runs.
+func (g *Guard) Forget(ctx context.Context, info *asynq.TaskInfo, seen core.Record) error {
+	once, err := g.recordOf(ctx, info)
+	if err != nil {
+		return err
 	}
-	ctx, cancel := context.WithTimeout(v.ctx, outage.AskTimeout)
-	defer cancel()
-	record, err := o.of(v).Peek(ctx)
+	return once.Forget(ctx, seen)
+}
+
+// recordOf returns the Once of a task.
+func (g *Guard) recordOf(ctx context.Context, info *asynq.TaskInfo) (*core.Once, error) {
 	switch {
-	case err != nil || record.State != core.StateRunning || sameTask(record.Note, v.task):
-		return v.deferred(busy)
-	case o.conflict == conflictReject:
-		return v.refused(ReasonRejected, busy)
+	case g == nil || g.guard == nil:
+		return nil, errZeroGuard
+	case info == nil:
+		return nil, errNoTask
 	}
-	v.ran()
-	v.notRun(core.NotRun{Reason: ReasonSkipped, Err: busy})
-	return nil
+	v := g.guard.ofOnce(ContextWithTask(ctx, info), asynq.NewTaskWithHeaders(info.Type, info.Payload, info.Headers))
+	if v.ask.NoKey != nil {
+		return nil, v.ask.NoKey
+	}
+	return g.guard.once.Of(v.ask), nil
 }
 
-// run calls the handler, records how it ended, and then calls end. Without attempt it has no record.
-func (o *once) run(v *visit, t *asynq.Task, next asynq.Handler, attempt *core.Attempt, end func()) error {
-	r := &run{visit: v, client: o.locks, attempt: attempt, gone: end}
-	r.once = func(more ...core.OnceOption) *core.Once { return o.of(v, more...) }
-	ctx, cancel := v.ctx, context.CancelFunc(func() {})
-	if attempt != nil {
-		r.lease = attempt
-		ctx, cancel = seal.AttemptOf(attempt).Bind(v.ctx)
-	}
-	defer cancel()
-	r.begin()
-	defer r.end()
-	ctx, stop := r.context(ctx)
-	defer stop()
-	returned := false
-	defer func() {
-		if !returned { // it panics, or has called runtime.Goexit
-			_ = r.finish(t, false, nil)
-		}
-	}()
-	r.word.Set(seal.Released, "") // should the hook panic
-	ctx = r.started(ctx)
-	r.word.Set(seal.Undecided, "")
-	err := next.ProcessTask(ctx, t)
-	returned = true
-	return r.finish(t, true, err)
+// ofOnce describes a task of [Once]. The type is part of its key: what one task has done says nothing about another kind of task
+// for the same order.
+func (g *guard) ofOnce(ctx context.Context, t *asynq.Task) *visit {
+	return g.visit(ctx, t, func(key string) string { return hash(g.KeySecret, join(t.Type(), key)) })
 }

@@ -2,7 +2,6 @@ package asynqlock
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	guards "github.com/holdfast-go/holdfast/internal/guard"
+	"github.com/holdfast-go/holdfast/internal/outage"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
@@ -86,42 +86,14 @@ func newConfig(place guards.Place, opts []Option) config {
 		}
 	})
 	c.Config, c.err = sorted, cmp.Or(c.err, err)
+	c.AskTimeout = outage.AskTimeout // nobody waits for the answer, so it need not be short
+	// First, so that those of the user count. The client's TTL may be too long.
+	c.Lock = slices.Concat([]core.LockOption{core.WithTTL(defaultTTL)}, c.Lock)
+	c.Once = slices.Concat([]core.OnceOption{core.WithTTL(defaultTTL), core.WithMaxValue(defaultMaxResult)}, c.Once)
 	if c.TTL >= redrive {
 		c.refuse("core.WithTTL(%v): less than %v is allowed, when asynq lets a lost task run again", c.TTL, redrive)
 	}
 	return c
-}
-
-// lockOptions are those of a lock. The client's TTL may be too long.
-func (c *config) lockOptions() []core.LockOption {
-	return slices.Concat([]core.LockOption{core.WithTTL(defaultTTL)}, c.Lock)
-}
-
-// onceOptions are those of a record and of the lease of a run.
-func (c *config) onceOptions() []core.OnceOption {
-	return slices.Concat([]core.OnceOption{core.WithTTL(defaultTTL), core.WithMaxValue(defaultMaxResult)}, c.Once)
-}
-
-// checkExclusive refuses two rules for the same wait.
-func (c *config) checkExclusive() error {
-	switch {
-	case c.err != nil:
-		return c.err
-	case c.line != nil && c.Wait > 0:
-		return errors.New("holdfast: asynqlock: core.WithWait with WithLine: the line decides which tasks wait in workers")
-	}
-	return nil
-}
-
-func (c *config) checkOnce() error {
-	switch {
-	case c.err != nil:
-		return c.err
-	case c.FailOpen && c.FailurePolicy == core.HoldFailures:
-		return errors.New("holdfast: asynqlock: FailOpen with core.HoldFailures: a task that must not run twice cannot run " +
-			"without a record")
-	}
-	return seal.CheckOnceOptions(c.onceOptions()...)
 }
 
 func (c *config) refuse(format string, args ...any) {
@@ -177,7 +149,7 @@ func WithMaxBusy(limit time.Duration) Option {
 	return duration("WithMaxBusy", limit, func(c *config) { c.maxBusy = limit })
 }
 
-// WithZombieGrace sets how long a lease is renewed after asynq has given up its task (timeout, cancellation, shutdown)
+// WithZombieGrace sets how long a lease is renewed after the context of its handler has ended (timeout, cancellation, shutdown)
 // while the handler continues. asynq does not wait for the handler, and gives the task to another worker. After the
 // grace the lease expires. Defaults to 2 min.
 func WithZombieGrace(grace time.Duration) Option { return guards.WithZombieGrace(grace) }

@@ -209,7 +209,7 @@ const (
 // come, because their queue is paused or their worker is dead, take no room from those behind them. Nor do those that
 // run. next are the first ones in the line. It returns the tasks that are due.
 func (l *line) pass(ctx context.Context, v *visit, next []string, room int) (due []string) {
-	hash, most := v.hash, mostCalled+min(v.limit, mostListed)
+	hash, most := v.ask.KeyHash, mostCalled+min(v.limit, mostListed)
 	for range earlyTries {
 		early := false
 		for from := 0; room > 0 && len(next) > 0 && from < most; {

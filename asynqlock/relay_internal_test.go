@@ -118,7 +118,8 @@ func TestRelayProbes(t *testing.T) {
 func TestNear(t *testing.T) {
 	t.Parallel()
 	l := newLine(testkit.Start(t).Client())
-	v := &visit{guard: &guard{config: config{line: l}}, ctx: t.Context(), hash: "key", limit: 1}
+	v := &visit{guard: &guard{config: config{line: l}}, ctx: t.Context(), limit: 1}
+	v.ask.KeyHash = "key"
 	v.task.Queue, v.task.ID = "default", "task"
 	if v.spot.ahead = 0; !l.near(v) {
 		t.Error("the first one does not wait")

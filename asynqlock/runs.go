@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	guards "github.com/holdfast-go/holdfast/internal/guard"
 )
 
 // Runs are the handlers that run behind guards in this process, see [WithRuns]. The zero value is ready to use.
@@ -19,7 +21,7 @@ import (
 //	err := runs.Drain(ctx)
 type Runs struct {
 	mu     sync.Mutex
-	runs   map[*run]struct{}
+	runs   map[*visit]struct{}
 	visits int           // of tasks to guards, before they run too, and without record or key
 	empty  chan struct{} // closed when there are none; nil while nobody waits
 }
@@ -44,7 +46,7 @@ func (r *Runs) List() []Running {
 	list := make([]Running, 0, len(r.runs))
 	for run := range r.runs {
 		list = append(list, Running{
-			ID: run.task.ID, Queue: run.task.Queue, Type: run.task.Type, KeyHash: run.hash, Since: run.began, Zombie: run.ctx.Err() != nil,
+			ID: run.task.ID, Queue: run.task.Queue, Type: run.task.Type, KeyHash: run.ask.KeyHash, Since: run.began, Zombie: run.ctx.Err() != nil,
 		})
 	}
 	slices.SortFunc(list, func(a, b Running) int { return a.Since.Compare(b.Since) })
@@ -90,7 +92,7 @@ func (r *Runs) abandon(ctx context.Context) error {
 		return nil
 	}
 	for _, run := range runs {
-		run.lease.Abandon() // which calls hooks, that may want to see the list
+		guards.Abandon(run.inside) // which calls hooks, that may want to see the list
 	}
 	return fmt.Errorf("%w: %d: %w", ErrStillRunning, visits, context.Cause(ctx))
 }
@@ -111,17 +113,17 @@ func (r *Runs) leave() {
 	}
 }
 
-func (r *Runs) add(a *run) {
+func (r *Runs) add(v *visit) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.runs == nil {
-		r.runs = make(map[*run]struct{})
+		r.runs = make(map[*visit]struct{})
 	}
-	r.runs[a] = struct{}{}
+	r.runs[v] = struct{}{}
 }
 
-func (r *Runs) remove(run *run) {
+func (r *Runs) remove(v *visit) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.runs, run)
+	delete(r.runs, v)
 }

@@ -39,7 +39,7 @@ var allowed = map[string][]string{
 
 	"cronlock":   {"core", "github.com/robfig/cron/v3", "internal/guard", "internal/outage", "internal/throttle"},
 	"gocronlock": {"core", "github.com/go-co-op/gocron/v2", "internal/guard", "internal/outage", "internal/throttle"},
-	"asynqlock":  {"core", "cronlock", "github.com/hibiken/asynq", "internal/jsonfield", "internal/throttle"},
+	"asynqlock":  {"core", "cronlock", "github.com/hibiken/asynq", "internal/jsonfield"},
 
 	"lockdebug": {"core", "internal/hosts"},
 	"inspector": {"core", "cronlock", "internal/hosts", "internal/httprecord", "internal/logdigest"},

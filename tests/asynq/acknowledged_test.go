@@ -44,7 +44,7 @@ func TestRecordWithoutReplica(t *testing.T) {
 	})
 	select {
 	case f := <-failures:
-		if !errors.Is(f.Err, asynqlock.ErrNotRecorded) || !errors.Is(f.Err, core.ErrNotReplicated) {
+		if f.Kind != core.IncidentUnrecorded || !errors.Is(f.Err, core.ErrNotReplicated) {
 			t.Errorf("told of %+v", f)
 		}
 	default:

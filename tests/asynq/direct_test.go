@@ -2,6 +2,8 @@ package asynq_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -116,6 +118,15 @@ func (o *occupied) release() error {
 	err := <-o.err
 	o.err <- err
 	return err
+}
+
+// hashOf returns the hash of the key of a task behind Exclusive.
+func hashOf(t *testing.T, key asynqlock.KeyFunc, info *asynq.TaskInfo, task *asynq.Task) string {
+	t.Helper()
+	text, err := key(asynqlock.ContextWithTask(t.Context(), info), task)
+	wantNil(t, err)
+	sum := sha256.Sum256([]byte(text))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
 func wantNil(t *testing.T, err error) {

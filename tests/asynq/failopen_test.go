@@ -291,7 +291,7 @@ func TestEachHeldTaskIsLogged(t *testing.T) {
 	for _, id := range []string{"a", "b", "c"} {
 		wantErrors(t, d.deliver(delivery(id), receipt("7"), fails, guard), core.ErrOutcomeUnknown)
 		wantErrors(t, d.deliver(delivery(id), receipt("7"), fails, guard), core.ErrOutcomeUnknown)
-		if n := strings.Count(log.String(), "outcome of a task is unknown"); n != 1 || !strings.Contains(log.String(), "task="+id) {
+		if n := strings.Count(log.String(), "outcome of the work is unknown"); n != 1 || !strings.Contains(log.String(), "key_hash=") {
 			t.Errorf("%s: %d lines: %s", id, n, log.String())
 		}
 		log.Reset()

@@ -29,7 +29,7 @@ func TestLeaseLost(t *testing.T) {
 			func(context.Context) error { return forgetRunning(t.Context(), d.locks, key, info) },
 		},
 		"exclusive": {asynqlock.Exclusive(d.locks.Mutex, key, brief), func(ctx context.Context) error {
-			_, err := d.locks.ForceUnlock(t.Context(), "asynq:"+core.KeyHash(ctx))
+			_, err := d.locks.ForceUnlock(t.Context(), "asynq:"+hashOf(t, key, info, receipt("7")))
 			return err
 		}},
 	} {
@@ -72,7 +72,7 @@ func TestLeaseLostOfStrategies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			busy := occupy(t, t.Context(), delivery("1"), receipt(name), asynqlock.Exclusive(test.strategy, asynqlock.ByPayload("order"), brief))
-			forced, err := test.force(t.Context(), "asynq:"+core.KeyHash(busy.ctx))
+			forced, err := test.force(t.Context(), "asynq:"+hashOf(t, asynqlock.ByPayload("order"), delivery("1"), receipt(name)))
 			if !forced || err != nil {
 				t.Errorf("forced %v, %v", forced, err)
 			}
@@ -98,12 +98,12 @@ func TestSuccessWithoutLease(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	wantNil(t, d.deliver(info, receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
-		_, err := d.locks.ForceUnlock(t.Context(), "asynq:"+core.KeyHash(ctx))
+		_, err := d.locks.ForceUnlock(t.Context(), "asynq:"+hashOf(t, key, info, receipt("7")))
 		wantNil(t, err)
 		<-ctx.Done()
 		return nil
 	}, exclusive))
-	hooks.want(t, `core\.Incident .*Kind:lost Err:holdfast: lease lost`, 1)
+	hooks.want(t, `core\.Incident .*Kind:lost Err:holdfast: lease lost`, 2)
 }
 
 // TestOvertaken: one that has lost its lease to another does not overwrite what that one does, but asks again later.
@@ -388,7 +388,11 @@ func TestZombieGrace(t *testing.T) {
 		zombie := occupy(t, ctx, delivery(name), receipt("7"), guard)
 		cancel()
 		z := <-zombies
-		if z.Work != work(core.KeyHash(zombie.ctx)) || !errors.Is(z.Err, context.Canceled) {
+		hash := core.KeyHash(zombie.ctx)
+		if name == "exclusive" {
+			hash = hashOf(t, asynqlock.ByTaskID(), delivery(name), receipt("7"))
+		}
+		if z.Work != work(hash) || !errors.Is(z.Err, context.Canceled) {
 			t.Errorf("%s: %+v", name, z)
 		}
 		ran := false

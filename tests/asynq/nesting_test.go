@@ -75,7 +75,7 @@ func TestNesting(t *testing.T) {
 		t.Errorf("Once, the same: %+v, %+v", between, behind)
 	}
 	between, behind = d.look("5", exclusive, exclusive)
-	if between.hash != behind.hash || behind.token == 0 {
+	if between.hash != "" || behind.hash != "" || behind.token == 0 {
 		t.Errorf("Exclusive, the same: %+v, %+v", between, behind)
 	}
 }
@@ -94,6 +94,18 @@ func TestNestedRecords(t *testing.T) {
 		if r, err := guard.Peek(t.Context(), info); err != nil || r.State != core.StateCompleted {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
+	}
+}
+
+// TestNestedPolicies: of two guards with one key, one of which holds failures, a failure is held by both.
+func TestNestedPolicies(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	order := asynqlock.ByPayload("order")
+	retries, holds := asynqlock.Once(d.locks, order), asynqlock.Once(d.locks, order, core.WithFailurePolicy(core.HoldFailures))
+	for name, guards := range map[string][]asynq.MiddlewareFunc{"inside": {retries, holds}, "outside": {holds, retries}} {
+		wantErrors(t, d.deliver(delivery("1"), receipt(name), fails(errOwn), guards...), errOwn, core.ErrOutcomeUnknown, asynq.SkipRetry)
+		wantErrors(t, d.deliver(delivery("1"), receipt(name), mustNotRun(t, name), retries), core.ErrOutcomeUnknown)
 	}
 }
 

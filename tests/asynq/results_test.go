@@ -137,7 +137,7 @@ func TestReasonIsNoData(t *testing.T) {
 	wantErrors(t, err, asynq.SkipRetry)
 	var log diary
 	dump(t, d.rdb, &log)
-	if text := log.String(); strings.Contains(text, "ada@") || !strings.Contains(text, "the handler returned an error") {
+	if text := log.String(); strings.Contains(text, "ada@") || !strings.Contains(text, "the function failed") {
 		t.Errorf("record: %s", text)
 	}
 }
@@ -183,7 +183,7 @@ func wantReusedID(t *testing.T, log string, lost bool) {
 	if n := strings.Count(log, "level=WARN"); n != want {
 		t.Errorf("%d warnings, want %d: %s", n, want, log)
 	}
-	for _, part := range []string{"acknowledged without running", "type=" + kind, "queue=default", "id=report", "ByTick"} {
+	for _, part := range []string{"acknowledged without running", "label=" + kind, "queue=default", "task=report", "ByTick"} {
 		if lost && !strings.Contains(log, part) {
 			t.Errorf("%s is not told: %s", part, log)
 		}

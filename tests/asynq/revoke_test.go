@@ -98,8 +98,24 @@ func TestRevokedTaskWhoseLeaseWasLost(t *testing.T) {
 		return asynq.RevokeTask
 	}, guard)
 	wantErrors(t, err, asynq.RevokeTask)
-	if strings.Contains(log.String(), "task deferred") || !strings.Contains(log.String(), "operation=run") {
+	if strings.Contains(log.String(), "was not run") || !strings.Contains(log.String(), "the work has lost its lease") {
 		t.Errorf("log: %s", log.String())
+	}
+}
+
+// TestRevokedTaskWhoseLockWasLost: neither does that behind Exclusive.
+func TestRevokedTaskWhoseLockWasLost(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	id, info := asynqlock.ByTaskID(), delivery("1")
+	err := d.deliver(info, receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
+		_, err := d.locks.ForceUnlock(t.Context(), "asynq:"+hashOf(t, id, info, receipt("7")))
+		wantNil(t, err)
+		return asynq.RevokeTask
+	}, asynqlock.Exclusive(d.locks.Mutex, id))
+	var deferred *asynqlock.DeferredError
+	if wantErrors(t, err, asynq.RevokeTask); errors.As(err, &deferred) {
+		t.Errorf("deferred: %v", err)
 	}
 }
 

@@ -35,6 +35,26 @@ func TestRunsList(t *testing.T) {
 	}
 }
 
+// TestRunsWithoutRedis: Drain has no lease of such a run to give up.
+func TestRunsWithoutRedis(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.redis.Kill()
+	var runs asynqlock.Runs
+	for name, guard := range d.guardsOf(asynqlock.WithRuns(&runs), asynqlock.FailOpen()) {
+		busy := d.occupy(delivery(name), receipt("7"), guard)
+		if list := runs.List(); len(list) != 1 || list[0].ID != name || list[0].Zombie {
+			t.Errorf("%s: %+v", name, list)
+		}
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		wantErrors(t, runs.Drain(over), asynqlock.ErrStillRunning)
+		wantNil(t, busy.ctx.Err())
+		wantNil(t, busy.release())
+	}
+	wantNil(t, runs.Drain(t.Context()))
+}
+
 // TestDrain: it waits until the record is written.
 func TestDrain(t *testing.T) {
 	t.Parallel()

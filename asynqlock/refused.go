@@ -1,0 +1,108 @@
+package asynqlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/core"
+	guards "github.com/holdfast-go/holdfast/internal/guard"
+)
+
+// The reasons of a [core.NotRun] whose place is "task", beside [core.ReasonReplayed]. A task that comes again has a RetryAfter,
+// and its Err is a [*DeferredError].
+const (
+	ReasonBusy        = "busy"            // deferred: another task with its key runs
+	ReasonUnavailable = "unavailable"     // deferred: Redis cannot be asked, or refuses
+	ReasonSkipped     = "skipped"         // acknowledged: another task with its key runs, see [SkipDuplicates]
+	ReasonRejected    = "rejected"        // archived: another task with its key runs, see [RejectDuplicates]
+	ReasonNoKey       = "no-key"          // archived: [ErrNoKey]
+	ReasonKeyReused   = "key-reused"      // archived: its payload is not that of the first task, [core.ErrFingerprintMismatch]
+	ReasonUnknown     = "outcome-unknown" // archived: nobody knows how an earlier run ended, [core.ErrOutcomeUnknown]
+	ReasonEnded       = "ended"           // asynq's context ended before the task could run: a deadline, a cancellation
+	ReasonGuardFailed = "guard-failed"    // failed: the lock or record cannot be used like this, a mistake of the program
+)
+
+// idleError is the error of a task whose handler was not called: for a guard around this one, it has done nothing.
+type idleError struct{ error }
+
+// Unwrap returns the reason.
+func (e idleError) Unwrap() error { return e.error }
+
+// refuse decides what becomes of a task that does not run, and what asynq is told.
+func (v *visit) refuse(_ context.Context, not *core.NotRun) {
+	switch err := not.Err; {
+	case v.ask.NoKey != nil:
+		v.archive(not, ReasonNoKey)
+	case errors.Is(err, core.ErrFingerprintMismatch):
+		not.Err = v.mismatch(err)
+		v.archive(not, ReasonKeyReused)
+	case errors.Is(err, core.ErrOutcomeUnknown):
+		v.archive(not, ReasonUnknown)
+	case v.ctx.Err() != nil:
+		not.Reason, not.RetryAfter, not.Err = ReasonEnded, 0, v.ctx.Err()
+	case isBusy(err) && v.conflict != conflictRetry && v.duplicate():
+		if v.conflict == conflictReject {
+			v.archive(not, ReasonRejected)
+			return
+		}
+		not.Reason, not.RetryAfter, v.skipped = ReasonSkipped, 0, true
+		v.settled()
+	case guards.Mistaken(err): // which would not go away by itself
+		not.Reason = ReasonGuardFailed
+		v.standBack()
+	default:
+		v.standBack()
+		e := v.deferral(err)
+		not.Reason, not.RetryAfter, not.Err = ReasonUnavailable, e.RetryIn, e
+		if isBusy(err) {
+			not.Reason = ReasonBusy
+		}
+	}
+}
+
+// archive refuses a task that would fare no better another time.
+func (v *visit) archive(not *core.NotRun, reason string) {
+	v.settled()
+	not.Reason, not.RetryAfter = reason, 0
+	not.Err = fmt.Errorf("%w: %w", not.Err, asynq.SkipRetry)
+}
+
+// duplicate reports whether the task that is in the way is another one. A second delivery of the same task would be lost
+// together with the worker that runs it.
+func (v *visit) duplicate() bool {
+	ctx, cancel := context.WithTimeout(v.ctx, v.AskTimeout)
+	defer cancel()
+	record, err := v.once.Of(v.ask).Peek(ctx)
+	return err == nil && record.State == core.StateRunning && !sameTask(record.Note, v.task)
+}
+
+// What is logged of a task that is acknowledged without running.
+const (
+	logReusedID = "holdfast: asynqlock: task acknowledged without running: a task with its ID has completed before. " +
+		"If it was enqueued again under that ID, as periodic tasks are, this run is lost: make the key with ByTick or PerPeriod"
+	logDuplicate = "holdfast: asynqlock: task acknowledged without running: another task with its key has completed before"
+)
+
+// replay acknowledges a task that has completed before, with the result that it had.
+//
+// A redelivery is what the guard is for: it is not logged, and is recognised by a retry that it has used up. A first delivery
+// with the ID of the task that completed is most likely the next run of a periodic task with a fixed ID, which is lost. It
+// may also be a task that a shutdown has given back though its handler went on and succeeded, or one that left the archive
+// after [Guard.Resolve]. A first delivery with another ID is a duplicate, and expected.
+func (v *visit) replay(_ context.Context, r core.Record) error {
+	v.settled()
+	if v.task.ID != "" && v.task.Retried == 0 {
+		level, text, kind := slog.LevelInfo, logDuplicate, "duplicate "
+		if sameTask(r.Note, v.task) {
+			level, text, kind = slog.LevelWarn, logReusedID, "reused "
+		}
+		v.Event(v.ctx, level, kind+v.task.Type, text, v.ask.Work, nil,
+			v.attrs(slog.String("completed_by", shown(r.Note)), slog.Time("began", r.Began))...)
+	}
+	v.write(r.Value)
+	return nil
+}
