@@ -35,6 +35,7 @@ type guard struct {
 type engine interface {
 	Do(ctx context.Context, ask guards.Ask, run guards.Run) (*guards.Outcome, error)
 	Known(ask guards.Ask, unavailable error) error
+	Within(ctx context.Context, name string) bool
 	Incident(ctx context.Context, i core.Incident)
 	Event(ctx context.Context, level slog.Level, kind, text string, w core.Work, err error, more ...slog.Attr)
 	Line(ctx context.Context, level slog.Level, text string, w core.Work, more ...slog.Attr)

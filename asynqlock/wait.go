@@ -93,8 +93,11 @@ func (v *visit) mayWait(err error) bool {
 	if !errors.Is(err, core.ErrUnavailable) || !v.task.last() || !bounded {
 		return false
 	}
-	if !v.FailOpen || v.taken != nil {
+	switch {
+	case !v.FailOpen || v.taken != nil:
 		return true
+	case v.Within(v.ctx, v.ask.Name):
+		return false
 	}
 	known := v.Known(v.ask, err)
 	return known != nil && !errors.Is(known, core.ErrCompleted) // that needs no Redis either

@@ -74,6 +74,11 @@ func (e *engine) Patience(ask Ask, wait time.Duration) outage.Patience {
 	return outage.Patience{Wait: max(wait, 0), Ask: e.AskTimeout, FailOpen: e.FailOpen}
 }
 
+// Within returns true if ctx is inside a run of this guard and name, which is no other one. It is for [Ask.Turn].
+func (e *engine) Within(ctx context.Context, name string) bool {
+	return entered(ctx, func(r *running) bool { return r.engine == e && r.ask.Name == name }) != nil
+}
+
 // keyless lets an item without a key pass, or refuses it.
 func (v *visit) keyless(ctx context.Context) (*Outcome, error) {
 	v.ask.KeyHash = ""

@@ -52,7 +52,7 @@ func (e *Exclusive) Do(ctx context.Context, ask Ask, run Run) (*Outcome, error) 
 	}
 	lock := e.Of(ask)
 	v.question = outage.Question{Key: ask.Name, Lock: lock}
-	v.within = entered(ctx, func(r *running) bool { return r.engine == v.engine && r.ask.Name == ask.Name }) != nil
+	v.within = e.Within(ctx, ask.Name)
 	v.claim = func(ctx context.Context, wait time.Duration) (grant, error) {
 		lease, err := acquire(ctx, lock, wait)
 		if err != nil {

@@ -154,6 +154,21 @@ func TestLastAttemptAfterAKnownRun(t *testing.T) {
 	<-ran
 }
 
+// TestLastAttemptInsideItsOwnRun: the run that is known of is the task's own, so it waits for nothing.
+func TestLastAttemptInsideItsOwnRun(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.redis.Kill()
+	guard := asynqlock.Exclusive(d.locks.Mutex, asynqlock.ByTaskID(), asynqlock.FailOpen())
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	began := time.Now()
+	wantNil(t, deliver(ctx, delivery("a", lastTry), receipt("7"), nothing, guard, guard))
+	if waited := time.Since(began); waited > within {
+		t.Errorf("waited for %v", waited)
+	}
+}
+
 // TestDeferredAndThenSilent: asynq redelivers a deferred task in an outage. The other task had a lease when Redis last answered.
 func TestDeferredAndThenSilent(t *testing.T) {
 	t.Parallel()
