@@ -27,6 +27,7 @@ type running struct {
 	word          seal.Word // what the function has said
 	holdsFailures atomic.Bool
 
+	calm  func() bool // stops the watch; nil before Call
 	mu    sync.Mutex
 	over  bool        // Call has ended
 	grace *time.Timer // until it counts as an overrun
@@ -104,8 +105,11 @@ func (r *running) leave() {
 	r.cancel()
 }
 
-// end notes that Call has ended.
+// end notes that Call has ended. It stops the watch, for which the end of the lease would otherwise start a goroutine.
 func (r *running) end() {
+	if r.calm != nil {
+		r.calm()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
@@ -160,7 +164,7 @@ func (r *running) call(ctx context.Context) {
 		Work: r.ask.Work, Token: o.Token, Attempt: o.Attempt, Waited: r.began.Sub(r.came),
 	})
 	started, o.Verdict, r.began = true, Failed, time.Now()
-	defer r.watch(ctx)()
+	r.calm = r.watch(ctx)
 	defer r.conclude()
 	r.run.Call(r.ctx)
 	o.Returned = true

@@ -52,7 +52,7 @@ func TestGraceOfARun(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				var lease counted
 				r := &running{visit: e.visit(Ask{Work: core.Work{KeyHash: "key"}}, Run{}), grant: &lease, ctx: ctx}
-				defer r.watch(ctx)()
+				r.calm = r.watch(ctx)
 				test.tell(r, cancel)
 				time.Sleep(grace - time.Nanosecond)
 				synctest.Wait()
