@@ -198,7 +198,7 @@ func ExampleGuard_Resolve() {
 		log.Fatal(err)
 	}
 	fmt.Println(seen.State)
-	if err := payments.Resolve(ctx, info, seen, []byte("paid")); err != nil {
+	if err := payments.Resolve(ctx, seen, []byte("paid")); err != nil {
 		log.Fatal(err)
 	}
 	queues := asynq.NewInspector(queue)

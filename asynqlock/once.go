@@ -3,6 +3,8 @@ package asynqlock
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/hibiken/asynq"
 
@@ -81,11 +83,10 @@ func (g *Guard) Peek(ctx context.Context, info *asynq.TaskInfo) (core.Record, er
 }
 
 // Resolve records that a task has taken effect: an operator has found out how a run of unknown outcome ended. The next
-// delivery is acknowledged with that result, which may be nil. It applies to the record that Peek returned for the task.
-// Errors are [ErrNoKey] and those of [core.Once.Resolve]: [core.ErrChanged] if the record has changed since, and
-// [core.ErrInProgress] while the task runs.
-func (g *Guard) Resolve(ctx context.Context, info *asynq.TaskInfo, seen core.Record, result []byte) error {
-	once, err := g.recordOf(ctx, info)
+// delivery is acknowledged with that result, which may be nil. It applies to the record that Peek returned. Errors are those of
+// [core.Once.Resolve]: [core.ErrChanged] if the record has changed since, and [core.ErrInProgress] while the task runs.
+func (g *Guard) Resolve(ctx context.Context, seen core.Record, result []byte) error {
+	once, err := g.seen(seen)
 	if err != nil {
 		return err
 	}
@@ -93,14 +94,29 @@ func (g *Guard) Resolve(ctx context.Context, info *asynq.TaskInfo, seen core.Rec
 }
 
 // Forget deletes the record of a task, so that the task runs when it is delivered again: an operator has found out
-// that it took no effect. It applies to the record that Peek returned for the task. Errors are [ErrNoKey] and those of
-// [core.Once.Forget]: [core.ErrChanged] if the record has changed since, and [core.ErrInProgress] while the task runs.
-func (g *Guard) Forget(ctx context.Context, info *asynq.TaskInfo, seen core.Record) error {
-	once, err := g.recordOf(ctx, info)
+// that it took no effect. It applies to the record that Peek returned. Errors are those of [core.Once.Forget]:
+// [core.ErrChanged] if the record has changed since, and [core.ErrInProgress] while the task runs.
+func (g *Guard) Forget(ctx context.Context, seen core.Record) error {
+	once, err := g.seen(seen)
 	if err != nil {
 		return err
 	}
-	return once.Forget(ctx, seen)
+	if err := once.Forget(ctx, seen); err != nil {
+		return err
+	}
+	g.guard.once.Forget(seen.Key) // only now: after a refusal the run counts
+	return nil
+}
+
+// seen returns the Once of a record that was read before.
+func (g *Guard) seen(r core.Record) (*core.Once, error) {
+	switch {
+	case g == nil || g.guard == nil:
+		return nil, errZeroGuard
+	case !strings.HasPrefix(r.Key, prefix):
+		return nil, fmt.Errorf("%w: %q is not the record of a task: pass what Peek returned", core.ErrInvalidName, r.Key)
+	}
+	return g.guard.once.Of(guards.Ask{Name: r.Key}), nil
 }
 
 // recordOf returns the Once of a task.

@@ -525,7 +525,7 @@ func resolve(s *stage, id string) {
 	guard := newOnce(s.t, s.locks, asynqlock.ByTaskID(), core.WithFailurePolicy(core.HoldFailures))
 	seen, err := guard.Peek(context.Background(), info)
 	if err == nil {
-		err = guard.Resolve(context.Background(), info, seen, nil)
+		err = guard.Resolve(context.Background(), seen, nil)
 	}
 	if err != nil {
 		s.t.Error(err)
@@ -546,7 +546,7 @@ func forget(s *stage, id string) {
 	guard := newOnce(s.t, s.locks, asynqlock.ByTaskID(), core.WithFailurePolicy(core.HoldFailures))
 	seen, err := guard.Peek(context.Background(), info)
 	if err == nil {
-		err = guard.Forget(context.Background(), info, seen)
+		err = guard.Forget(context.Background(), seen)
 	}
 	if err != nil {
 		s.t.Error(err)

@@ -51,14 +51,14 @@ func TestMiniredis(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	seen, _ := once.Peek(t.Context(), info)
-	wantErrors(t, once.Resolve(t.Context(), info, seen, nil), core.ErrCompleted)
-	wantNil(t, once.Forget(t.Context(), info, seen))
+	wantErrors(t, once.Resolve(t.Context(), seen, nil), core.ErrCompleted)
+	wantNil(t, once.Forget(t.Context(), seen))
 
 	held := newOnce(t, d.locks, order, append(opts, core.WithFailurePolicy(core.HoldFailures))...)
 	wantErrors(t, d.deliver(info, receipt("7"), func(context.Context, *asynq.Task) error { return errOwn }, held.Wrap), core.ErrOutcomeUnknown)
 	wantErrors(t, d.deliver(info, receipt("7"), nothing, held.Wrap), core.ErrOutcomeUnknown)
 	seen, _ = held.Peek(t.Context(), info)
-	wantNil(t, held.Resolve(t.Context(), info, seen, nil))
+	wantNil(t, held.Resolve(t.Context(), seen, nil))
 	wantNil(t, d.deliver(info, receipt("7"), func(context.Context, *asynq.Task) error { return errOwn }, held.Wrap))
 	wantNil(t, runs.Drain(t.Context()))
 }

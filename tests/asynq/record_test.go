@@ -50,11 +50,11 @@ func TestResolve(t *testing.T) {
 		record.Label != info.Type {
 		t.Errorf("%+v, %v", record, err)
 	}
-	wantErrors(t, guard.Resolve(t.Context(), info, core.Record{}, nil), core.ErrChanged)
-	wantNil(t, guard.Resolve(t.Context(), info, record, []byte("by hand")))
-	wantErrors(t, guard.Resolve(t.Context(), info, record, nil), core.ErrChanged)
-	wantErrors(t, guard.Resolve(t.Context(), info, record, nil), core.ErrCompleted)
-	wantErrors(t, guard.Forget(t.Context(), info, record), core.ErrChanged)
+	wantErrors(t, guard.Resolve(t.Context(), core.Record{}, nil), core.ErrInvalidName)
+	wantNil(t, guard.Resolve(t.Context(), record, []byte("by hand")))
+	wantErrors(t, guard.Resolve(t.Context(), record, nil), core.ErrChanged)
+	wantErrors(t, guard.Resolve(t.Context(), record, nil), core.ErrCompleted)
+	wantErrors(t, guard.Forget(t.Context(), record), core.ErrChanged)
 	if done := s.run(info.ID, asynq.TaskStateCompleted); string(done.Result) != "by hand" {
 		t.Errorf("result %q", done.Result)
 	}
@@ -82,7 +82,7 @@ func TestForget(t *testing.T) {
 	info := s.archive(guard)
 	seen, err := guard.Peek(t.Context(), info)
 	wantNil(t, err)
-	wantNil(t, guard.Forget(t.Context(), info, seen))
+	wantNil(t, guard.Forget(t.Context(), seen))
 	if record, err := guard.Peek(t.Context(), info); err != nil || record.State != core.StateNone {
 		t.Errorf("%+v, %v", record, err)
 	}
@@ -128,12 +128,19 @@ func TestOperatorsArguments(t *testing.T) {
 		"nil task":   {made, nil, "the task is nil"},
 		"no key":     {made, info, "no key in the task"},
 	} {
-		_, peek := test.guard.Peek(t.Context(), test.info)
-		forget := test.guard.Forget(t.Context(), test.info, core.Record{})
-		resolve := test.guard.Resolve(t.Context(), test.info, core.Record{}, nil)
-		for _, err := range []error{peek, forget, resolve} {
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("%s: %v, want %s", name, err, test.want)
+		if _, err := test.guard.Peek(t.Context(), test.info); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %s", name, err, test.want)
+		}
+		for _, key := range []string{"", "order:7"} {
+			want := test.want
+			if test.guard == made {
+				want = "pass what Peek returned"
+			}
+			seen := core.Record{Key: key, State: core.StateUnknown}
+			for _, err := range []error{test.guard.Forget(t.Context(), seen), test.guard.Resolve(t.Context(), seen, nil)} {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s, record of %q: %v, want %s", name, key, err, want)
+				}
 			}
 		}
 	}
@@ -167,12 +174,12 @@ func TestGuardCarriesItsSecret(t *testing.T) {
 	if r, err := newOnce(t, elsewhere, key).Peek(t.Context(), info); err != nil || r.State != core.StateNone {
 		t.Errorf("%+v, %v without the secret, want no record", r, err)
 	}
-	wantNil(t, operator.Resolve(t.Context(), info, seen, nil))
+	wantNil(t, operator.Resolve(t.Context(), seen, nil))
 	wantNil(t, d.deliver(info, receipt("7"), mustNotRun(t, "a resolved task"), worker))
 	if seen, err = operator.Peek(t.Context(), info); err != nil || seen.State != core.StateCompleted {
 		t.Errorf("%+v, %v after Resolve", seen, err)
 	}
-	wantNil(t, operator.Forget(t.Context(), info, seen))
+	wantNil(t, operator.Forget(t.Context(), seen))
 	ran := false
 	wantNil(t, d.deliver(info, receipt("7"), func(context.Context, *asynq.Task) error { ran = true; return nil }, worker))
 	if !ran {
