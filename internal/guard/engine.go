@@ -158,9 +158,6 @@ func (v *visit) start(ctx context.Context, g grant, unguarded error, left func()
 	defer left()
 	r := v.newRunning(ctx, g, unguarded)
 	defer r.leave()
-	if unguarded != nil {
-		v.incident(ctx, core.IncidentUnguarded, unguarded)
-	}
 	if err := r.do(ctx); err != nil {
 		return nil, v.refuse(ctx, err)
 	}

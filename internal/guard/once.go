@@ -224,7 +224,10 @@ func (r *running) remember(value []byte) {
 		end.Value = bytes.Clone(value)
 	}
 	if r.grant == nil {
-		end.Once = func(retention time.Duration) *core.Once { return r.once.Of(r.ask, core.WithRetention(retention)) }
+		end.Once = func(retention time.Duration) *core.Once {
+			// Whatever window it had to begin in: it has ended.
+			return r.once.Of(r.ask, core.WithRetention(retention), core.WithWindow(time.Time{}, time.Time{}))
+		}
 		end.Failed = func(err error) { // on a goroutine where a panic would end the process
 			defer r.recovered(context.Background(), r.ask.Work)
 			r.incident(context.Background(), core.IncidentUnrecorded, err)

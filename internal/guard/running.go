@@ -160,8 +160,11 @@ func (r *running) call(ctx context.Context) {
 			r.record()
 		}
 	}()
+	if o.Unguarded != nil {
+		r.incident(ctx, core.IncidentUnguarded, o.Unguarded)
+	}
 	r.ctx = r.hooks.RunStart(ctx, core.RunStart{
-		Work: r.ask.Work, Token: o.Token, Attempt: o.Attempt, Waited: r.began.Sub(r.came),
+		Work: r.ask.Work, Token: o.Token, Attempt: o.Attempt, Waited: time.Since(r.came),
 	})
 	started, o.Verdict, r.began = true, Failed, time.Now()
 	r.calm = r.watch(ctx)
@@ -248,7 +251,9 @@ func (r *running) record() {
 func (r *running) write(value []byte, failure error) {
 	o, ctx := r.outcome, context.WithoutCancel(r.ctx)
 	if r.grant != nil {
-		o.Lost = r.lost()
+		if lost := r.lost(); lost != nil {
+			o.Lost = lost
+		}
 		bounded, cancel := r.finishing(ctx, r.ask)
 		err := r.grant.end(bounded, r, value)
 		cancel()

@@ -92,7 +92,7 @@ type Outcome struct {
 
 	// Set by the guard after the end. State is what was to be recorded: [core.StateNone] without a record.
 	State core.State
-	// Lost is why the lease ended before the run did; nil if it did not.
+	// Lost is why the lease ended before the run did; nil if it did not. Judge sets it if that was a lease of Around.
 	Lost error
 	// Unrecorded is why Redis has not confirmed the end. It is [core.ErrStale] if a later run counts instead. Other ends are
 	// retried in the background.
