@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/guard"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -62,5 +63,32 @@ func TestLossOfALeaseOfAround(t *testing.T) {
 	}
 	if err := d.incident(t, core.IncidentLost); !errors.Is(err, core.ErrLeaseLost) {
 		t.Error(err)
+	}
+}
+
+// TestRunner: only Around and the context keep an item from running.
+func TestRunner(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, guard.Config{})
+	runner := guard.NewRunner("desk", seal.FactsOf(d.locks))
+	run := call(func(ctx context.Context) {
+		if guard.Degraded(ctx) {
+			t.Error("degraded")
+		}
+	})
+	if o, err := runner.Do(t.Context(), ask, run); err != nil || !o.Returned || o.Unguarded != nil {
+		t.Errorf("%+v, %v", o, err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errNotNow)
+	if _, err := runner.Do(ctx, ask, run); !errors.Is(err, errNotNow) {
+		t.Error(err)
+	}
+	run.Around = func(context.Context, *guard.Outcome, func(context.Context)) error { return errNotNow }
+	if _, err := runner.Do(t.Context(), ask, run); !errors.Is(err, errNotNow) {
+		t.Error(err)
+	}
+	if len(d.ends) != 1 || len(d.nots) != 2 || d.ends[0].Place != "desk" {
+		t.Errorf("%+v, %+v", d.ends, d.nots)
 	}
 }

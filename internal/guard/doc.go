@@ -4,7 +4,8 @@
 // There are two guards. [Exclusive] runs no two items of a name at the same time; it is made of a [core.Strategy]. [Once] lets an
 // item of a name take effect once, and keeps a record; it is made of a [core.Client]. Both have one method that matters, Do. Its
 // arguments are an [Ask], which is what the guard has to know about the item, and a [Run], which is what the place does with it.
-// Its result is an [Outcome], or the error for which the item did not run. [Place.Sort] makes the [Config] from options.
+// Its result is an [Outcome], or the error for which the item did not run. [Place.Sort] makes the [Config] from options. A
+// [Runner] has the same method and guards nothing.
 //
 // # States
 //

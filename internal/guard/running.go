@@ -54,7 +54,7 @@ func entered(ctx context.Context, same func(*running) bool) *running {
 // Degraded returns true if ctx is that of a run which began without Redis, see [FailOpen], or is inside of one.
 func Degraded(ctx context.Context) bool {
 	for r := runningFrom(ctx); r != nil; r = r.outer {
-		if r.grant == nil {
+		if r.outcome.Unguarded != nil {
 			return true
 		}
 	}
