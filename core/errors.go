@@ -47,8 +47,8 @@ var (
 	// ErrClosed is returned after [Client.Close], and is the cause with which Close ends leases.
 	ErrClosed = errors.New("holdfast: client closed")
 
-	// ErrInvalidName refuses a lock name, with the reason.
-	ErrInvalidName = errors.New("holdfast: invalid lock name")
+	// ErrInvalidName refuses a name, with the reason.
+	ErrInvalidName = errors.New("holdfast: invalid name")
 
 	// ErrInvalidOption refuses an option's value or a constructor's argument, with its name and the reason.
 	ErrInvalidOption = errors.New("holdfast: invalid option")

@@ -176,7 +176,7 @@ func TestLeaderRefuses(t *testing.T) {
 	t.Parallel()
 	locks := newClient(t, testkit.Start(t).Client())
 	for want, e := range map[string]*core.Election{
-		"election is nil": nil, "invalid lock name": locks.Election(""),
+		"election is nil": nil, "invalid name": locks.Election(""),
 		"WithOwner": locks.Election("leader", core.WithOwner("me")),
 	} {
 		if _, err := cronlock.NewLeader(e); err == nil || !strings.Contains(err.Error(), want) {

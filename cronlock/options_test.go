@@ -54,7 +54,7 @@ func TestInvalidOptions(t *testing.T) {
 			},
 		},
 		{"WithLeader", []cronlock.Option{cronlock.WithLeader(nil)}},
-		{"invalid lock name", []cronlock.Option{cronlock.WithLeader(locks.Election(""))}},
+		{"invalid name", []cronlock.Option{cronlock.WithLeader(locks.Election(""))}},
 		{"WithLeader", []cronlock.Option{cronlock.WithLeader(locks.Election("e")), cronlock.WithFailover(2)}},
 		{"WithLeader", []cronlock.Option{cronlock.WithLeader(locks.Election("e")), cronlock.WithCatchUp(time.Hour)}},
 		{"WithMaxSkew", []cronlock.Option{cronlock.WithMaxSkew(30 * 24 * time.Hour)}},

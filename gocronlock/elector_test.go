@@ -184,7 +184,7 @@ func TestElectorRefuses(t *testing.T) {
 	server := testkit.Start(t)
 	locks := newClient(t, server.Client())
 	for want, e := range map[string]*core.Election{
-		"election is nil": nil, "invalid lock name": locks.Election(""),
+		"election is nil": nil, "invalid name": locks.Election(""),
 		"WithTTL": locks.Election("scheduler", core.WithTTL(-1)),
 	} {
 		if _, err := gocronlock.NewElector(e); err == nil || !strings.Contains(err.Error(), want) {
