@@ -2,7 +2,6 @@ package cronlock
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,7 +14,7 @@ import (
 // catchUp runs the latest tick that all replicas have missed, if there is one.
 func (j *job) catchUp() {
 	if tick, ok := j.missedTick(); ok {
-		j.run(newTick(tick, j.config.catchUp), func() {})
+		j.run(tick, j.config.catchUp, func() {})
 	}
 }
 
@@ -50,16 +49,12 @@ func (j *job) missedTick() (tick time.Time, ok bool) {
 
 // last returns the latest tick that any replica has claimed, or that a pause has kept from running, zero if there is
 // none. What was run out of turn is no tick.
-func (j *job) last(ctx context.Context) (time.Time, error) {
-	for wait := firstPause; ; wait = min(2*wait, longestPause) {
-		last, err := j.lastNow(ctx)
-		if err == nil {
-			return last, nil
-		}
-		if errors.Is(err, core.ErrClosed) || !idleFor(ctx, wait) {
-			return time.Time{}, err
-		}
-	}
+func (j *job) last(ctx context.Context) (last time.Time, err error) {
+	err = untilAnswered(ctx, func() (err error) {
+		last, err = j.lastNow(ctx)
+		return err
+	}, unlessClosed)
+	return last, err
 }
 
 func (j *job) lastNow(ctx context.Context) (time.Time, error) {
@@ -160,14 +155,11 @@ func (j *job) unfinished() (ticks []time.Time) {
 // isUnfinished reports whether a tick was begun and not finished, by the last replica that has claimed it. It asks until there
 // is an answer.
 func (j *job) isUnfinished(ctx context.Context, tick time.Time) bool {
-	for interval := firstPause; ; interval = min(2*interval, longestPause) {
-		record, err := j.locks.Once(tickKey(j.name, tick)).Peek(ctx)
-		if err == nil {
-			released := record.State == core.StateNone && record.Attempt > 0
-			return released || record.State == core.StateRunning || record.State == core.StateAbandoned
-		}
-		if errors.Is(err, core.ErrClosed) || !idleFor(ctx, interval) {
-			return false
-		}
-	}
+	var record core.Record
+	err := untilAnswered(ctx, func() (err error) {
+		record, err = j.locks.Once(tickKey(j.name, tick)).Peek(ctx)
+		return err
+	}, unlessClosed)
+	released := record.State == core.StateNone && record.Attempt > 0
+	return err == nil && (released || record.State == core.StateRunning || record.State == core.StateAbandoned)
 }

@@ -4,109 +4,133 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/internal/outage"
-	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
-// claim asks for a tick until there is an answer. ctx bounds the asking, and wait the waiting for the end of a run on
-// another replica.
-func (j *job) claim(ctx context.Context, t tick, wait time.Duration) (
-	*core.Attempt, string, error,
-) {
-	ranHere := outage.Question{Key: tickKey(j.name, t.time)}
-	if err := j.memory.Unrecorded(ranHere); err != nil {
-		return nil, Taken, err
+// request asks Redis for a tick once, and waits for the end of a run on another replica for so long.
+type request = func(ctx context.Context, wait time.Duration) error
+
+// turn asks for the tick until there is an answer. It watches a run on another replica if this one may take the tick over, in case
+// the lease expires or is given up.
+func (e *execution) turn(_ context.Context, ask request) error {
+	if e.outlivesLease() {
+		return decided{Overlapping, errHere}
 	}
-	once := j.once(t, wait)
+	if err := e.leads(); err != nil {
+		return e.because(err)
+	}
+	err := e.claim(ask, 0)
+	if errors.Is(err, core.ErrInProgress) && e.attempts > 1 {
+		e.watched = true
+		err = e.claim(ask, e.tick.deadline)
+	}
+	if err == nil {
+		return nil
+	}
+	switch not := e.because(err); {
+	case not.reason != Unavailable, e.watched, !e.config.FailOpen:
+		return not
+	case outage.Is(err):
+		return err
+	}
+	return fmt.Errorf("%w: %w", core.ErrUnavailable, err)
+}
+
+// claim asks for the tick until there is an answer.
+func (e *execution) claim(ask request, wait time.Duration) error {
+	return untilAnswered(e.patience, func() error {
+		if err := e.unpaused(); err != nil {
+			return err
+		}
+		return ask(e.patience, wait)
+	}, e.answer)
+}
+
+// unpaused asks once whether the job is paused, and returns an error if it is.
+func (e *execution) unpaused() error {
+	paused, err := e.paused(e.patience, e.tick.time)
+	if paused {
+		return decided{reason: Paused}
+	}
+	return err
+}
+
+// answer judges an error about the tick.
+func (e *execution) answer(err error) answer {
+	_, known := err.(decided)
+	switch reason := e.because(err).reason; {
+	case errors.Is(err, core.ErrInProgress):
+		return taken
+	case known, reason != Unavailable && reason != Paused && reason != Refused, permanent(err):
+		return final
+	}
+	return none
+}
+
+// gate keeps a tick from running that others may run, or nobody: the job was paused since this replica began to wait for it, or
+// was removed from its cron. An operator who pauses a job and then ends its runner does not want another replica to begin again.
+func (e *execution) gate(attempt int) error {
+	if !e.watched && attempt == 1 {
+		return nil
+	}
+	err := untilAnswered(e.patience, e.unpaused, e.answer)
+	switch {
+	case err != nil:
+		return e.because(err)
+	case e.watched && !e.isListed():
+		return decided{Stopped, errRemoved}
+	}
+	return nil
+}
+
+// answer is what an error tells of a question to Redis.
+type answer int
+
+const (
+	none  answer = iota // ask again
+	taken               // somebody is in the way
+	final
+)
+
+// untilAnswered asks Redis until there is an answer. That somebody is in the way is none as long as it may be a request of this
+// replica, see doubt. What Redis has said of another run, an outage does not make unsaid.
+func untilAnswered(ctx context.Context, ask func() error, judge func(error) answer) error {
+	const firstPause, longestPause = 50 * time.Millisecond, time.Second
 	var doubt doubt
-	var before, taken error // taken is what Redis has said of another run, which an outage does not make unsaid
-	for interval := firstPause; ; interval = min(2*interval, longestPause) {
-		paused, err := j.paused(ctx, t.time)
-		if paused {
-			return nil, Paused, nil
-		}
-		if err == nil {
-			var attempt *core.Attempt
-			if attempt, err = once.Begin(ctx); err == nil {
-				if err := j.memory.Unrecorded(ranHere); err != nil {
-					_ = seal.AttemptOf(attempt).Withdraw(context.WithoutCancel(ctx))
-					return nil, Taken, err
-				}
-				return j.unlessPaused(ctx, t.time, attempt, wait > 0)
-			}
-		}
+	var before, busy error
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		err := ask()
 		if before != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			err = before // what Redis has said, in time
 		}
 		before = err
-		reason, known := j.refused(ctx, err)
-		if known && !(errors.Is(err, core.ErrInProgress) && doubt.excuses()) {
-			return nil, reason, err
+		if err == nil {
+			return nil
 		}
-		if known {
-			taken = err
+		switch answer := judge(err); {
+		case answer == final, answer == taken && !doubt.excuses():
+			return err
+		case answer == taken:
+			busy = err
 		}
 		doubt.any = doubt.any || errors.Is(err, core.ErrUnavailable)
-		if !idleFor(ctx, interval) {
-			err = cmp.Or(taken, err)
-			reason, _ := j.refused(ctx, err)
-			return nil, reason, err
+		if !idleFor(ctx, pause) {
+			return cmp.Or(busy, err)
 		}
 	}
 }
 
-// unlessPaused gives back a tick if the job was paused since this replica began to wait for it: an operator who pauses a job and
-// then ends its runner does not want another replica to begin again. It asks until there is an answer.
-func (j *job) unlessPaused(
-	ctx context.Context, tick time.Time, attempt *core.Attempt, waited bool,
-) (*core.Attempt, string, error) {
-	if !waited && attempt.Number() == 1 {
-		return attempt, "", nil
+// unlessClosed asks again after any error but that of a closed client.
+func unlessClosed(err error) answer {
+	if errors.Is(err, core.ErrClosed) {
+		return final
 	}
-	for interval := firstPause; ; interval = min(2*interval, longestPause) {
-		paused, err := j.paused(ctx, tick)
-		if err == nil && !paused {
-			return attempt, "", nil
-		}
-		reason := Paused
-		if err != nil {
-			known := false
-			if reason, known = j.refused(ctx, err); !known && idleFor(ctx, interval) {
-				continue
-			}
-		}
-		_ = seal.AttemptOf(attempt).Withdraw(context.WithoutCancel(ctx))
-		return nil, reason, err
-	}
-}
-
-// The pauses between two questions that Redis did not answer.
-const (
-	firstPause   = 50 * time.Millisecond
-	longestPause = time.Second
-)
-
-// refused judges why a tick cannot be claimed; false if that may be asked again.
-func (j *job) refused(ctx context.Context, err error) (string, bool) {
-	var outside *core.OutsideWindowError
-	switch {
-	case j.config.context.Err() != nil, errors.Is(err, core.ErrClosed):
-		return Stopped, true
-	case errors.As(err, &outside) && outside.Early:
-		return Early, true
-	case errors.As(err, &outside):
-		return Late, true
-	case errors.Is(err, core.ErrInProgress), errors.Is(err, core.ErrCompleted), errors.Is(err, core.ErrOutcomeUnknown):
-		return Taken, true
-	case outage.Is(err), ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, core.ErrUnavailable):
-		return j.unavailable(), false
-	}
-	return Refused, permanent(err)
+	return none
 }
 
 // permanent reports whether an error is a mistake in the program, which time does not cure. A server that is full, or
@@ -133,31 +157,13 @@ func (j *job) retention(tick time.Time) time.Duration {
 	return whole(retention)
 }
 
-// once is the record of a tick.
-func (j *job) once(t tick, wait time.Duration) *core.Once {
-	options := j.options(
-		core.WithRetention(j.retention(t.time)),
-		core.WithWindow(t.time.Add(-j.config.maxSkew), t.time.Add(t.deadline)),
-	)
-	if j.config.attempts > 1 {
-		// The others watch, to take over from a runner that is not heard of any more.
-		options = append(options, core.WithFailurePolicy(core.RetryFailures), core.WithWait(wait))
+// ask is what the guard is asked for a tick. Its record leaves nothing to the client that would change what is promised.
+func (e *execution) ask() guard.Ask {
+	t := e.tick
+	return guard.Ask{
+		Work: e.work(t.time), Name: tickKey(e.name, t.time), Note: e.identity.note(), Retention: e.retention(t.time),
+		Once: []core.OnceOption{core.WithWindow(t.time.Add(-e.config.maxSkew), t.latest())}, Turn: e.turn,
 	}
-	return j.locks.Once(tickKey(j.name, t.time), options...)
-}
-
-// options are those of all records of runs. They leave nothing to the client's that would change what is promised.
-func (j *job) options(more ...core.OnceOption) []core.OnceOption {
-	options := []core.OnceOption{
-		core.WithGroup(), core.WithNote(j.identity.note()), core.WithLabel(j.name),
-		core.WithWait(0),
-		core.WithFailurePolicy(core.HoldFailures),
-	}
-	once := j.config.Once
-	if j.config.overlap != overlapAllow {
-		once = guard.Without(once, "core.WithMaxHold") // the lock has it, which a tick may wait for
-	}
-	return slices.Concat(options, once, more)
 }
 
 // remembered is how long [JobHandle.History] tells of a tick.

@@ -97,6 +97,10 @@ func add(
 	}
 	j := newJob(name, fn, config, seal.FactsOf(locks))
 	j.cron, j.locks, j.schedule, j.progress.added = c, locks, schedule, now
+	var err error
+	if j.guard, err = guard.NewOnce("cron", locks, config.guarded()); err != nil {
+		return 0, err
+	}
 	j.identity = newIdentity(config.service, spec, schedule, c.Location())
 	lock := locks.Mutex(groupOf(name), config.lockOptions()...)
 	if err := errors.Join(lock.Check(), j.checkFailover(), j.checkWindow(now)); err != nil {

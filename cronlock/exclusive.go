@@ -3,13 +3,12 @@ package cronlock
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/internal/outage"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
@@ -45,93 +44,36 @@ func NewExclusive(strategy core.Strategy, name string, opts ...Option) (cron.Job
 	if err := cmp.Or(config.checkGrace(), checkName(name)); err != nil {
 		return nil, err
 	}
-	lock := strategy("cron:"+name, config.lockOptions()...)
-	if err := lock.Check(); err != nil {
+	guarded, err := config.exclusive(strategy)
+	if err != nil {
 		return nil, err
 	}
+	facts := seal.FactsOf(guarded.Of(guard.Ask{Name: "cron:" + name}))
 	return func(inner cron.Job) cron.Job {
-		j := newJob(name, funcOf(inner), config, seal.FactsOf(lock))
-		return cron.FuncJob(func() { j.exclusive(lock) })
+		j := newJob(name, funcOf(inner), config, facts)
+		return cron.FuncJob(func() { _ = j.exclusive(config.context, guarded) })
 	}, nil
 }
 
-// exclusive runs the job under the lock, or not.
-func (j *job) exclusive(lock *core.Lock) {
-	t := newTick(time.Now(), 0)
-	run := j.newRun(t.time)
-	wait := time.Duration(0)
-	if j.config.overlap == overlapWait {
-		wait = j.config.Wait
-	}
-	lease, end, err := j.takeUnlessRunning(lock, wait)
-	if j.config.FailOpen && outage.Is(err) && j.config.context.Err() == nil {
-		unavailable := err
-		if end, err = j.memory.Enter(outage.Question{Key: j.name, Lock: lock}, unavailable); err == nil {
-			defer end()
-			j.warnOfUnguarded(j.config.context, t.time, unavailable)
-			ctx, cancel := j.limit(j.config.context, func() {})
-			defer cancel()
-			_ = j.call(ctx, t, run, unrecorded)
-			return
-		}
-	}
-	switch {
-	case err == nil:
-		defer end()
-		j.underLease(lease, t, run)
-	case j.config.context.Err() != nil || errors.Is(err, core.ErrClosed):
-		j.skip(t, Stopped, err)
-	case errors.Is(err, core.ErrNotAcquired) && !errors.Is(err, core.ErrUnavailable):
-		j.skip(t, Overlapping, fmt.Errorf("%w: %w", ErrOverlap, err))
-	case !outage.Is(err):
-		j.skip(t, Refused, err)
-	default:
-		j.skip(t, Unavailable, err)
-	}
+// exclusive returns the guard of a wrapper.
+func (c *config) exclusive(strategy core.Strategy) (*guard.Exclusive, error) {
+	g := c.guarded()
+	g.Lock, g.AskTimeout = c.lockOptions(), outage.AskTimeout
+	return guard.NewExclusive("cron", strategy, g)
 }
 
-// takeUnlessRunning takes the lock, unless a run of this process goes on that began without it, see [FailOpen]. end must be
-// called when the run has ended.
-func (j *job) takeUnlessRunning(lock *core.Lock, wait time.Duration) (lease *core.Lease, end func(), err error) {
-	ctx, end := j.config.context, func() {}
-	if !j.config.FailOpen {
-		lease, err = j.take(ctx, lock, wait)
-		return lease, end, err
-	}
-	q, began := outage.Question{Key: j.name, Lock: lock}, time.Now()
-	if err = j.memory.Await(ctx, q, wait); err != nil {
-		return nil, end, err
-	}
-	if lease, err = j.take(ctx, lock, wait-time.Since(began)); err != nil {
-		return nil, end, err
-	}
-	if end, err = j.memory.Granted(q); err != nil {
-		_ = lease.Unlock(context.WithoutCancel(ctx)) // it frees itself otherwise
-	}
-	return lease, end, err
+// exclusive runs the job under its lock, or not. The error is why not.
+func (j *job) exclusive(base context.Context, guarded *guard.Exclusive) error {
+	e := j.newExecution(base, tick{time: time.Now()})
+	ask := guard.Ask{Work: j.work(e.tick.time), Name: "cron:" + j.name}
+	ask.KeyHash = hashOf(ask.Name)
+	_, err := guarded.Do(base, ask, e.handle(e.bare))
+	return err
 }
 
-// take takes a lock, and waits for it that long. A busy lock never passes for an outage.
-func (j *job) take(ctx context.Context, lock *core.Lock, wait time.Duration) (*core.Lease, error) {
-	if wait < outage.ShortestWait {
-		return lock.TryLock(ctx)
-	}
-	return outage.Patience{Wait: wait, Ask: outage.AskTimeout, FailOpen: j.config.FailOpen}.Lock(ctx, lock)
+// bare runs a job that a wrapper of this package guards.
+func (e *execution) bare(ctx context.Context, o *guard.Outcome, next func(context.Context)) error {
+	run := e.newRun(e.tick.time)
+	run.Token = o.Token
+	return e.begin(ctx, o, run, next)
 }
-
-// underLease runs the job and frees the lock.
-func (j *job) underLease(lease *core.Lease, t tick, run Run) {
-	defer func() { _ = lease.Unlock(context.WithoutCancel(j.config.context)) }() // it frees itself otherwise
-	run.Token = lease.Token()
-	ctx, cancel := until(lease.Context(), j.config.context)
-	defer cancel()
-	ctx, end := j.limit(ctx, func() {
-		lease.Abandon()
-		j.warnOfOverrun(run)
-	})
-	defer end()
-	_ = j.call(ctx, t, run, unrecorded)
-}
-
-// unrecorded records nothing of a run.
-func unrecorded(Run) core.State { return core.StateNone }

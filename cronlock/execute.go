@@ -1,15 +1,16 @@
 package cronlock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/foreign"
+	"github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/internal/outage"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
@@ -17,89 +18,242 @@ import (
 // ErrOverlap says that a run has not begun because an earlier run of the job is in progress.
 var ErrOverlap = errors.New("holdfast: cronlock: an earlier run is in progress")
 
-// execution is a run of a claimed tick.
+// execution is a tick, or a run out of turn, at the guard of its job.
 type execution struct {
 	*job
-	tick     tick
-	attempt  *core.Attempt
-	attempts int // how often the tick may be tried
-	run      Run
-	lease    *core.Lease // nil if other ticks may run beside it
-	word     seal.Run    // of the attempt: what the function has said
-	overran  atomic.Bool // the outcome is recorded, though the function goes on
+	tick     tick // without a deadline for what is no tick
+	base     context.Context
+	patience context.Context // bounds the asking for the tick
+	attempts int             // how often it may be tried
+	claimed  func()          // called before a run that this replica has claimed
+	watched  bool            // another replica ran it when this one came
+	granted  bool            // by Redis
+	not      decided         // why it does not run
+
+	attempt *core.Attempt
+	lease   *core.Lease         // nil if other ticks may run beside it
+	live    atomic.Pointer[Run] // see RunFrom
+	began   time.Time           // zero before
+	limited context.Context     // of the run, with its timeout
+	ctx     context.Context     // of the function
+	err     error               // what the function has returned
+	overran atomic.Bool         // the outcome is recorded, though the function goes on
 }
 
-// execute runs a claimed tick, alone if the job says so. base is what the context of the run descends from, patience
-// bounds the waiting for an earlier run, and attempts says how often the tick may be tried.
-func (j *job) execute(
-	base, patience context.Context, attempt *core.Attempt, t tick, attempts int,
-) error {
-	e := &execution{
-		job: j, tick: t, attempt: attempt, attempts: attempts, word: seal.RunFrom(attempt.Context()), run: j.newRun(t.time),
+func (j *job) newExecution(base context.Context, t tick) *execution {
+	return &execution{job: j, tick: t, base: base, patience: base, attempts: 1, claimed: func() {}}
+}
+
+// handle is what the guard does with the tick.
+func (e *execution) handle(around func(context.Context, *guard.Outcome, func(context.Context)) error) guard.Run {
+	return guard.Run{Call: e.call, Around: around, Judge: e.judge, Refuse: e.refuse, Overrun: e.overrun}
+}
+
+// decided is why a tick does not run. It is no outage for the guard, which may fail open, and has no log line of its own there.
+type decided struct {
+	reason string
+	err    error
+}
+
+// Error implements error.
+func (d decided) Error() string { return d.reason }
+
+// because judges an error for which a tick does not run.
+func (e *execution) because(err error) decided {
+	if not, ok := err.(decided); ok {
+		return not
 	}
-	e.run.Attempt, e.run.Token, e.run.Started = attempt.Number(), attempt.Token(), seal.AttemptOf(attempt).Began()
-	e.run.Deadline, _ = patience.Deadline()
-	if e.run.Attempt > attempts {
-		_ = attempt.Hold(patience, "given up after too many attempts")
-		j.logger.Warn("holdfast: cronlock: a tick is given up: no attempt was finished", "job", j.shown(), "tick", t.time,
-			"attempts", attempts)
-		j.skip(t, Taken, fmt.Errorf("holdfast: cronlock: given up after %d attempts", attempts))
-		return nil
+	reason := e.reason(err)
+	if reason == Overlapping && !errors.Is(err, ErrOverlap) {
+		err = fmt.Errorf("%w: %w", ErrOverlap, err)
 	}
-	held := attempt.Context()
-	if j.config.overlap != overlapAllow {
-		lease, leave, err := j.alone(patience, e.run.Attempt > 1)
+	return decided{reason, err}
+}
+
+func (e *execution) reason(err error) string {
+	var outside *core.OutsideWindowError
+	switch {
+	case e.base.Err() != nil, errors.Is(err, core.ErrClosed):
+		return Stopped
+	case errors.As(err, &outside) && outside.Early:
+		return Early
+	case errors.As(err, &outside):
+		return Late
+	case errors.Is(err, core.ErrNotLeader):
+		return NotLeader
+	case errors.Is(err, ErrOverlap), errors.Is(err, core.ErrNotAcquired) && !errors.Is(err, core.ErrUnavailable):
+		return Overlapping
+	case errors.Is(err, core.ErrInProgress), errors.Is(err, core.ErrCompleted), errors.Is(err, core.ErrOutcomeUnknown):
+		return Taken
+	case outage.Is(err), errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, core.ErrUnavailable):
+		return e.unavailable()
+	}
+	return Refused
+}
+
+// around runs a claimed tick, alone if the job says so.
+func (e *execution) around(ctx context.Context, o *guard.Outcome, next func(context.Context)) error {
+	run := e.newRun(e.tick.time)
+	if o.Unguarded != nil {
+		return e.unclaimed(ctx, o, run, next)
+	}
+	e.granted = true
+	e.attempt, _ = core.AttemptFrom(ctx)
+	if err := e.gate(o.Attempt); err != nil {
+		return err
+	}
+	e.claimed()
+	if o.Attempt > e.attempts {
+		o.Verdict, o.Reason = guard.Held, "given up after too many attempts"
+		return decided{Taken, fmt.Errorf("holdfast: cronlock: given up after %d attempts", e.attempts)}
+	}
+	run.Attempt, run.Token, run.Started = o.Attempt, o.Token, seal.AttemptOf(e.attempt).Began()
+	patience := e.patience
+	if e.tick.deadline > 0 {
+		limited, cancel := context.WithTimeout(e.base, e.tick.latest().Sub(run.Started)) // by the clock of Redis
+		defer cancel()
+		patience = limited
+	}
+	run.Deadline, _ = patience.Deadline()
+	if e.config.overlap != overlapAllow {
+		lease, leave, err := e.alone(patience, run.Attempt > 1)
 		if leave != nil {
 			defer leave()
 		}
 		switch {
 		case err == nil:
-			j.current.Store(lease)
+			e.current.Store(lease)
 			defer func() {
-				j.current.Store(nil)
+				e.current.Store(nil)
 				_ = lease.Unlock(context.WithoutCancel(patience)) // it frees itself otherwise
 			}()
+			bound, cancel := seal.FactsOf(lease).Bind(ctx)
+			defer cancel()
 			// Its token rises from run to run as they follow each other. That of the attempt is as old as the claim,
 			// which may have waited while a later tick ran.
-			held, e.lease, e.run.Token = lease.Context(), lease, lease.Token()
-		case !j.config.FailOpen || j.unstarted(base, err) != Unavailable:
-			return e.giveBack(base, err)
+			ctx, e.lease, run.Token = bound, lease, lease.Token()
+		case !e.config.FailOpen || e.reason(err) != Unavailable:
+			return e.giveBack(o, run, err)
 		default:
-			j.warnOfUnguarded(base, t.time, err)
+			e.guard.Incident(e.base, core.Incident{Work: e.work(e.tick.time), Kind: core.IncidentUnguarded, Err: err})
 		}
 	}
-	ctx, cancel := until(seal.WithRun(held, e.word), base, attempt.Context())
-	defer cancel()
-	began, err := j.lead(ctx, &e.run, e.call)
-	if !began {
-		return e.giveBack(base, err)
+	if err := e.begin(ctx, o, run, next); err != nil {
+		return e.giveBack(o, run, err)
 	}
-	return err
+	return nil
 }
 
-// call calls the function and records its run.
-func (e *execution) call(ctx context.Context) error {
-	ctx, end := e.limit(ctx, e.overrun)
-	defer end()
-	return e.job.call(ctx, e.tick, e.run, func(run Run) core.State {
-		e.current.Store(nil) // the function has returned, though Redis may not hear of that for long
-		return e.record(ctx, run)
-	})
+// unclaimed runs a tick without Redis, see [FailOpen].
+func (e *execution) unclaimed(ctx context.Context, o *guard.Outcome, run Run, next func(context.Context)) error {
+	run.Deadline = e.tick.latest()
+	if e.config.overlap != overlapAllow {
+		leave, err := e.enter(e.base, 0)
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
+	return e.begin(ctx, o, run, next)
+}
+
+// begin calls next as the leader, if the job needs one. The error is why it did not.
+func (e *execution) begin(ctx context.Context, o *guard.Outcome, run Run, next func(context.Context)) error {
+	start := func(ctx context.Context) error {
+		if e.config.timeout > 0 {
+			limited, cancel := context.WithTimeoutCause(ctx, e.config.timeout, ErrTimeout)
+			defer cancel()
+			ctx = limited
+		}
+		run.Outcome = Panicked // if that is a hook, which others would call again
+		o.Token, o.Verdict, o.Value = run.Token, guard.Completed, run.value
+		run.Outcome = Running
+		e.live.Store(&run)
+		e.began, e.limited = time.Now(), withRun(ctx, &e.live)
+		next(e.limited)
+		return e.err
+	}
+	var err error
+	if e.config.leader == nil {
+		err = start(ctx)
+	} else {
+		err = e.config.leader.TryDo(ctx, func(ctx context.Context) error {
+			run.Token, _ = core.TokenFrom(ctx) // the term
+			return start(ctx)
+		})
+	}
+	if e.began.IsZero() {
+		return err
+	}
+	e.err = err
+	return nil
+}
+
+// giveBack ends an attempt that has not started. Another replica may start it if the fault is with this one.
+func (e *execution) giveBack(o *guard.Outcome, run Run, err error) error {
+	not := e.because(err)
+	if not.reason != NotLeader && (not.reason == Overlapping || e.attempts == 1) {
+		run.Outcome = Skipped
+		o.Verdict, o.Value = guard.Completed, run.value
+	}
+	return not
+}
+
+// call calls the function of the job.
+func (e *execution) call(ctx context.Context) {
+	e.ctx = ctx
+	if e.err = e.fn(ctx); e.err != nil {
+		e.logger.Warn("holdfast: cronlock: job failed", "job", e.shown(), "tick", e.tick.time,
+			"error", foreign.Error(e.err, maxShownText))
+	}
+}
+
+// judge judges a run. Whatever its outcome, it is not repeated, but what was interrupted is left to others, which wait for it, if
+// they may try.
+func (e *execution) judge(o *guard.Outcome) {
+	e.current.Store(nil) // the function has returned, though Redis may not hear of that for long
+	run := *e.live.Load()
+	run.Took, run.Outcome = o.Held, outcome(e.ctx, o.Returned, e.err)
+	e.live.Store(&run)
+	o.Verdict, o.Value, o.Err = guard.Completed, run.value, failure(e.ctx, run.Outcome, e.err)
+	if run.Outcome == Interrupted && max(run.Attempt, 1) < e.attempts && !e.overran.Load() {
+		o.Verdict = guard.Released
+	}
+	if lost := context.Cause(e.ctx); errors.Is(lost, core.ErrLeaseLost) {
+		o.Lost = lost
+	}
+}
+
+// refuse reports a tick that does not run here.
+func (e *execution) refuse(_ context.Context, not *core.NotRun) {
+	e.not = e.because(not.Err)
+	not.Reason, not.Err = e.not.reason, e.not.err
+	e.compare(e.tick.time, not.Err)
+	level := slog.LevelWarn
+	switch {
+	case errors.Is(not.Err, core.ErrOutcomeUnknown): // its runner has crashed, and nobody knows how far it came
+	case not.Reason == Taken, not.Reason == NotLeader:
+		level = slog.LevelDebug // the rule
+	case not.Reason == Paused, not.Reason == Stopped:
+		level = slog.LevelInfo // as somebody wanted it
+	}
+	e.logger.Log(context.Background(), level, "holdfast: cronlock: tick skipped",
+		"job", e.shown(), "tick", e.tick.time, "reason", not.Reason, "error", not.Err)
 }
 
 // overrun ends the attempt of a run that does not stop. Its lease runs out: the function may be at it for some time
-// yet.
-func (e *execution) overrun() {
-	e.overran.Store(true)
-	run := e.run
-	run.Outcome, run.Took = TimedOut, time.Since(e.run.Started)
-	if err := e.attempt.Complete(context.Background(), run.encode()); errors.Is(err, core.ErrNotHeld) {
-		return // the function has returned
+// yet. What did not take too long, but was told to end, is left to others.
+func (e *execution) overrun(ctx context.Context) {
+	before := e.live.Load()
+	run := *before
+	run.Outcome, run.Took = TimedOut, time.Since(e.began)
+	if errors.Is(context.Cause(e.limited), ErrTimeout) && e.live.CompareAndSwap(before, &run) && e.attempt != nil {
+		e.overran.Store(true)
+		_ = e.attempt.Complete(ctx, run.encode()) // retried in the background
 	}
 	if e.lease != nil {
 		e.lease.Abandon()
 	}
-	e.warnOfOverrun(run)
 }
 
 // alone takes the lock that keeps runs of different ticks apart, asking until there is an answer, and returns what lets
@@ -120,105 +274,27 @@ func (j *job) alone(patience context.Context, takeover bool) (lease *core.Lease,
 	// An owner of its own, whatever the client or the caller's context say: no run enters the lock of another one.
 	newOwner, _ := seal.FactsOf(j.locks).NewOwner.(core.LockOption)
 	mutex := j.locks.Mutex(groupOf(j.name), append(j.config.lockOptions(), newOwner)...)
-	var doubt doubt
-	var busy error // what Redis has said of the run in the way
-	for wait := firstPause; ; wait = min(2*wait, longestPause) {
+	err = untilAnswered(patience, func() (err error) {
 		lease, err = j.take(patience, mutex, limit-time.Since(began))
-		unanswered := errors.Is(err, core.ErrUnavailable)
-		taken := errors.Is(err, core.ErrNotAcquired) && !unanswered
-		if err == nil || permanent(err) || taken && !doubt.excuses() {
-			return lease, leave, err
+		return err
+	}, func(err error) answer {
+		switch {
+		case permanent(err):
+			return final
+		case errors.Is(err, core.ErrNotAcquired) && !errors.Is(err, core.ErrUnavailable):
+			return taken
 		}
-		if taken {
-			busy = err
-		}
-		doubt.any = doubt.any || unanswered
-		if !idleFor(patience, wait) {
-			return nil, leave, cmp.Or(busy, err)
-		}
-	}
+		return none
+	})
+	return lease, leave, err
 }
 
-// unstarted judges why a claimed tick cannot start.
-func (j *job) unstarted(base context.Context, err error) string {
-	switch {
-	case base.Err() != nil, errors.Is(err, core.ErrClosed):
-		return Stopped
-	case errors.Is(err, core.ErrNotLeader):
-		return NotLeader
-	case errors.Is(err, ErrOverlap), errors.Is(err, core.ErrNotAcquired) && !errors.Is(err, core.ErrUnavailable):
-		return Overlapping
-	case outage.Is(err):
-		return j.unavailable()
+// take takes a lock, and waits for it that long. A busy lock never passes for an outage.
+func (j *job) take(ctx context.Context, lock *core.Lock, wait time.Duration) (*core.Lease, error) {
+	if wait < outage.ShortestWait {
+		return lock.TryLock(ctx)
 	}
-	return Refused
-}
-
-// giveBack ends an attempt that has not started, and says so. Another replica may start it if the fault is with this
-// one.
-func (e *execution) giveBack(base context.Context, err error) error {
-	reason := e.unstarted(base, err)
-	if reason == Overlapping && !errors.Is(err, ErrOverlap) {
-		err = fmt.Errorf("%w: %w", ErrOverlap, err)
-	}
-	if reason != Overlapping && e.attempts > 1 || reason == NotLeader {
-		e.warnUnrecorded(base, e.tick.time, seal.AttemptOf(e.attempt).Withdraw(context.WithoutCancel(base)))
-	} else {
-		run := e.run
-		run.Outcome = Skipped
-		e.record(base, run)
-	}
-	e.skip(e.tick, reason, err)
-	return err
-}
-
-// record ends an attempt as the function has said, see [core.Complete], and returns what it has tried to record. Otherwise
-// what was interrupted is left to others, which wait for it, if they may try.
-func (e *execution) record(ctx context.Context, run Run) core.State {
-	if e.overran.Load() {
-		return core.StateCompleted
-	}
-	ctx = withRun(context.WithoutCancel(ctx), run)
-	state, err := core.StateCompleted, error(nil)
-	switch said, reason := e.word.Said(); {
-	case said == seal.Held:
-		state, err = core.StateUnknown, e.attempt.Hold(ctx, reason)
-	case said == seal.Released, said == seal.Undecided && run.Outcome == Interrupted && run.Attempt < e.attempts:
-		state, err = core.StateNone, e.attempt.Release(ctx)
-	default:
-		err = e.attempt.Complete(ctx, run.encode())
-	}
-	e.warnUnrecorded(ctx, e.tick.time, err)
-	return state
-}
-
-// call calls the function of the job and hands the finished run on, however that ended. finish returns what it has recorded.
-// A panic goes on.
-func (j *job) call(ctx context.Context, t tick, run Run, finish func(Run) core.State) (err error) {
-	run.Outcome = Running
-	ctx = withRun(ctx, run)
-	began, returned, waited := time.Now(), false, time.Since(t.came)
-	defer func() {
-		lost := context.Cause(ctx)
-		run.Took = time.Since(began)
-		run.Outcome = outcome(ctx, returned, err)
-		end := core.RunEnd{
-			Work: j.work(run.Tick), Token: run.Token, Attempt: run.Attempt, Held: run.Took, Panicked: !returned,
-			Err: failure(ctx, run.Outcome, err), State: finish(run),
-		}
-		ctx := withRun(context.WithoutCancel(ctx), run)
-		defer j.hooks.RunEnd(ctx, end) // also if the other hook panics
-		if errors.Is(lost, core.ErrLeaseLost) {
-			j.incident(ctx, run.Tick, core.IncidentLost, lost)
-		}
-	}()
-	ctx = j.hooks.RunStart(ctx, core.RunStart{Work: j.work(run.Tick), Token: run.Token, Attempt: run.Attempt, Waited: waited})
-	err = j.fn(ctx)
-	returned = true
-	if err != nil {
-		j.logger.Warn("holdfast: cronlock: job failed", "job", j.shown(), "tick", run.Tick, "error", foreign.Error(err, maxShownText))
-	}
-	return err
+	return outage.Patience{Wait: wait, Ask: outage.AskTimeout, FailOpen: j.config.FailOpen}.Lock(ctx, lock)
 }
 
 func outcome(ctx context.Context, returned bool, err error) Outcome {
@@ -245,20 +321,6 @@ func failure(ctx context.Context, o Outcome, err error) error {
 
 // ErrTimeout is the cause with which the context of a run ends that has taken longer than [WithTimeout].
 var ErrTimeout = errors.New("holdfast: cronlock: the run takes longer than WithTimeout")
-
-// limit ends the context of a run at its [WithTimeout], and calls overrun if cancel was not called for the whole grace
-// after that.
-func (j *job) limit(ctx context.Context, overrun func()) (limited context.Context, cancel context.CancelFunc) {
-	if j.config.timeout == 0 {
-		return context.WithCancel(ctx)
-	}
-	limited, end := context.WithTimeoutCause(ctx, j.config.timeout, ErrTimeout)
-	timer := time.AfterFunc(j.config.timeout+j.config.ZombieGrace, overrun)
-	return limited, func() {
-		timer.Stop()
-		end()
-	}
-}
 
 // outlivesLease reports whether the function runs in this process without a lease, which was lost or given up. Such a
 // process must not claim ticks, because it would skip them, though other replicas can run them.

@@ -53,5 +53,5 @@ func Register(ctx context.Context, c *cron.Cron, name string) error {
 // Compare comes for a tick that another replica has claimed, without registering the job.
 func Compare(c *cron.Cron, name string, tick time.Time) {
 	j, _ := find(c, name)
-	j.run(newTick(tick, j.deadline(tick)), func() {})
+	j.run(tick, j.deadline(tick), func() {})
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"log/slog"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -36,38 +35,23 @@ const (
 type tick struct {
 	time     time.Time     // on the schedule
 	deadline time.Duration // how late it may start
-	came     time.Time     // when this replica began to handle it
 }
 
-func newTick(at time.Time, deadline time.Duration) tick { return tick{at, deadline, time.Now()} }
+// latest is until when it may start.
+func (t tick) latest() time.Time { return t.time.Add(t.deadline) }
 
 // work describes a tick to hooks.
 func (j *job) work(at time.Time) core.Work {
 	w := core.Work{Place: "cron", Label: j.name, Due: at}
 	if j.schedule != nil && !at.IsZero() {
-		sum := sha256.Sum256([]byte(tickKey(j.name, at)))
-		w.KeyHash = hex.EncodeToString(sum[:]) // as core.KeyHash in the run
+		w.KeyHash = hashOf(tickKey(j.name, at))
 	}
 	return w
 }
 
-// skip reports a tick that does not run here.
-func (j *job) skip(t tick, reason string, err error) {
-	level := slog.LevelWarn
-	switch {
-	case errors.Is(err, core.ErrOutcomeUnknown): // its runner has crashed, and nobody knows how far it came
-	case reason == Taken, reason == NotLeader:
-		level = slog.LevelDebug // the rule
-	case reason == Paused, reason == Stopped:
-		level = slog.LevelInfo // as somebody wanted it
-	}
-	j.logger.Log(context.Background(), level, "holdfast: cronlock: tick skipped",
-		"job", j.shown(), "tick", t.time, "reason", reason, "error", err)
-	j.notRun(t, reason, err)
-}
-
-func (j *job) notRun(t tick, reason string, err error) {
-	j.hooks.NotRun(j.config.context, core.NotRun{Work: j.work(t.time), Reason: reason, Waited: time.Since(t.came), Err: err})
+func hashOf(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:])
 }
 
 // errPassedOver is the error of a tick for which nothing was asked of Redis.
@@ -82,45 +66,17 @@ func (j *job) passOver(due pending) {
 	j.logger.Warn("holdfast: cronlock: ticks passed over", "job", j.shown(), "ticks", n, "more", due.more,
 		"first", due.passed[0], "last", due.passed[n-1])
 	for _, at := range due.passed {
-		j.notRun(newTick(at, 0), Late, errPassedOver)
+		j.hooks.NotRun(j.config.context, core.NotRun{Work: j.work(at), Reason: Late, Err: errPassedOver})
 	}
 }
 
-// incident calls the hook for what went wrong with a tick.
+// incident calls the hook for what is wrong with a tick. It may be on a goroutine that the scheduler has not started: no wrapper
+// of the cron recovers a panic of the hook there.
 func (j *job) incident(ctx context.Context, at time.Time, kind core.IncidentKind, err error) {
-	j.hooks.Incident(ctx, core.Incident{Work: j.work(at), Kind: kind, Err: err})
-}
-
-// incidentAside does so on a goroutine that the scheduler may not have started: no wrapper of the cron recovers a panic of
-// the hook there.
-func (j *job) incidentAside(ctx context.Context, at time.Time, kind core.IncidentKind, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			j.logger.Error("holdfast: cronlock: a hook panics", "job", j.shown(), "panic", r)
 		}
 	}()
-	j.incident(ctx, at, kind, err)
-}
-
-// warnOfUnguarded reports a run that begins without its lock or its record, because Redis could not be asked and the job
-// fails open. Its level is above that of a skipped tick: other replicas may run the same tick.
-func (j *job) warnOfUnguarded(ctx context.Context, at time.Time, err error) {
-	j.logger.Error("holdfast: cronlock: Redis could not be asked, the job runs unguarded", "job", j.shown(), "tick", at, "error", err)
-	j.incident(ctx, at, core.IncidentUnguarded, err)
-}
-
-// warnUnrecorded reports a run whose end may not be recorded, and does nothing without an error.
-func (j *job) warnUnrecorded(ctx context.Context, at time.Time, err error) {
-	if err != nil {
-		j.logger.Warn("holdfast: cronlock: run not recorded", "job", j.shown(), "tick", at, "error", err)
-		j.incidentAside(ctx, at, core.IncidentUnrecorded, err)
-	}
-}
-
-// warnOfOverrun reports a run that goes on although its lease is not renewed any more.
-func (j *job) warnOfOverrun(run Run) {
-	j.logger.Warn("holdfast: cronlock: a run continues long after its WithTimeout, and the next one may start "+
-		"beside it on another replica", "job", j.shown(), "tick", run.Tick)
-	run.Outcome = TimedOut
-	j.incidentAside(withRun(context.Background(), run), run.Tick, core.IncidentOverrun, ErrTimeout)
+	j.hooks.Incident(ctx, core.Incident{Work: j.work(at), Kind: kind, Err: err})
 }

@@ -159,7 +159,7 @@ func TestIncidents(t *testing.T) {
 		if errs := r.of(core.IncidentUnrecorded); len(errs) != 1 || !errors.Is(errs[0], core.ErrUnavailable) {
 			t.Errorf("reported %v", errs)
 		}
-		if !strings.Contains(log.String(), "run not recorded") {
+		if !strings.Contains(log.String(), "the end of the work could not be recorded") {
 			t.Errorf("the client's log: %s", log.String())
 		}
 	})

@@ -113,7 +113,7 @@ func (j *job) compareIdentity(tick time.Time, replica, service, digest string) {
 		j.logger.Warn(text, "job", j.shown(), "service", foreign.Line(mine.service, maxName), "other", other,
 			"replica", by)
 	}
-	j.incidentAside(j.config.context, tick, IncidentMismatch, err)
+	j.incident(j.config.context, tick, IncidentMismatch, err)
 }
 
 // thisService is the default of [WithService].

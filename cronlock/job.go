@@ -13,7 +13,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/guard"
-	"github.com/holdfast-go/holdfast/internal/outage"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
@@ -23,6 +22,7 @@ type job struct {
 	locks    *core.Client
 	fn       func(context.Context) error
 	config   config
+	guard    *guard.Once // of its ticks; nil for the wrappers
 	hooks    guard.Hooks
 	logger   *slog.Logger
 	replica  string // the instance of the client
@@ -33,7 +33,6 @@ type job struct {
 	clocks   *clocks                    // of the cron, shared by its jobs; nil for the wrappers
 	slot     chan struct{}              // full while the function runs in this process
 	current  atomic.Pointer[core.Lease] // of that run, nil if there is none
-	memory   outage.Memory              // of a job that fails open
 
 	lastPaused  atomic.Bool   // the last answer of Redis to whether the job is paused, false before the first answer
 	catching    atomic.Bool   // it looks for missed ticks
@@ -91,7 +90,7 @@ func (j *job) come(at time.Time) {
 	if j.refresh() {
 		claimed = func() {}
 	}
-	switch j.run(newTick(at, j.latest(at)), claimed) {
+	switch j.run(at, j.latest(at), claimed) {
 	case Late, Unavailable, Refused:
 		j.catchUp()
 	}
@@ -137,59 +136,18 @@ const (
 // wrong, and that of Redis decides.
 const leastPatience = 5 * time.Second
 
-// patience bounds the asking for a tick.
-func (j *job) patience(t tick) (context.Context, context.CancelFunc) {
-	limit := min(max(t.deadline-time.Since(t.time), leastPatience), t.deadline)
-	return context.WithTimeout(j.config.context, limit)
-}
-
-// run runs a tick if this replica is to do it, and returns why not. It returns no reason for a tick that it has watched. It calls
-// claimed before a run that this replica has claimed.
-func (j *job) run(t tick, claimed func()) string {
-	if j.outlivesLease() {
-		j.skip(t, Overlapping, errHere)
-		return Overlapping
-	}
-	if err := j.leads(); err != nil {
-		reason := notLeading(err)
-		j.skip(t, reason, err)
-		return reason
-	}
-	patience, cancel := j.patience(t)
+// run runs a tick if this replica is to do it, and returns why it could not be claimed. It returns no reason for a tick that it
+// has watched. It calls claimed before a run that this replica has claimed.
+func (j *job) run(at time.Time, deadline time.Duration, claimed func()) string {
+	e := j.newExecution(j.config.context, tick{at, deadline})
+	patience, cancel := context.WithTimeout(e.base, min(max(deadline-time.Since(at), leastPatience), deadline))
 	defer cancel()
-	attempt, reason, err := j.claim(patience, t, 0)
-	watched := reason == Taken && errors.Is(err, core.ErrInProgress) && j.config.attempts > 1
-	if watched {
-		attempt, reason, err = j.watch(patience, t)
-	}
-	switch {
-	case attempt != nil:
-		claimed()
-		j.start(attempt, t)
-	case reason == Unavailable && j.config.FailOpen && !watched:
-		return j.runUnclaimed(t, err)
-	default:
-		j.compare(t.time, err)
-		j.skip(t, reason, err)
-	}
-	if watched {
+	e.patience, e.attempts, e.claimed = patience, j.config.attempts, claimed
+	_, _ = j.guard.Do(e.base, e.ask(), e.handle(e.around))
+	if e.watched || e.granted {
 		return ""
 	}
-	return reason
-}
-
-// watch waits for the end of a run on another replica, to take the tick over if its lease expires or is given up.
-func (j *job) watch(patience context.Context, t tick) (*core.Attempt, string, error) {
-	attempt, reason, err := j.claim(patience, t, t.deadline)
-	if attempt == nil {
-		return nil, reason, err
-	}
-	if j.isListed() {
-		return attempt, "", nil
-	}
-	// Another replica is to take it over, at once and with the same number of attempts left.
-	_ = seal.AttemptOf(attempt).Withdraw(context.WithoutCancel(patience))
-	return nil, Stopped, errRemoved
+	return e.not.reason
 }
 
 // isListed reports whether the job was not removed from its cron.
@@ -199,63 +157,6 @@ func (j *job) isListed() bool {
 }
 
 var errRemoved = errors.New("holdfast: cronlock: the job was removed from its cron")
-
-// start runs a tick that this replica has claimed.
-func (j *job) start(attempt *core.Attempt, t tick) {
-	left := t.time.Add(t.deadline).Sub(seal.AttemptOf(attempt).Began()) // by the clock of Redis
-	patience, cancel := context.WithTimeout(j.config.context, left)
-	defer cancel()
-	_ = j.execute(j.config.context, patience, attempt, t, j.config.attempts)
-}
-
-// runUnclaimed runs a tick without Redis, see [FailOpen]. The error is why it could not be claimed.
-func (j *job) runUnclaimed(t tick, unavailable error) string {
-	if j.config.overlap != overlapAllow {
-		leave, err := j.enter(j.config.context, 0)
-		if err != nil {
-			j.skip(t, Overlapping, err)
-			return Overlapping
-		}
-		defer leave()
-	}
-	end, err := j.memory.Enter(outage.Question{Key: tickKey(j.name, t.time)}, unavailable)
-	if err != nil {
-		reason, _ := j.refused(j.config.context, err)
-		j.skip(t, reason, err)
-		return reason
-	}
-	defer end()
-	run := j.newRun(t.time)
-	run.Deadline = t.time.Add(t.deadline)
-	began, err := j.lead(j.config.context, &run, func(ctx context.Context) error {
-		j.warnOfUnguarded(ctx, t.time, unavailable)
-		ctx, cancel := j.limit(ctx, func() {})
-		defer cancel()
-		return j.call(ctx, t, run, j.recordLate)
-	})
-	if !began {
-		j.skip(t, notLeading(err), err)
-		return notLeading(err)
-	}
-	return ""
-}
-
-// recordLate has a run that began without Redis recorded when Redis is back. Until then the tick does not run again here. What
-// was interrupted is left to others, if they may try.
-func (j *job) recordLate(run Run) core.State {
-	if run.Outcome == Interrupted && j.config.attempts > 1 {
-		return core.StateNone
-	}
-	j.memory.Ended(tickKey(j.name, run.Tick), outage.End{
-		State: core.StateCompleted, Value: run.encode(), Note: j.identity.note(),
-		Until: time.Now().Add(j.retention(run.Tick)),
-		Once: func(retention time.Duration) *core.Once {
-			return j.locks.Once(tickKey(j.name, run.Tick), j.options(core.WithRetention(retention))...)
-		},
-		Failed: func(err error) { j.warnUnrecorded(withRun(context.Background(), run), run.Tick, err) },
-	})
-	return core.StateCompleted
-}
 
 // now runs the job out of turn. Its record is no tick's, so nobody else comes for it.
 func (j *job) now(ctx context.Context) error {
@@ -267,27 +168,31 @@ func (j *job) now(ctx context.Context) error {
 	}
 	ctx, cancel := until(ctx, j.config.context)
 	defer cancel()
-	t := newTick(time.Now(), 0)
-	kept := rememberedFor(j.config.history, currentPeriod(j.schedule, t.time.In(j.cron.Location())))
-	retention := core.WithRetention(max(kept, time.Hour))
-	attempt, err := j.locks.Once(nowKey(j.name, rand.Text()), j.options(retention)...).Begin(ctx)
-	if err != nil {
+	e := j.newExecution(ctx, tick{time: time.Now()})
+	kept := rememberedFor(j.config.history, currentPeriod(j.schedule, e.tick.time.In(j.cron.Location())))
+	ask := guard.Ask{
+		Work: j.work(e.tick.time), Name: nowKey(j.name, rand.Text()), Note: j.identity.note(), Retention: max(kept, time.Hour),
+		Once: []core.OnceOption{core.WithFailurePolicy(core.HoldFailures)},
+		Turn: func(ctx context.Context, ask request) error {
+			if err := ask(ctx, 0); err != nil {
+				return e.because(err)
+			}
+			return nil
+		},
+	}
+	ask.KeyHash = hashOf(ask.Name)
+	if _, err := j.guard.Do(ctx, ask, e.handle(e.around)); err != nil {
 		return err
 	}
-	return j.execute(ctx, ctx, attempt, t, 1)
+	return e.err
 }
 
-// until returns a context with the values of ctx that ends with it, or with one of the others.
-func until(ctx context.Context, others ...context.Context) (context.Context, context.CancelFunc) {
+// until returns a context with the values of ctx that ends with it, or with the other one.
+func until(ctx, other context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stops := make([]func() bool, len(others))
-	for i, other := range others {
-		stops[i] = context.AfterFunc(other, func() { cancel(context.Cause(other)) })
-	}
+	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
 	return ctx, func() {
-		for _, stop := range stops {
-			stop()
-		}
+		stop()
 		cancel(nil)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
@@ -40,8 +41,13 @@ func NewLeader(e *core.Election, opts ...Option) (cron.JobWrapper, error) {
 		return nil, config.err
 	}
 	return func(inner cron.Job) cron.Job {
-		j := newJob(seal.FactsOf(e).Name, funcOf(inner), config, seal.FactsOf(e))
-		return cron.FuncJob(j.runAsLeader)
+		facts := seal.FactsOf(e)
+		j := newJob(facts.Name, funcOf(inner), config, facts)
+		runner := guard.NewRunner("cron", facts)
+		return cron.FuncJob(func() {
+			e := j.newExecution(j.config.context, tick{time: time.Now()})
+			_, _ = runner.Do(e.base, guard.Ask{Work: j.work(e.tick.time)}, e.handle(e.bare))
+		})
 	}, nil
 }
 
@@ -79,50 +85,10 @@ func (f jobFunc) Run() { _ = f(context.Background()) }
 
 func (f jobFunc) RunContext(ctx context.Context) error { return f(ctx) }
 
-// runAsLeader runs a job that [Leader] has wrapped, or not.
-func (j *job) runAsLeader() {
-	t := newTick(time.Now(), 0)
-	if err := context.Cause(j.config.context); err != nil {
-		j.skip(t, Stopped, err)
-		return
-	}
-	run := j.newRun(t.time)
-	began, err := j.lead(j.config.context, &run, func(ctx context.Context) error {
-		ctx, end := j.limit(ctx, func() {})
-		defer end()
-		return j.call(ctx, t, run, unrecorded)
-	})
-	if !began {
-		j.skip(t, notLeading(err), err)
-	}
-}
-
-// lead calls fn as the leader that the job needs, with the term in run, or at once if the job needs none. It returns false
-// if fn was not called.
-func (j *job) lead(ctx context.Context, run *Run, fn func(context.Context) error) (began bool, err error) {
-	if j.config.leader == nil {
-		return true, fn(ctx)
-	}
-	err = j.config.leader.TryDo(ctx, func(ctx context.Context) error {
-		began = true
-		run.Token, _ = core.TokenFrom(ctx)
-		return fn(ctx)
-	})
-	return began, err
-}
-
 // leads returns why this replica may not run ticks of the job; nil if it may.
 func (j *job) leads() error {
 	if j.config.leader == nil {
 		return nil
 	}
 	return j.config.leader.IsLeader(j.config.context)
-}
-
-// notLeading is the reason for an error of an election.
-func notLeading(err error) string {
-	if errors.Is(err, core.ErrNotLeader) {
-		return NotLeader
-	}
-	return Refused
 }

@@ -200,7 +200,7 @@ func WithHistory(periods int) Option {
 
 // FailOpen runs a tick on every replica that could not claim it until its start deadline because Redis did not answer.
 // Such a run has no lock, so it may overlap runs of other replicas. The replica does not run its tick again, and records it
-// when Redis is back; then it is in the [JobHandle.History]. The log has an error for each. A Redis that serves no client at the moment counts as silent: LOADING, READONLY, BUSY. So
+// when Redis is back; then it is in the [JobHandle.History]. The log has an error for the first one, and then counts them. A Redis that serves no client at the moment counts as silent: LOADING, READONLY, BUSY. So
 // may one whose answers are about a second late each, or more: a new connection needs several within 5 s. [Exclusive] with
 // [core.WithWait] gives them 5 s, however short the wait.
 //
@@ -226,8 +226,8 @@ func WithTimeout(limit time.Duration) Option {
 	})
 }
 
-// WithZombieGrace sets how long the lease of a run is renewed after its [WithTimeout] while the function continues.
-// After that the lease expires, and the next tick may start beside the function on another replica; in this process it
+// WithZombieGrace sets how long the lease of a run with a [WithTimeout] is renewed after its context has ended while the function
+// continues. After that the lease expires, and the next tick may start beside the function on another replica; in this process it
 // does not. Defaults to 2 min.
 func WithZombieGrace(grace time.Duration) Option { return guard.WithZombieGrace(grace) }
 
@@ -254,6 +254,23 @@ func (c *config) check(locks *core.Client, name string) error {
 // lockOptions are those of the lock that keeps runs apart. The client's minimum hold time is not meant for jobs.
 func (c *config) lockOptions() []core.LockOption {
 	return slices.Concat([]core.LockOption{core.WithMinHold(0)}, c.Lock)
+}
+
+// guarded is the config of the guard.
+func (c *config) guarded() guard.Config {
+	g := c.Config
+	if c.timeout == 0 {
+		g.ZombieGrace = 0 // no run is ever too long
+	}
+	g.FailurePolicy = core.HoldFailures
+	if c.attempts > 1 {
+		g.FailurePolicy = core.RetryFailures // the others watch, to take over from a runner that is not heard of any more
+	}
+	if c.overlap != overlapAllow {
+		g.Once = guard.Without(g.Once, "core.WithMaxHold") // the lock has it, which a tick may wait for
+	}
+	g.Once = slices.Concat([]core.OnceOption{core.WithGroup()}, g.Once)
+	return g
 }
 
 func (c *config) checkGrace() error {

@@ -82,12 +82,12 @@ func readPauses(ctx context.Context, locks *core.Client, name string) (p pauses,
 func ask(ctx context.Context, once func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, pausePatience)
 	defer cancel()
-	for interval := firstPause; ; interval = min(2*interval, longestPause) {
-		err := once(ctx)
-		if !errors.Is(err, core.ErrUnavailable) || !idleFor(ctx, interval) {
-			return err
+	return untilAnswered(ctx, func() error { return once(ctx) }, func(err error) answer {
+		if errors.Is(err, core.ErrUnavailable) {
+			return none
 		}
-	}
+		return final
+	})
 }
 
 // pauses reads the pauses of the job.

@@ -3,6 +3,7 @@ package cronlock
 import (
 	"context"
 	"encoding/json"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -57,13 +58,19 @@ func (j *job) newRun(at time.Time) Run {
 
 type runKey struct{}
 
-func withRun(ctx context.Context, r Run) context.Context { return context.WithValue(ctx, runKey{}, r) }
+// withRun returns the context of a run, in which hooks find its outcome at the end.
+func withRun(ctx context.Context, live *atomic.Pointer[Run]) context.Context {
+	return context.WithValue(ctx, runKey{}, live)
+}
 
 // RunFrom returns the run whose context ctx is or descends from. It returns false if there is none. The tick and job
 // of a run make a key that identifies its effects.
 func RunFrom(ctx context.Context) (Run, bool) {
-	r, ok := ctx.Value(runKey{}).(Run)
-	return r, ok
+	live, ok := ctx.Value(runKey{}).(*atomic.Pointer[Run])
+	if !ok {
+		return Run{}, false
+	}
+	return *live.Load(), true
 }
 
 // result is what is recorded of a run.
@@ -81,6 +88,9 @@ func (r Run) encode() []byte {
 	}
 	return text
 }
+
+// value is what the guard records of the run.
+func (r Run) value() ([]byte, error) { return r.encode(), nil }
 
 // runOf reads a run from its record.
 func runOf(job string, tick time.Time, r core.Record) Run {
