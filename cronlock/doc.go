@@ -65,6 +65,10 @@
 //   - A tick that could not be claimed because Redis did not answer is skipped ([FailOpen]).
 //   - A job that returns an error has run.
 //
+// A job may say what became of it. After [core.Complete] no replica runs its tick again, even if its process crashes. After
+// [core.Release] nothing is recorded: with [WithFailover] another replica runs the tick again, and otherwise it is over. After
+// [core.Hold] no replica runs it, and the outcome is [Unknown].
+//
 // [Jobs] lists the jobs of all replicas, and [Job] returns a handle on one of them, to pause it or to read its last runs.
 //
 // # Hooks and logs

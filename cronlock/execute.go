@@ -104,7 +104,7 @@ func (e *execution) around(ctx context.Context, o *guard.Outcome, next func(cont
 	}
 	e.claimed()
 	if o.Attempt > e.attempts {
-		o.Verdict, o.Reason = guard.Held, "given up after too many attempts"
+		o.Verdict, o.Reason = guard.Held, givenUp
 		return decided{Taken, fmt.Errorf("holdfast: cronlock: given up after %d attempts", e.attempts)}
 	}
 	run.Attempt, run.Token, run.Started = o.Attempt, o.Token, seal.AttemptOf(e.attempt).Began()

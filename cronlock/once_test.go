@@ -210,7 +210,7 @@ func TestWordOfARun(t *testing.T) {
 	}{
 		"complete": {core.Complete, errors.New("failure"), cronlock.Failed, 0},
 		"release":  {core.Release, nil, cronlock.Success, 1},
-		"hold":     {func(ctx context.Context) error { return core.Hold(ctx, "no answer") }, nil, cronlock.Lost, 0},
+		"hold":     {func(ctx context.Context) error { return core.Hold(ctx, "no answer") }, nil, cronlock.Unknown, 0},
 	} {
 		rdb := testkit.Start(t).Client()
 		first := newReplica(t, newClient(t, rdb), func(ctx context.Context) error {

@@ -21,6 +21,7 @@ const (
 	Interrupted Outcome = "interrupted" // it returned an error after its context had ended
 	TimedOut    Outcome = "timed out"   // it returned an error after its [WithTimeout], or had not returned long after
 	Lost        Outcome = "lost"        // its process crashed or became unreachable
+	Unknown     Outcome = "unknown"     // the function called [core.Hold]
 	Skipped     Outcome = "skipped"     // it was claimed but did not begin: an earlier run was in progress
 )
 
@@ -92,6 +93,9 @@ func (r Run) encode() []byte {
 // value is what the guard records of the run.
 func (r Run) value() ([]byte, error) { return r.encode(), nil }
 
+// givenUp is the reason in the record of a tick of which no attempt was finished.
+const givenUp = "given up after too many attempts"
+
 // runOf reads a run from its record.
 func runOf(job string, tick time.Time, r core.Record) Run {
 	run := Run{Job: job, Tick: tick, Attempt: r.Attempt, Started: r.Began, Outcome: Lost}
@@ -101,6 +105,8 @@ func runOf(job string, tick time.Time, r core.Record) Run {
 	switch {
 	case r.State == core.StateRunning:
 		run.Outcome = Running
+	case r.State == core.StateUnknown && r.Reason != "" && r.Reason != givenUp:
+		run.Outcome = Unknown
 	case r.State == core.StateCompleted && json.Unmarshal(r.Value, &recorded) == nil:
 		run.Outcome, run.Took, run.Token = recorded.Outcome, recorded.Took, recorded.Token
 		if !recorded.Tick.IsZero() {
