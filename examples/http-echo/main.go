@@ -1,4 +1,4 @@
-// Http-echo guards payments in Echo, which takes the guards of net/http by echo.WrapMiddleware.
+// Http-echo guards payments in Echo.
 //
 // Run it from the root of the repository. With REDIS_URL, its records stay for a minute.
 //
@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/examples/internal/example"
+	echo4lock "github.com/holdfast-go/holdfast/middleware/echo4"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
@@ -29,7 +30,7 @@ func run(_ context.Context, out io.Writer, rdb *redis.Client) error {
 	}
 	defer locks.Close()
 
-	guard := httplock.Idempotent(locks, httplock.ByContext(userKey{}),
+	guard := echo4lock.Idempotent(locks, httplock.ByContext("user"),
 		core.WithFailurePolicy(core.HoldFailures), core.WithRetention(time.Minute))
 	payments := 0
 	router := echo.New()
@@ -38,19 +39,15 @@ func run(_ context.Context, out io.Writer, rdb *redis.Client) error {
 		payments++                               // the money moves
 		_ = core.Complete(c.Request().Context()) // if Redis does not answer, it is tried again at the end
 		return c.String(http.StatusCreated, fmt.Sprint("payment ", payments))
-	}, echo.WrapMiddleware(guard))
+	}, guard)
 	return example.Payments(out, router)
 }
 
-type userKey struct{}
-
-// authenticate stands for real authentication, which belongs around the guard. It puts the user into the context of the
-// request, where guards of net/http look.
+// authenticate stands for real authentication, which belongs around the guard.
 func authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		r := c.Request()
-		user, _, _ := r.BasicAuth()
-		c.SetRequest(r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
+		user, _, _ := c.Request().BasicAuth()
+		c.Set("user", user)
 		return next(c)
 	}
 }

@@ -52,7 +52,7 @@ func NewExclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock
 			c.Writer = answer.real
 			if silent {
 				c.Writer.Header().Del("Content-Length") // of the answer that the chain did not give
-				conflict = engine.Unanswered(ctx, c.Writer, key)
+				conflict = engine.Unanswered(ctx, key)
 			}
 			return conflict
 		})

@@ -43,11 +43,10 @@
 //
 // # Frameworks
 //
-// chi and gorilla/mux take these guards unchanged, and Echo by echo.WrapMiddleware. [ByRoute] and [ByPathValue] need a
-// middleware in gorilla/mux and Echo that tells the route: it is in docs/http.md. What Echo's error handler answers later
-// counts as the handler's answer, if it goes through the guard's writer. In FIBER THE GUARDS DO NOT WORK, without any error: its adaptor runs the handler after the
-// middleware has returned. So the lock is free, and an empty answer recorded, before the handler runs. Use package
-// core in its handlers. For other frameworks see [LateAnswers].
+// chi and gorilla/mux take these guards unchanged. In gorilla/mux [ByRoute] and [ByPathValue] need a middleware that tells the
+// route: it is in docs/http.md. gin, Echo and fiber have guards of their own: packages ginlock, echolock, echo4lock and fiberlock.
+// Do not use these guards there: fiber's adaptor runs the handler after the middleware has returned, and Echo answers the error of
+// a handler after that. Then the answer that is recorded is not the one that the client gets.
 //
 // # What counts as completed
 //
@@ -62,7 +61,6 @@
 //	refused by a guard inside                 released    released             released
 //	crashed or unreachable                    released    released             held: outcome-unknown
 //	nothing written, its context alive        completed   completed, empty 200 as left
-//	nothing written, in Echo                  released    released             held: outcome-unknown
 //	connection taken over                     completed   completed, no replay as left
 //	core.Complete, core.Release, core.Hold    the handler's call wins
 //

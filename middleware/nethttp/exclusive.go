@@ -16,8 +16,7 @@ import (
 // A handler guarded twice with the same key runs: the inner guard enters the lock of the outer one.
 //
 // A handler that returns without an answer after its context has ended is answered for: 503 not-answered, in place of the
-// empty 200 of the server. For that the handler gets a writer around the server's, with the same optional methods. In
-// Echo the error handler answers: let the handler return its error.
+// empty 200 of the server. For that the handler gets a writer around the server's, with the same optional methods.
 func Exclusive(strategy core.Strategy, key KeyFunc, opts ...Option) func(http.Handler) http.Handler {
 	return must(NewExclusive(strategy, key, opts...))
 }
@@ -54,7 +53,7 @@ func (e *exclusive) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		})
 		if silent {
 			w.Header().Del("Content-Length") // of the answer that the handler did not give
-			conflict = e.engine.Unanswered(r.Context(), w, v.key)
+			conflict = e.engine.Unanswered(r.Context(), v.key)
 		}
 		return conflict
 	})

@@ -9,7 +9,8 @@ import (
 )
 
 // ByContext identifies requests by the value of the request's context at ctxKey: the user, put there by
-// authentication. Behind a guard of gin, a string finds what c.Set has put into the gin.Context too. It may be a string, an integer, a UUID or an [encoding.TextMarshaler], see
+// authentication. In a guard of gin, Echo or fiber, it finds the values of the framework's context too: c.Set("user", user), or
+// c.Locals in fiber. It may be a string, an integer, a UUID or an [encoding.TextMarshaler], see
 // [PrincipalKey]. If it is absent or its type's zero value, no user is logged in, and the error is
 // [ErrScopeRequired]. A value of any other type is refused with 500, even one that has a method String. Use
 // [ByPrincipal] for it, whose types the compiler checks. ByContext panics if ctxKey is nil.
@@ -32,7 +33,7 @@ func ByContext(ctxKey any) KeyFunc {
 	}
 }
 
-// nameOf returns what a program calls a key of a context: the name of a value of gin, or the type.
+// nameOf returns what a program calls a key of a context: the name of a value of a framework's context, or the type.
 func nameOf(ctxKey any) string {
 	if name, ok := ctxKey.(string); ok {
 		return strconv.Quote(name)

@@ -107,7 +107,7 @@ func (o *once) run(run *httpguard.Run, v *visit) (instead *Conflict) {
 				c.abandon()
 			}
 		}()
-		instead = run.FinishLate(v.outer.Context(), c.capture, outcome)
+		instead = run.Finish(outcome)
 		if finished = outcome.Returned && instead == nil; finished {
 			c.send()
 		}

@@ -44,7 +44,7 @@ type config struct {
 func newConfig(defaults httpguard.Config, opts []Option) config {
 	c := config{engine: defaults, refuse: Refuse}
 	c.engine.Apply(httpguard.Adapter{
-		Package: "httplock", Takes: []string{"httplock.WithRefusalHandler"}, TakesOnce: []string{"httplock.LateAnswers"},
+		Package: "httplock", Takes: []string{"httplock.WithRefusalHandler"},
 		Own: func(o Option) {
 			if own, ok := o.(option); ok {
 				own.apply(&c)
@@ -68,14 +68,6 @@ func (c *config) check() error {
 // writes nothing, not even a status, the guard calls Refuse: net/http would answer 200 for it. Defaults to Refuse.
 func WithRefusalHandler(handler RefusalHandler) Option {
 	return option{seal.Mark{Name: "httplock.WithRefusalHandler"}, func(c *config) { c.refuse = handler }}
-}
-
-// LateAnswers is for frameworks that answer what their handlers return only after the guard has returned, through the
-// handler's writer. A run whose handler has written nothing stays in progress until its request has ended, and what is
-// written until then counts. If nothing is, the handler has not answered. Defaults to that for Echo
-// only. An empty answer of other handlers is recorded before the client gets it.
-func LateAnswers() Option {
-	return httpguard.NewOption("LateAnswers", func(c *httpguard.Config) { c.LateAnswers = true })
 }
 
 // Conflict is why a request was refused.

@@ -38,9 +38,6 @@ func (c *captureWriter) Flush()                                       { _ = c.ca
 func (c *captureWriter) FlushError() error                            { return c.capture.Flush() }
 func (c *captureWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) { return c.capture.Hijack() }
 
-// Captured is for guards inside this one, which look for the writer that came to the outermost one.
-func (c *captureWriter) Captured() *httpguard.Capture { return c.capture }
-
 // send sends what was held back. A client that is gone has no need of it, so nobody is told of an error.
 func (c *captureWriter) send() { _ = c.capture.Send() }
 

@@ -102,37 +102,3 @@ func TestAnswerOfAReverseProxyIsRecorded(t *testing.T) {
 		return again.Status == http.StatusOK && again.Header.Get("Idempotency-Replayed") == "true" && again.Body == first.Body
 	})
 }
-
-// What is written through the guard's writer when it is done reaches the client, and counts where the option says so.
-func TestLateAnswers(t *testing.T) {
-	t.Parallel()
-	rdb := testkit.Start(t).Client()
-	for name, opts := range map[string][]httplock.Option{"judged at once": nil, "awaited": {httplock.LateAnswers()}} {
-		ends, late := make(chan core.RunEnd, 10), make(chan core.Incident, 10)
-		locks := newLocks(t, rdb, core.WithHooks(core.Hooks{
-			RunEnd:   func(_ context.Context, e core.RunEnd) { ends <- e },
-			Incident: func(_ context.Context, i core.Incident) { late <- i },
-		}))
-		guard := httplock.Idempotent(locks, httplock.Unscoped(), append(opts, unhurried)...)
-		var given http.ResponseWriter
-		inner := guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { given = w }))
-		srv := httpkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			inner.ServeHTTP(w, r)
-			http.Error(given, "failed", http.StatusBadGateway)
-		}))
-		a := order(t, srv, strings.ReplaceAll(name, " ", "-"))
-		a.Want(t, http.StatusBadGateway)
-		if a.Body != "failed\n" {
-			t.Errorf("%s: body %q", name, a.Body)
-		}
-		end := httpkit.Receive(t, ends, "the end").State
-		if name == "awaited" && end != core.StateNone || name != "awaited" && end != core.StateCompleted {
-			t.Errorf("%s: %q", name, end)
-		}
-		if name != "awaited" {
-			if f := httpkit.Receive(t, late, "the hook"); f.Kind != "answered-late" {
-				t.Errorf("%s: hook told %+v", name, f)
-			}
-		}
-	}
-}

@@ -62,6 +62,23 @@ func BenchmarkGuards(b *testing.B) {
 	}
 }
 
+// BenchmarkSecond is the cost of a request whose key has a first one: a replayed answer, or a refusal.
+func BenchmarkSecond(b *testing.B) {
+	for name, status := range map[string]int{"Idempotent": http.StatusCreated, "Once": http.StatusConflict} {
+		b.Run(name, func(b *testing.B) {
+			handler := guards(b, testkit.Start(b).Client())[name](http.HandlerFunc(created))
+			handler.ServeHTTP(httptest.NewRecorder(), fresh(new(atomic.Int64)))
+			b.ReportAllocs()
+			for b.Loop() {
+				w := httptest.NewRecorder()
+				if handler.ServeHTTP(w, fresh(new(atomic.Int64))); w.Code != status {
+					b.Fatal(w.Code, w.Body)
+				}
+			}
+		})
+	}
+}
+
 // counter counts commands.
 type counter struct{ commands atomic.Int64 }
 

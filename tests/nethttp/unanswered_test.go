@@ -89,19 +89,6 @@ func TestUnansweredWithinATimeout(t *testing.T) {
 	}
 }
 
-// TestUnansweredIsLeftToALateAnswer where an error handler around the guard is going to write one.
-func TestUnansweredIsLeftToALateAnswer(t *testing.T) {
-	t.Parallel()
-	locks := newLocks(t, testkit.Start(t).Client())
-	guard := httplock.Idempotent(locks, httplock.Unscoped(), append(patientOnce(), shortTTL, shortHold, httplock.LateAnswers())...)
-	srv := httpkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		guard(silent).ServeHTTP(w, r)
-		w.Header().Del("Content-Length")
-		w.WriteHeader(http.StatusBadGateway)
-	}))
-	order(t, srv, "k").Want(t, http.StatusBadGateway)
-}
-
 // TestSilentRefusalHandler: a refusal that its handler does not answer is not the server's empty 200.
 func TestSilentRefusalHandler(t *testing.T) {
 	t.Parallel()

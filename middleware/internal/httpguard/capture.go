@@ -22,7 +22,7 @@ const sniffed = 512
 // connection. The body of a flushed answer is recorded all the same, up to the limit. The handler sees the behaviour
 // of net/http: header fields set after the status count for trailers only, and the errors are the same. Like
 // net/http's writer, a Capture must not be used by several goroutines at a time. What is written after
-// [Run.FinishLate], [Capture.Send] or [Capture.Abandon] is passed through, so that no answer is lost.
+// [Capture.Send] or [Capture.Abandon] is passed through, so that no answer is lost.
 //
 // The real writer may send the header with the first byte of the body, or when its method WriteHeaderNow is called, as
 // gin's does. A wrapper around such a writer, for instance one that compresses, changes the header in the first Write.
@@ -47,8 +47,7 @@ type Capture struct {
 	hijacked    bool
 	partial     bool // something of the answer was written around the capture
 
-	released bool        // nothing is held back any more
-	late     *lateAnswer // set once the handler has returned without an answer: what is written now passes through
+	released bool // nothing is held back any more
 }
 
 // NewCapture returns a Capture of the answer to a request of that method, which will go to the real writer. Up to
@@ -70,20 +69,6 @@ func (c *Capture) Header() http.Header { return c.real.Header() }
 // goes to the client at once and is not the answer's status; 101 ends the capture. WriteHeader panics on a status that
 // net/http panics on.
 func (c *Capture) WriteHeader(status int) {
-	defer c.enter()()
-	c.writeHeader(status)
-}
-
-// enter keeps the end of a late answer away from a write. The caller must call leave.
-func (c *Capture) enter() (leave func()) {
-	if c.late == nil {
-		return func() {}
-	}
-	c.late.enter()
-	return c.late.leave
-}
-
-func (c *Capture) writeHeader(status int) {
 	switch {
 	case c.passing:
 		c.real.WriteHeader(status) // too late there as well, and the server's log tells about it
@@ -98,10 +83,7 @@ func (c *Capture) writeHeader(status int) {
 		if n, err := strconv.ParseInt(c.frozen.Get("Content-Length"), 10, 64); err == nil && n >= 0 {
 			c.declared = n
 		}
-		if c.late != nil {
-			c.late.answeredLocked()
-		}
-		if !c.implicit && (c.late != nil || c.released || status == http.StatusSwitchingProtocols) {
+		if !c.implicit && (c.released || status == http.StatusSwitchingProtocols) {
 			_, _ = c.pass(nil) // there is no body that could fail
 		}
 	}

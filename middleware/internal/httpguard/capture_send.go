@@ -29,20 +29,13 @@ func (c *Capture) Pass() error {
 // Abandon is for a handler that has panicked or has not answered. It sends nothing of what was held back, and restores the header from
 // before the handler. So the answer of a recovery around the guard contains nothing of the handler's answer. What was
 // passed through cannot be taken back.
-//
-// Echo's recovery does not answer if the handler has, by the writer of the guard. Then Abandon answers 500: a failed
-// run must not become the server's empty 200.
 func (c *Capture) Abandon() {
 	c.released = true
 	if c.passing {
 		return
 	}
 	replace(c.real.Header(), c.before)
-	told := c.status != 0
 	c.status, c.implicit, c.frozen, c.body, c.declared, c.wanted = 0, false, nil, nil, -1, 0
-	if told && answersLate(c.real) {
-		c.writeHeader(http.StatusInternalServerError)
-	}
 }
 
 // pass sends what was held back and next, and lets the handler write to the real writer from now on. It returns

@@ -13,22 +13,14 @@ import (
 // and 304, [http.ErrContentLength] beyond the handler's own Content-Length, [http.ErrHijacked], and those of
 // the connection once the answer is passed through.
 func (c *Capture) Write(p []byte) (int, error) {
-	defer c.enter()()
-	return c.write(p)
-}
-
-func (c *Capture) write(p []byte) (int, error) {
 	if c.hijacked {
 		return 0, http.ErrHijacked
 	}
 	if c.status == 0 {
-		c.begin(c.late != nil || c.released)
+		c.begin(c.released)
 	}
 	switch {
 	case c.passing:
-		if c.late != nil && len(c.body) == 0 && c.contentType == "" {
-			c.contentType = c.guess(p) // the status has been passed through alone
-		}
 		n, err := c.real.Write(p)
 		c.keep(p[:n], err)
 		return n, err
@@ -52,22 +44,20 @@ func (c *Capture) write(p []byte) (int, error) {
 // header: a middleware around the capture, for instance one that compresses, may change it then.
 func (c *Capture) begin(passes bool) {
 	c.implicit = true
-	c.writeHeader(http.StatusOK)
+	c.WriteHeader(http.StatusOK)
 	c.passing = passes
 }
 
 // WriteString is Write.
 func (c *Capture) WriteString(s string) (int, error) {
-	defer c.enter()()
 	if c.passing && c.cut && !c.hijacked {
 		return io.WriteString(c.real, s)
 	}
-	return c.write([]byte(s))
+	return c.Write([]byte(s))
 }
 
 // ReadFrom writes the content of src. Once no more of it is recorded, the real writer may use sendfile.
 func (c *Capture) ReadFrom(src io.Reader) (int64, error) {
-	defer c.enter()()
 	if c.hijacked {
 		return 0, http.ErrHijacked
 	}
@@ -76,7 +66,7 @@ func (c *Capture) ReadFrom(src io.Reader) (int64, error) {
 		// One byte more than there is room for: with that, Write passes the answer through and records no more. Why no
 		// CopyN: its io.EOF for a short source would hide an error of the source that wraps io.EOF, as url.Error does.
 		begin := int64(c.room()) + 1
-		n, err := io.Copy(writerFunc(c.write), io.LimitReader(src, begin))
+		n, err := io.Copy(writerFunc(c.Write), io.LimitReader(src, begin))
 		if n < begin || err != nil {
 			return n, err
 		}
@@ -98,7 +88,6 @@ func (c *Capture) room() int { return max(c.limit, sniffed) - len(c.body) }
 // Flush sends what was held back and passes the rest of the answer through. If the real writer cannot flush, it fails
 // with [http.ErrNotSupported] and changes nothing.
 func (c *Capture) Flush() error {
-	defer c.enter()()
 	switch {
 	case c.hijacked:
 		return http.ErrHijacked
@@ -122,7 +111,6 @@ func (c *Capture) Flush() error {
 // Hijack sends what was held back and lets the handler take over the connection. If the real writer cannot do that, it
 // fails with [http.ErrNotSupported] and changes nothing.
 func (c *Capture) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	defer c.enter()()
 	if !c.canHijack() {
 		return nil, nil, http.ErrNotSupported
 	}

@@ -46,9 +46,6 @@ type Records struct {
 	Scoped bool
 	// Codec encrypts recorded answers. Nil stores them in plain text.
 	Codec Codec
-	// LateAnswers keeps a run open until its request has ended, if its handler has answered nothing: see
-	// [Run.FinishLate].
-	LateAnswers bool
 	// CompareHeader are the names of header fields that are compared too.
 	CompareHeader []string
 	// Compare refuses another request with the same key.

@@ -46,7 +46,7 @@ type Outcome struct {
 	Failed bool
 	// Unanswered is true if the handler returned without writing anything. If its context was alive then, Response is
 	// the empty answer that the server sends. If its context had ended, the status of Response is 0, because there is
-	// no answer. So it is in Echo and with [LateAnswers], if nothing was written until the request had ended.
+	// no answer.
 	Unanswered bool
 	// Response is the handler's answer, with the body up to the record limit. If Omitted is true, the body is not
 	// complete. Response is never nil. Its status is 0 if nothing was answered, and if the handler did not return.

@@ -22,8 +22,7 @@
 //   - If it returns a [Response], answer with it: [Replay].
 //   - If it returns a [Run], the adapter must call [Run.Finish]. Run the handler with the run's context, and hold its
 //     answer back by a [Capture]. Call Finish with how the handler ended, however it ended, and only then send the
-//     answer. So a client that has read its answer finds it recorded. If the framework answers a handler's errors
-//     after the guard has returned, [Run.FinishLate] waits for that.
+//     answer. So a client that has read its answer finds it recorded.
 //
 // When a refusal has been answered inside of another guard, call [RefusalSent]. Bodies count against the memory of the
 // guard by Admit.

@@ -14,9 +14,6 @@ import (
 // Place is what hooks are told of requests as [core.Work.Place].
 const Place = "http"
 
-// incidentAnsweredLate is an answer that was written after the run was recorded without one.
-const incidentAnsweredLate core.IncidentKind = "answered-late"
-
 // workOf describes a request to hooks.
 func workOf(label, hash string) core.Work {
 	return core.Work{Place: Place, Label: label, KeyHash: hash}

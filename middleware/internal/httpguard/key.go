@@ -28,8 +28,8 @@ var (
 
 	// ErrNoRoute says that the key needs a part of the route that is not known at the place of the guard: 500, since
 	// every other request would fail too. Wrap the handlers in the router, not the router. A router that sets neither
-	// Pattern nor path values of a request has to be helped: the middleware for Echo is in docs/http.md.
-	ErrNoRoute = errors.New("holdfast: route not known here: wrap the handler, not the mux; in Echo, tell it by a middleware")
+	// Pattern nor path values of a request has to be helped: the middleware for gorilla/mux is in docs/http.md.
+	ErrNoRoute = errors.New("holdfast: route not known here: wrap the handler, not the mux")
 )
 
 // idempotencyKey is the name of the part that a client has chosen. It comes last, behind its scope.

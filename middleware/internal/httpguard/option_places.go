@@ -48,7 +48,6 @@ var recordReasons = map[string]string{
 	"core.WithLabel":              "it labels records with the route",
 	"core.WithQuota":              "its keys have no scope; Idempotent counts those of a scope",
 	"WithZombieGrace":             keptUntilReturned,
-	"httplock.LateAnswers":        ofNetHTTP + ", because gin answers before its chain returns",
 	"httplock.WithRefusalHandler": ofNetHTTP,
 	"ginlock.WithRefusalHandler":  ofGin,
 	"ginlock.ErrorsOnly":          ofGin,

@@ -29,8 +29,8 @@ func (c *Config) Refuse(err error) { c.err = cmp.Or(c.err, err) }
 type Adapter struct {
 	// Package is the name of the adapter's package, for errors.
 	Package string
-	// Takes are the names of options that only this adapter has. TakesOnce are those that its Exclusive does not take.
-	Takes, TakesOnce []string
+	// Takes are the names of options that only this adapter has.
+	Takes []string
 	// Own is called for each option that is not one of core, of all guards or of package httplock.
 	Own func(Option)
 }
@@ -41,9 +41,6 @@ func (c *Config) Apply(a Adapter, opts ...Option) {
 	place := c.place
 	place.Name = a.Package + "." + place.Name
 	place.Takes = slices.Concat(place.Takes, a.Takes)
-	if c.KeyHeader != "" { // it keeps records
-		place.Takes = append(place.Takes, a.TakesOnce...)
-	}
 	defaults := c.Config
 	sorted, err := place.Sort(opts, func(o Option) {
 		switch own, ok := o.(option); {

@@ -29,7 +29,6 @@ type Run struct {
 	inside   atomic.Int32 // what became of a run inside that did not answer, a Disposition: see [Run.instead]
 	// holdsFailures is set if a guard inside with the same key holds failures.
 	holdsFailures atomic.Bool
-	late          bool // the handler returned while its context was alive, and was waited for
 }
 
 type runKey struct{}
@@ -148,8 +147,8 @@ func (r *Run) holdFailures(ctx context.Context) error {
 // its answer, the rest of that may be missing: a handler that stops at its context never meets a failing write. A handler
 // with a detached context may stop as well when the client leaves, because CloseNotify of net/http tells it.
 func (r *Run) normalized(o Outcome) Outcome {
-	over := !r.late && r.ctx.Err() != nil
-	left := !r.late && r.request.Err() != nil
+	over := r.ctx.Err() != nil
+	left := r.request.Err() != nil
 	switch {
 	case o.Response == nil, !o.Returned, o.Unanswered && (over || r.inside.Load() != 0):
 		o.Response = &Response{}

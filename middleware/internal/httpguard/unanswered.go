@@ -1,9 +1,6 @@
 package httpguard
 
-import (
-	"context"
-	"net/http"
-)
+import "context"
 
 // A handler may return without an answer because its context was over, while its client still waits: a lease was lost, or
 // a timeout around the guard has passed. The server would answer 200 then. So the outermost guard that keeps a record
@@ -45,15 +42,12 @@ func unansweredInside(r *Run, d Disposition) {
 // its answer, and the failure policy decides. It does nothing outside of a run.
 func HandlerFailed(ctx context.Context) { unansweredInside(runFrom(ctx), Released) }
 
-// Unanswered returns what to answer in place of a handler that has written nothing to w because its context was over: 503
+// Unanswered returns what to answer in place of a handler that has written nothing because its context was over: 503
 // not-answered. Call it after [Exclusive.Do] has returned nil, with the context of the request as it came to the guard. It
-// returns nil if something around the guard is going to answer: a guard that keeps records, or the error handler of Echo.
+// returns nil if something around the guard is going to answer: a guard that keeps records.
 //
 // The outcome is recorded nowhere, so the same request would run again: the Conflict is not retryable.
-func (e *Exclusive) Unanswered(ctx context.Context, w http.ResponseWriter, key Key) *Conflict {
-	if answersLate(w) {
-		return nil
-	}
+func (e *Exclusive) Unanswered(ctx context.Context, key Key) *Conflict {
 	if r := runFrom(ctx); r != nil {
 		unansweredInside(r, Released)
 		return nil

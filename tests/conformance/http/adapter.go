@@ -18,9 +18,6 @@ type Adapter struct {
 	Once, Idempotent func(client *core.Client, key Key, opts ...httplock.Option) (Guard, error)
 	// Handler routes requests.
 	Handler func(routes ...Route) http.Handler
-	// LateAnswers is true if the framework may answer after the guard has returned, and around its writer. Then a handler
-	// that has written nothing has not answered.
-	LateAnswers bool
 	// Buffers is true if a handler's response is sent as a whole when the handler has returned: nothing can be flushed or taken over
 	// while it runs, and an empty 200 is that of a handler which has not answered.
 	Buffers bool

@@ -30,7 +30,6 @@ type ending struct {
 	end       func()                    // does not return, if not nil
 	write     func(http.ResponseWriter) // instead of the status alone, if not nil
 	onlyHTTP1 bool
-	silent    bool // nothing is written, and the server answers
 }
 
 var unfinished = map[string]func(){
@@ -41,8 +40,8 @@ var unfinished = map[string]func(){
 
 func endings() map[string]ending {
 	all := map[string]ending{
-		"nothing":  {status: 200, silent: true, write: func(http.ResponseWriter) {}},
-		"1xx only": {status: 200, silent: true, write: func(w http.ResponseWriter) { w.WriteHeader(http.StatusEarlyHints) }},
+		"nothing":  {status: 200, write: func(http.ResponseWriter) {}},
+		"1xx only": {status: 200, write: func(w http.ResponseWriter) { w.WriteHeader(http.StatusEarlyHints) }},
 		"flush": {status: 201, write: func(w http.ResponseWriter) {
 			w.WriteHeader(201)
 			_ = http.NewResponseController(w).Flush()
@@ -98,7 +97,7 @@ func (e ending) handler(word func(context.Context) error) http.Handler {
 // state is what the table of the specification says of an ending.
 func (s *suite) state(e ending, policy core.FailurePolicy, refusalsCount bool) core.State {
 	switch {
-	case e.end != nil, e.silent && s.LateAnswers, e.status >= 500, e.status == httplock.StatusClientGone:
+	case e.end != nil, e.status >= 500, e.status == httplock.StatusClientGone:
 		if policy == core.HoldFailures {
 			return core.StateUnknown
 		}

@@ -13,10 +13,6 @@ import (
 
 	chimiddleware "github.com/go-chi/chi/v5/middleware"
 	"github.com/gorilla/handlers"
-	"github.com/labstack/echo/v4"
-	echomiddleware "github.com/labstack/echo/v4/middleware"
-	echo5 "github.com/labstack/echo/v5"
-	echo5middleware "github.com/labstack/echo/v5/middleware"
 
 	"github.com/holdfast-go/holdfast/core"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
@@ -24,20 +20,6 @@ import (
 
 // around are middlewares of others, which stand around a guard.
 func around() map[string]func(http.Handler) http.Handler {
-	inEcho := func(m echo.MiddlewareFunc) func(http.Handler) http.Handler {
-		return func(h http.Handler) http.Handler {
-			e := newEcho()
-			e.Any("/orders/:id", echo.WrapHandler(h), m)
-			return e
-		}
-	}
-	inEcho5 := func(m echo5.MiddlewareFunc) func(http.Handler) http.Handler {
-		return func(h http.Handler) http.Handler {
-			e := newEcho5()
-			e.Any("/orders/:id", echo5.WrapHandler(h), m)
-			return e
-		}
-	}
 	return map[string]func(http.Handler) http.Handler{
 		"gorilla's CompressHandler": handlers.CompressHandler,
 		"gorilla's LoggingHandler":  func(h http.Handler) http.Handler { return handlers.LoggingHandler(io.Discard, h) },
@@ -48,12 +30,6 @@ func around() map[string]func(http.Handler) http.Handler {
 		"chi's Timeout":             chimiddleware.Timeout(time.Hour),
 		"chi's Recoverer":           chimiddleware.Recoverer,
 		"chi's RequestSize":         chimiddleware.RequestSize(1 << 20),
-		"Echo's Gzip":               inEcho(echomiddleware.Gzip()),
-		//lint:ignore SA1019 services still have it
-		"Echo's Timeout":    inEcho(echomiddleware.TimeoutWithConfig(echomiddleware.TimeoutConfig{Timeout: time.Hour})),
-		"Echo's BodyDump":   inEcho(echomiddleware.BodyDump(func(echo.Context, []byte, []byte) {})),
-		"Echo 5's Gzip":     inEcho5(echo5middleware.Gzip()),
-		"Echo 5's BodyDump": inEcho5(echo5middleware.BodyDump(func(*echo5.Context, []byte, []byte, error) {})),
 	}
 }
 
@@ -131,9 +107,6 @@ func TestMiddlewaresAround(t *testing.T) {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				t.Parallel()
 				for how, answer := range answers() {
-					if how == "flushed" && name == "Echo's Timeout" {
-						continue // it panics without the guard too
-					}
 					plain, guarded := httptest.NewServer(middleware(answer)), httptest.NewServer(middleware(guard(answer)))
 					for _, srv := range []*httptest.Server{plain, guarded} {
 						srv.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

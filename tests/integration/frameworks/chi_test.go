@@ -16,7 +16,7 @@ import (
 
 // TestChi comes before the parallel tests of the package: it takes all there is of a small machine.
 func TestChi(t *testing.T) {
-	conform(t, false, func(routes ...httpconformance.Route) http.Handler {
+	conform(t, func(routes ...httpconformance.Route) http.Handler {
 		router := chi.NewRouter()
 		for _, route := range routes {
 			var guards []func(http.Handler) http.Handler

@@ -27,8 +27,8 @@ func asMiddleware(guard httpconformance.Guard) func(http.Handler) http.Handler {
 	return guard.(func(http.Handler) http.Handler)
 }
 
-// conform runs the suite with the adapter for net/http and the router of a framework, which may answer late.
-func conform(t *testing.T, late bool, handler func(routes ...httpconformance.Route) http.Handler) {
+// conform runs the suite with the adapter for net/http and the router of a framework.
+func conform(t *testing.T, handler func(routes ...httpconformance.Route) http.Handler) {
 	user := httplock.ByHeader("X-User")
 	keys := map[httpconformance.Key]httplock.KeyFunc{
 		httpconformance.ByUser:      user,
@@ -48,7 +48,6 @@ func conform(t *testing.T, late bool, handler func(routes ...httpconformance.Rou
 			return httplock.NewIdempotent(c, keys[key], opts...)
 		},
 		Handler:     handler,
-		LateAnswers: late,
 		OneProtocol: true,
 	})
 }
