@@ -1,6 +1,7 @@
 package ginlock
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
@@ -77,53 +78,42 @@ type once struct {
 	engine *httpguard.Once
 }
 
+// handle has the chain answer into a capture, which is sent once the answer is recorded. That nothing is recovered keeps
+// the stack of a panic, and covers http.ErrAbortHandler and runtime.Goexit.
 func (o *once) handle(c *gin.Context) {
 	// The request's time begins before its body is read.
 	ctx, by := c.Request.Context(), httpguard.AnswerBy(c.Request.Context())
 	o.serve(c, func(key httplock.Key) *httplock.Conflict {
-		if o.engine.Entered(ctx, key) {
-			next(ctx, c)
-			return nil
-		}
 		request := httpguard.RequestOf(c.Request, key, by)
 		request.Pattern = patternOf(c)
-		run, recorded, conflict := o.engine.Begin(ctx, request)
-		switch {
-		case recorded != nil:
-			replay(c, recorded)
-		case run != nil:
-			conflict = o.run(run, c)
-		}
-		return conflict
-	})
-}
-
-// run has the chain answer into a capture, which is sent once the answer is recorded. That nothing is recovered keeps
-// the stack of a panic, and covers http.ErrAbortHandler and runtime.Goexit.
-//
-// It returns what to answer in place of a chain that did not answer because its context was over.
-func (o *once) run(run *httpguard.Run, c *gin.Context) (instead *httplock.Conflict) {
-	limit, record := run.Capture()
-	w, end := newCapture(c, limit, record)
-	defer end()
-	before := len(c.Errors)
-	var outcome httplock.Outcome
-	finished := false
-	defer func() {
+		var w *captureWriter // until the answer is sent
+		end := func() {}
 		defer func() {
-			if !finished { // also if the handler, a judge or a hook has panicked
+			defer end()
+			if w != nil { // also if the handler, a judge or a hook has panicked
 				w.abandon()
 			}
 		}()
-		instead = run.Finish(outcome)
-		if finished = outcome.Returned && instead == nil; finished {
+		recorded, conflict := o.engine.Do(ctx, request, httpguard.Handler{
+			Run: func(ctx context.Context) httplock.Outcome {
+				limit, record := o.engine.Capture()
+				w, end = newCapture(c, limit, record)
+				before := len(c.Errors)
+				c.Writer = w.exposed()
+				next(w.within(ctx), c)
+				return w.outcome(c, len(c.Errors)-before)
+			},
+			Pass: func(ctx context.Context) { next(ctx, c) },
+		})
+		switch {
+		case recorded != nil:
+			replay(c, recorded)
+		case w != nil && conflict == nil:
 			w.send()
+			w = nil
 		}
-	}()
-	c.Writer = w.exposed()
-	next(w.within(run.Context()), c)
-	outcome = w.outcome(c, len(c.Errors)-before)
-	return nil // or what the deferred function is told
+		return conflict
+	})
 }
 
 // replay answers with a recorded response.

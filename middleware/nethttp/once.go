@@ -1,6 +1,7 @@
 package httplock
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -73,46 +74,34 @@ type once struct {
 	engine *httpguard.Once
 }
 
+// ServeHTTP has the handler answer into a capture, which is sent once the answer is recorded. That nothing is recovered keeps
+// the stack of a panic, and covers http.ErrAbortHandler and runtime.Goexit.
 func (o *once) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The request's time begins before its body is read.
 	by := httpguard.AnswerBy(r.Context())
 	o.serve(w, r, func(v *visit) *Conflict {
-		if o.engine.Entered(r.Context(), v.key) {
-			o.handle(r.Context(), w, v)
-			return nil
-		}
-		run, recorded, conflict := o.engine.Begin(r.Context(), httpguard.RequestOf(v.inner, v.key, by))
-		switch {
-		case recorded != nil:
-			replay(w, recorded)
-		case run != nil:
-			conflict = o.run(run, v)
-		}
-		return conflict
-	})
-}
-
-// run has the handler answer into a capture, which is sent once the answer is recorded. That nothing is recovered keeps
-// the stack of a panic, and covers http.ErrAbortHandler and runtime.Goexit.
-//
-// It returns what to answer in place of a handler that did not answer because its context was over.
-func (o *once) run(run *httpguard.Run, v *visit) (instead *Conflict) {
-	limit, record := run.Capture()
-	c := newCapture(v.w, v.inner, limit, record)
-	var outcome Outcome
-	finished := false
-	defer func() {
+		var c *captureWriter // until the answer is sent
 		defer func() {
-			if !finished { // also if the handler, a judge or a hook has panicked
+			if c != nil { // also if the handler, a judge or a hook has panicked
 				c.abandon()
 			}
 		}()
-		instead = run.Finish(outcome)
-		if finished = outcome.Returned && instead == nil; finished {
+		recorded, conflict := o.engine.Do(r.Context(), httpguard.RequestOf(v.inner, v.key, by), httpguard.Handler{
+			Run: func(ctx context.Context) Outcome {
+				limit, record := o.engine.Capture()
+				c = newCapture(w, v.inner, limit, record)
+				o.handle(ctx, c.exposed(), v)
+				return Outcome{Returned: true, Unanswered: !c.capture.Wrote(), Response: c.response()}
+			},
+			Pass: func(ctx context.Context) { o.handle(ctx, w, v) },
+		})
+		switch {
+		case recorded != nil:
+			replay(w, recorded)
+		case c != nil && conflict == nil:
 			c.send()
+			c = nil
 		}
-	}()
-	o.handle(run.Context(), c.exposed(), v)
-	outcome = Outcome{Returned: true, Unanswered: !c.capture.Wrote(), Response: c.response()}
-	return nil // or what the deferred function is told
+		return conflict
+	})
 }

@@ -4,7 +4,7 @@ import "net/http"
 
 // Send writes what was held back to the real writer. Call it once the record is written. It does nothing if the answer
 // was already passed through. It leaves an answer without any write to the server, which sends an empty 200: see
-// [Run.Finish] for a handler that did not answer. The error is that of the connection.
+// [Once.Do] for a handler that did not answer. The error is that of the connection.
 func (c *Capture) Send() error {
 	c.released = true
 	if c.passing || c.status == 0 {

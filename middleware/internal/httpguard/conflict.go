@@ -67,7 +67,7 @@ type Conflict struct {
 	// Cause is the error behind the refusal. It is for logs, not for clients.
 	Cause error
 
-	ran bool // the request was not refused: see [Run.Finish]
+	ran bool // the request was not refused: see [Once.Do]
 }
 
 // Error returns the code and the text of the cause.

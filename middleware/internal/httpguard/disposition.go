@@ -1,12 +1,6 @@
 package httpguard
 
-import (
-	"context"
-	"net/http"
-
-	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/seal"
-)
+import "net/http"
 
 // Disposition is what becomes of the record of a run.
 type Disposition int
@@ -25,17 +19,6 @@ const (
 // String returns the name.
 func (d Disposition) String() string {
 	return [...]string{"auto", "completed", "released", "held"}[d]
-}
-
-// state is what a record of that disposition has.
-func (d Disposition) state() core.State {
-	switch d {
-	case Completed:
-		return core.StateCompleted
-	case Held:
-		return core.StateUnknown
-	}
-	return core.StateNone
 }
 
 // Outcome is how a handler ended.
@@ -65,14 +48,11 @@ func (o Outcome) answered() bool {
 
 // disposition judges an outcome that neither the handler nor the application has judged: a run whose handler did not
 // answer has no outcome to record. What it did is not known, so the failure policy decides.
-func (c *Config) disposition(o Outcome, policy core.FailurePolicy) Disposition {
+func (c *Config) disposition(o Outcome) Disposition {
 	status := o.Response.Status
 	switch {
 	case !o.answered(), status >= 500:
-		if policy == core.HoldFailures {
-			return Held
-		}
-		return Released
+		return Auto
 	case o.Unanswered && status >= 400: // of something around the guard, as of gin's for a path without a route
 		return Released
 	case temporary(status), status >= 400 && !c.CompleteRefusals:
@@ -90,34 +70,4 @@ func temporary(status int) bool {
 		return true
 	}
 	return false
-}
-
-// inside is a run as the context of its handler knows it: [core.Complete], [core.Release] and [core.Hold] act on it.
-type inside struct{ run *Run }
-
-// Attempt implements [seal.Run].
-func (i inside) Attempt() any { return i.run.attempt }
-
-// KeyHash implements [seal.Run].
-func (i inside) KeyHash() string { return i.run.hash }
-
-// Declare implements [seal.Run]. Redis may take as long as [WithFinishTimeout] says.
-func (i inside) Declare(ctx context.Context, d seal.Disposition, reason string) error {
-	r := i.run
-	r.word.Set(d, reason)
-	if r.attempt == nil {
-		return nil // fails open: there is no record
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.once.config.FinishTimeout)
-	defer cancel()
-	return seal.RunFrom(r.attempt.Context()).Declare(ctx, d, reason)
-}
-
-// Said implements [seal.Run].
-func (i inside) Said() (seal.Disposition, string) { return i.run.word.Said() }
-
-// said returns what the handler has said of its run.
-func (r *Run) said() Disposition {
-	d, _ := r.word.Said()
-	return Disposition(d) // the values are the same
 }

@@ -1,5 +1,5 @@
-// Package httpguard is the engine of the HTTP adapters: it decides whether a request may run now, and what another
-// one is answered, on any number of instances. [Exclusive] prevents two requests of one key from running at the same
+// Package httpguard is the place of HTTP under the guards of internal/guard: it has what only requests have, their keys, bodies,
+// answers and refusals. [Exclusive] prevents two requests of one key from running at the same
 // time. [Once] allows no request of a key to run after one has taken effect: it refuses the later ones, or repeats the
 // first answer. With [IdempotentConfig] the key is the client's own Idempotency-Key.
 //
@@ -9,20 +9,17 @@
 //
 //   - Change the [Config] by options: [Config.Apply], with an [Adapter].
 //   - Let requests pass that Guards does not name.
-//   - Make a [Key] of the request with [NewKey], [Join], [PrincipalKey] and a [Route]. For Idempotent, [Once.Key]
+//   - Make a [Key] of the request with [NewKey], [Join], [PrincipalKey] and a [Route]. For Idempotent, [ScopedKey]
 //     joins the header to the scope.
 //   - Read its body with [Buffer], so that no client holds a key by sending slowly. BufferRequest does that for an
 //     http.Request.
 //   - Call [AnswerBy] for how long it may wait.
 //   - Answer with the [Problem] of a [Conflict]. Refuse makes one of an error that happened before.
 //
-// For an Exclusive, call [Exclusive.Do] with the handler. For a Once, let a request pass if [Once.Entered] returns
-// true, and call [Once.Begin] otherwise:
-//
-//   - If it returns a [Response], answer with it: [Replay].
-//   - If it returns a [Run], the adapter must call [Run.Finish]. Run the handler with the run's context, and hold its
-//     answer back by a [Capture]. Call Finish with how the handler ended, however it ended, and only then send the
-//     answer. So a client that has read its answer finds it recorded.
+// For an Exclusive, call [Exclusive.Do] with the handler. For a Once, call [Once.Do] with a [Handler], which has the handler answer
+// into a [Capture]. If Do returns a [Response], answer with it: [Replay]. If it returns nothing, send what was captured; it is
+// recorded by then, so a client that has read its answer finds it recorded. In any other case, and if Do does not return, call
+// [Capture.Abandon].
 //
 // When a refusal has been answered inside of another guard, call [RefusalSent]. Bodies count against the memory of the
 // guard by Admit.

@@ -16,29 +16,40 @@ func TestEntered(t *testing.T) {
 	t.Parallel()
 	rdb := testkit.Start(t).Client()
 	o := engine(t, rdb, core.WithTTL(time.Second))
-	begin := func(user string) (httpguard.Request, *httpguard.Run) {
-		req := ask(t, o, user, "a-key-of-a-request")
-		run, _, conflict := o.Begin(t.Context(), req)
-		if run == nil {
-			t.Fatalf("conflict %v", conflict)
-		}
-		if !o.Entered(run.Context(), req.Key) {
-			t.Error("the run does not let its own request pass")
-		}
-		return req, run
+	// passes runs a request as it came from ctx, and reports whether it was let pass as one that is inside its own run.
+	passes := func(ctx context.Context, req httpguard.Request) (passed bool) {
+		h := answering("")
+		h.Pass = func(context.Context) { passed = true }
+		_, _ = o.Do(ctx, req, h)
+		return passed
 	}
-	req, run := begin("one")
-	run.Finish(httpguard.Outcome{Returned: true, Response: &httpguard.Response{Status: 200}})
-	if o.Entered(context.WithoutCancel(run.Context()), req.Key) {
+	var late context.Context
+	run := func(user string, then func()) httpguard.Request {
+		req, ran := ask(t, o, user, "a-key-of-a-request"), false
+		o.Do(t.Context(), req, httpguard.Handler{Run: func(ctx context.Context) httpguard.Outcome {
+			late, ran = ctx, true
+			if !passes(ctx, req) {
+				t.Error("the run does not let its own request pass")
+			}
+			then()
+			return httpguard.Outcome{Returned: true, Response: &httpguard.Response{Status: 200}}
+		}})
+		if !ran {
+			t.Fatal("did not run")
+		}
+		return req
+	}
+	req := run("one", func() {})
+	if passes(context.WithoutCancel(late), req) {
 		t.Error("a run that has finished lets a request pass")
 	}
-	req, run = begin("two")
-	if err := rdb.FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
-	testkit.Eventually(t, time.Minute, "the lease to be lost", func() bool { return run.Context().Err() != nil })
-	if o.Entered(context.WithoutCancel(run.Context()), req.Key) {
-		t.Error("a run that has lost its lease lets a request pass")
-	}
-	run.Finish(httpguard.Outcome{})
+	run("two", func() {
+		if err := rdb.FlushAll(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		testkit.Eventually(t, time.Minute, "the lease to be lost", func() bool { return late.Err() != nil })
+		if passes(context.WithoutCancel(late), ask(t, o, "two", "a-key-of-a-request")) {
+			t.Error("a run that has lost its lease lets a request pass")
+		}
+	})
 }

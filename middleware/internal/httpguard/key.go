@@ -1,13 +1,13 @@
 package httpguard
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
 	"slices"
 
 	"github.com/holdfast-go/holdfast/internal/httprecord"
@@ -81,30 +81,30 @@ func (k Key) Equal(other Key) bool { return slices.Equal(k.parts, other.parts) }
 
 // Hash returns 43 characters of base64url which are the same for equal keys only. The key cannot be read from the
 // hash, but a reader who guesses all parts can recognise it: see [Key.HashWith].
-func (k Key) Hash() string { return k.sum(sha256.New()) }
+func (k Key) Hash() string { return k.HashWith(nil) }
 
 // HashWith is [Key.Hash] with a secret. Without the secret, a reader of Redis cannot recognise a user's number or mail
 // address by hashing all possible ones. All instances must have the same secret. Another secret makes other names of
 // locks and records. HashWith returns Hash if secret is empty.
 func (k Key) HashWith(secret []byte) string {
-	if len(secret) == 0 {
-		return k.Hash()
-	}
-	return k.sum(hmac.New(sha256.New, secret))
-}
-
-func (k Key) sum(h hash.Hash) string {
+	text := make([]byte, 0, 512) // of most keys, on the stack
 	for _, p := range k.parts {
-		for _, text := range []string{p.name, p.value} {
+		for _, value := range [...]string{p.name, p.value} {
 			// The length in front, so that no value can pass for the end of one part and the beginning of
 			// another.
-			var length [8]byte
-			binary.BigEndian.PutUint64(length[:], uint64(len(text)))
-			h.Write(length[:])
-			h.Write([]byte(text))
+			text = binary.BigEndian.AppendUint64(text, uint64(len(value)))
+			text = append(text, value...)
 		}
 	}
-	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
+	sum := sha256.Sum256(text)
+	if len(secret) > 0 {
+		h := hmac.New(sha256.New, secret)
+		h.Write(bytes.Clone(text))
+		sum = [sha256.Size]byte(h.Sum(nil))
+	}
+	var hash [43]byte
+	base64.RawURLEncoding.Encode(hash[:], sum[:])
+	return string(hash[:])
 }
 
 // Name returns the name of the lock and of the record that the guards make of the key with a secret, see [WithKeySecret]: for

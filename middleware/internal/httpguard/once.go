@@ -4,35 +4,33 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/outage"
-	"github.com/holdfast-go/holdfast/internal/seal"
+	guards "github.com/holdfast-go/holdfast/internal/guard"
 )
 
 // Once lets a request of each key take effect once. Make it with [NewOnce]. It is safe for concurrent use.
 type Once struct {
 	guard
+	records *guards.Once
 	client  *core.Client
-	options []core.OnceOption
 	shapes  shapes
 }
 
 // NewOnce returns a Once that keeps its records with client, or an error that names the wrong argument. A client that
 // [core.New] has not made is one. The config is [OnceConfig] or [IdempotentConfig], changed by options.
 func NewOnce(client *core.Client, config Config) (*Once, error) {
-	if client == nil {
-		return nil, errors.New("holdfast: the client is nil: pass that of core.New")
-	}
-	if *client == (core.Client{}) {
-		return nil, errors.New("holdfast: the client is the zero Client: pass that of core.New")
-	}
 	if err := config.checkOnce(); err != nil {
 		return nil, err
 	}
-	return &Once{guard: newGuard(config, seal.FactsOf(client)), client: client, options: config.onceOptions()}, nil
+	c := config.forEngine()
+	c.Once = config.onceOptions()
+	records, err := guards.NewOnce(Place, client, c)
+	if err != nil {
+		return nil, err
+	}
+	return &Once{guard: newGuard(config, records, &records.Log), records: records, client: client}, nil
 }
 
 // ScopedKey returns the key function of Idempotent: it joins the scope of a request to its Idempotency-Key. The scope comes
@@ -66,181 +64,80 @@ func (o *Once) chosen(r *http.Request) (Key, error) {
 	return NewKey(idempotencyKey, value)
 }
 
-// Entered returns true if ctx is that of a run of the same key in progress: the request is guarded twice. Let it pass,
-// since it would wait for itself. Entered returns false for a run that has finished, or has lost its lease, because
-// another one may have begun.
-func (o *Once) Entered(ctx context.Context, key Key) bool {
-	hash := o.hash(key)
-	for r := runFrom(ctx); r != nil; r = r.outer {
-		if r.hash == hash && r.once.client == o.client && r.goesOn() {
-			if o.config.FailurePolicy == core.HoldFailures {
-				if err := r.holdFailures(ctx); err != nil {
-					o.incident(ctx, r.work(), core.IncidentUnrecorded, err)
-				}
-			}
-			return true
-		}
-	}
-	return false
+// Capture returns how many bytes of an answer to hold back until [Once.Do] has returned, so that a client that has
+// read its answer finds it recorded. It also returns true if the record or a judge needs the body.
+func (o *Once) Capture() (bytes int, body bool) {
+	return o.config.MaxValue, o.config.Replay || o.config.Completion != nil
 }
 
-func (o *Once) hash(key Key) string { return key.HashWith(o.config.KeySecret) }
+// Handler is what an adapter does with a request.
+type Handler struct {
+	// Run runs the handler with that context into a [Capture], and returns how it ended.
+	Run func(ctx context.Context) Outcome
+	// Pass runs the handler without one: the request is inside a run of its key, since it is guarded twice.
+	Pass func(ctx context.Context)
+}
 
-// Begin lets a request run, or returns what to answer instead: the answer of an earlier one, or a refusal. Exactly one
-// of the three results is not nil. Begin waits for another request of the key as long as the config says, at most
-// until ctx ends, and at most so long that an answer can still be written.
-func (o *Once) Begin(ctx context.Context, req Request) (*Run, *Response, *Conflict) {
+// Do lets a request run, or returns what to answer instead: the answer of an earlier one, or a refusal. It waits for another
+// request of the key as long as the config says, at most until ctx ends, and at most so long that an answer can still be
+// written. However the handler ends, that is recorded, within a few seconds at most, even if the client has left. If the
+// handler, or a judge, codec or hook of the application panics, the panic continues after that. A judge that panicked has not
+// judged.
+//
+// If both results are nil, the request has run, and its answer is to be sent. If the handler has written nothing because its
+// context was over, the conflict is what to answer in its place: call [Capture.Abandon], and send that as a refusal.
+func (o *Once) Do(ctx context.Context, req Request, h Handler) (replay *Response, conflict *Conflict) {
 	if req.Key.IsZero() {
-		return nil, nil, o.Refuse(ctx, req.label(), ErrKeyRequired)
+		return nil, o.Refuse(ctx, req.label(), ErrKeyRequired)
 	}
 	o.shapes.learn(req.Key)
-	c, asked := o.claim(req), time.Now()
-	hash := c.hash
-	attempt, err := o.begin(ctx, c, req)
-	waited := time.Since(asked)
-	if err == nil {
-		var run *Run
-		if run, err = o.grant(ctx, c, attempt, waited); run != nil {
-			return run, nil, nil
-		}
+	r := o.newRun(ctx, req, o.recordName(req.Key), req.Key.HashWith(o.config.KeySecret))
+	r.once, r.ask.Detached = o, o.config.Detached
+	if r.early = early(req.Header); r.early {
+		r.ask.Turn = r.turn
 	}
-	if o.opens(ctx, hash, err) {
-		var run *Run
-		if run, err = o.open(ctx, c, waited, err); run != nil {
-			return run, nil, nil
-		}
-	}
-	var done *core.CompletedError
-	if errors.As(err, &done) && !gone(ctx) {
-		if replay := o.replay(done.Record, hash); replay != nil {
-			o.hooks.NotRun(ctx, core.NotRun{
-				Work: workOf(c.label, hash), Reason: core.ReasonReplayed, Attempt: done.Record.Attempt, Waited: waited,
-			})
-			return nil, replay, nil
-		}
-	}
-	conflict := o.config.conflict(onceCode(ctx, err), err)
-	conflict.KeyHash, conflict.Waited = hash, waited
-	o.complement(conflict, err)
-	return nil, nil, o.refused(ctx, c.label, conflict)
-}
-
-// claim is the record that a request asks for.
-type claim struct {
-	name, hash  string
-	label       string
-	options     []core.OnceOption
-	fingerprint []byte
-	answerBy    time.Time
-	retention   time.Duration
-}
-
-func (o *Once) claim(req Request) claim {
-	c := claim{
-		name: o.recordName(req.Key), hash: o.hash(req.Key), label: req.label(), answerBy: req.AnswerBy, retention: o.config.Retention,
-	}
-	c.options = append(slices.Clip(o.options), core.WithLabel(c.label))
 	if o.config.RetentionUntil != nil {
-		c.retention = o.config.untilThen(time.Now())
-		c.options = append(slices.Clip(c.options), core.WithRetention(c.retention))
+		r.ask.Retention = o.config.untilThen(time.Now())
 	}
 	if o.config.Compare {
 		req.Payload.Header = o.config.comparedHeader(req.Header)
-		c.fingerprint = o.config.fingerprint(req.Payload)
-		c.options = append(slices.Clip(c.options), core.WithFingerprint(c.fingerprint))
+		r.ask.Fingerprint = o.config.fingerprint(req.Payload)
 	}
-	return c
+	ended, _ := o.records.Do(ctx, r.ask, guards.Run{
+		Call: func(ctx context.Context) { r.outcome = h.Run(r.begin(ctx)) },
+		Pass: h.Pass, Judge: r.judge, Replay: r.again, Refuse: r.refuse,
+	})
+	if ended != nil {
+		return nil, r.instead(ended.State)
+	}
+	return r.replay, r.conflict
 }
 
-// question is what the memory of the guard is asked about the record.
-func (c *claim) question() outage.Question { return question(c.hash, nil, c.fingerprint) }
-
-// once returns the record, with further options.
-func (c *claim) once(client *core.Client, more ...core.OnceOption) *core.Once {
-	return client.Once(c.name, slices.Concat(c.options, more)...)
-}
-
-// grant lets a request run for which Redis has granted the key, unless a run without Redis has used the key.
-func (o *Once) grant(ctx context.Context, c claim, attempt *core.Attempt, waited time.Duration) (*Run, error) {
-	end, err := o.granted(c.question())
-	if err != nil {
-		_ = attempt.Release(ctx)
-		return nil, err
+// again finds the recorded answer of an earlier request. The error is why there is none to send.
+func (r *run) again(ctx context.Context, found core.Record) error {
+	if !gone(ctx) {
+		r.replay = r.once.replay(found, r.ask.KeyHash)
 	}
-	run := o.newRun(ctx, c, attempt, end)
-	if err := o.admit(ctx, run, waited); err != nil {
-		return nil, err
+	if r.replay == nil {
+		return &core.CompletedError{Record: found}
 	}
-	return run, nil
-}
-
-// open lets a request run without Redis, unless it is known that the key is in use: then the error says so.
-func (o *Once) open(ctx context.Context, c claim, waited time.Duration, unavailable error) (*Run, error) {
-	end, err := o.memory.Enter(c.question(), unavailable)
-	if err != nil {
-		return nil, err
-	}
-	run, opened := o.newRun(ctx, c, nil, end), false
-	defer func() {
-		if !opened { // the hook panicked
-			run.cancel()
-		}
-	}()
-	o.incident(ctx, run.work(), core.IncidentUnguarded, unavailable)
-	run.start(waited)
-	letThroughInside(ctx)
-	opened = true
-	return run, nil
-}
-
-// admit tells the hook of a run that has begun. It releases the key if the handler is not going to run: because the
-// client left just when its turn had come, or the hook panicked. The error is the end of the request's context.
-func (o *Once) admit(ctx context.Context, run *Run, waited time.Duration) (err error) {
-	admitted := false
-	defer func() {
-		if !admitted {
-			_ = run.attempt.Release(ctx)
-			run.cancel()
-		}
-	}()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	run.start(waited)
-	letThroughInside(ctx)
-	admitted = true
 	return nil
 }
 
-// begin asks Redis, for as long as the request may wait.
-func (o *Once) begin(ctx context.Context, c claim, req Request) (*core.Attempt, error) {
-	owner := req.answering()
-	wait := o.wait(c.hash, owner, req.AnswerBy)
-	if wait > 0 {
-		defer o.gate.leave(c.hash, owner)
-	}
-	wait, err := o.await(ctx, c.question(), wait)
-	if err != nil {
-		return nil, err
-	}
-	if early(req.Header) {
-		if err := o.refuseEarly(ctx, c.once(o.client)); err != nil {
-			return nil, err
-		}
-	}
-	var attempt *core.Attempt
-	err = o.patience(wait).Begin(ctx, func(ctx context.Context, wait time.Duration) (err error) {
-		attempt, err = c.once(o.client, core.WithWait(wait)).Begin(ctx)
-		return err
-	})
-	return attempt, err
+// refuse makes the Conflict of a request that Redis, or what this process knows, has refused.
+func (r *run) refuse(ctx context.Context, not *core.NotRun) {
+	err := not.Err
+	r.conflict = r.config.conflict(onceCode(ctx, err), err)
+	r.conflict.KeyHash = r.ask.KeyHash
+	r.once.complement(r.conflict, err)
+	r.conflict.tell(ctx, not)
 }
 
 // refuseEarly lets early data do nothing but read what is recorded.
-func (o *Once) refuseEarly(ctx context.Context, once *core.Once) error {
+func (o *Once) refuseEarly(ctx context.Context, ask guards.Ask) error {
 	ctx, cancel := context.WithTimeout(ctx, o.config.AskTimeout)
 	defer cancel()
-	record, err := once.Peek(ctx)
+	record, err := o.records.Of(ask).Peek(ctx)
 	if err == nil && record.State != core.StateCompleted {
 		return errEarly
 	}

@@ -60,24 +60,35 @@ func ask(t *testing.T, o *httpguard.Once, user, key string, header ...string) ht
 	return httpguard.Request{Key: k, Header: h}
 }
 
+// answering is what an adapter does with a handler that answers with that body.
+func answering(body string) httpguard.Handler {
+	return httpguard.Handler{Run: func(context.Context) httpguard.Outcome {
+		return httpguard.Outcome{Returned: true, Response: &httpguard.Response{Status: http.StatusCreated, Body: []byte(body)}}
+	}}
+}
+
 // answer runs a request that may run, with that body.
 func answer(t *testing.T, o *httpguard.Once, req httpguard.Request, body string) {
 	t.Helper()
-	run, recorded, conflict := o.Begin(t.Context(), req)
-	if run == nil {
+	if recorded, conflict := o.Do(t.Context(), req, answering(body)); recorded != nil || conflict != nil {
 		t.Fatalf("recorded %v, conflict %v", recorded, conflict)
 	}
-	run.Finish(httpguard.Outcome{
-		Returned: true, Response: &httpguard.Response{Status: http.StatusCreated, Body: []byte(body)},
-	})
+}
+
+// never is for a request that must not run.
+func never(t *testing.T) httpguard.Handler {
+	return httpguard.Handler{Run: func(context.Context) httpguard.Outcome {
+		t.Error("the request runs")
+		return httpguard.Outcome{}
+	}}
 }
 
 // wantCode wants the request to be refused.
 func wantCode(t *testing.T, o *httpguard.Once, req httpguard.Request, code string) *httpguard.Conflict {
 	t.Helper()
-	run, recorded, conflict := o.Begin(t.Context(), req)
+	recorded, conflict := o.Do(t.Context(), req, never(t))
 	if conflict == nil || conflict.Code != code {
-		t.Fatalf("run %v, recorded %v, conflict %v, want %s", run, recorded, conflict, code)
+		t.Fatalf("recorded %v, conflict %v, want %s", recorded, conflict, code)
 	}
 	return conflict
 }
@@ -93,7 +104,7 @@ func TestQuotaOfAScope(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	answer(t, o, ask(t, o, "bob", "3"), "")
-	if _, recorded, conflict := o.Begin(t.Context(), ask(t, o, "ada", "1")); recorded == nil {
+	if recorded, conflict := o.Do(t.Context(), ask(t, o, "ada", "1"), never(t)); recorded == nil {
 		t.Errorf("a recorded answer is not replayed: %v", conflict)
 	}
 }
@@ -108,7 +119,7 @@ func TestSealedRecords(t *testing.T) {
 	}
 	o := engine(t, rdb, withCodec(codec))
 	answer(t, o, ask(t, o, "ada", "1"), "card 4242")
-	_, recorded, conflict := o.Begin(ctx, ask(t, o, "ada", "1"))
+	recorded, conflict := o.Do(ctx, ask(t, o, "ada", "1"), never(t))
 	if recorded == nil || string(recorded.Body) != "card 4242" || recorded.Status != http.StatusCreated {
 		t.Errorf("recorded %+v, conflict %v", recorded, conflict)
 	}
@@ -161,13 +172,16 @@ func TestEarlyData(t *testing.T) {
 	if c := wantCode(t, o, early, httpguard.CodeTooEarly); c.Status != http.StatusTooEarly {
 		t.Errorf("%+v", c)
 	}
-	run, _, _ := o.Begin(t.Context(), ask(t, o, "ada", "1"))
-	if run == nil {
+	ran := false
+	o.Do(t.Context(), ask(t, o, "ada", "1"), httpguard.Handler{Run: func(ctx context.Context) httpguard.Outcome {
+		ran = true
+		wantCode(t, o, early, httpguard.CodeTooEarly)
+		return answering("").Run(ctx)
+	}})
+	if !ran {
 		t.Fatal("early data has left something behind")
 	}
-	wantCode(t, o, early, httpguard.CodeTooEarly)
-	run.Finish(httpguard.Outcome{Returned: true, Response: &httpguard.Response{Status: http.StatusCreated}})
-	if _, recorded, conflict := o.Begin(t.Context(), early); recorded == nil {
+	if recorded, conflict := o.Do(t.Context(), early, never(t)); recorded == nil {
 		t.Errorf("nothing is replayed: %v", conflict)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	guards "github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/internal/httprecord"
 )
 
@@ -121,18 +122,18 @@ func (l *Ledger) Resolve(ctx context.Context, seen core.Record, value []byte) er
 
 // Forget deletes the record, so that the next request of the key runs.
 func (l *Ledger) Forget(ctx context.Context, seen core.Record) error {
-	o, hash, err := l.seen(seen)
+	o, _, err := l.seen(seen)
 	switch {
 	case err != nil:
 		return err
 	case seen.State == core.StateNone:
-		if o.memory.Forget(hash) { // of a run without Redis in this process
+		if o.records.Forget(seen.Key) { // of a run without Redis in this process
 			return nil
 		}
 		return ErrNoRecord
 	}
 	if err = o.recordOf(seen.Key).Forget(ctx, seen); err == nil {
-		o.memory.Forget(hash) // only now: after a refusal the run counts
+		o.records.Forget(seen.Key) // only now: after a refusal the run counts
 	}
 	return err
 }
@@ -180,14 +181,12 @@ func (o *Once) nameOf(parts []Key) (string, error) {
 func (o *Once) recordName(key Key) string { return key.record(o.config.KeySecret) }
 
 // recordOf returns the record of that name.
-func (o *Once) recordOf(name string) *core.Once { return o.client.Once(name, o.recordOptions()...) }
-
-// recordOptions are the options of a record that is written now.
-func (o *Once) recordOptions() []core.OnceOption {
-	if o.config.RetentionUntil == nil {
-		return o.options
+func (o *Once) recordOf(name string) *core.Once {
+	ask := guards.Ask{Name: name}
+	if o.config.RetentionUntil != nil {
+		ask.Retention = o.config.untilThen(time.Now())
 	}
-	return append(slices.Clip(o.options), core.WithRetention(o.config.untilThen(time.Now())))
+	return o.records.Of(ask)
 }
 
 // read returns a record with its response as text in place of the value. There is none if the codec cannot decrypt it.

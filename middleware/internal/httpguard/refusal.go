@@ -1,6 +1,9 @@
 package httpguard
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // A guard that refuses a request tells the guards around it in the same process, whose runs are in the context: the
 // handler behind it did not run, so there is nothing to record, whatever the status of the refusal. A later guard in the
@@ -32,16 +35,27 @@ func tellRuns(ctx context.Context, refusal int32) {
 // own. That answer counts as any other.
 func RefusalSent(ctx context.Context, status int) { tellRuns(ctx, int32(status)) }
 
-// refused reports whether the outcome is the refusal of a guard inside this run.
-func (r *Run) refused(o Outcome) bool {
-	sent := r.refusal.Load()
-	switch {
-	case sent == notRefused, !o.Returned:
+// refused reports whether an answer is the refusal of a guard inside this run: by its status, or as one that is left to
+// something around, or was not given.
+func (r *run) refused(status int, failed, unanswered bool) bool {
+	switch sent := r.refusal.Load(); sent {
+	case notRefused:
 		return false
-	case sent == unsent:
+	case unsent:
 		return true // by an adapter that does not tell
-	case sent == 0:
-		return o.Unanswered || o.Failed
+	case 0:
+		return unanswered || failed
+	default:
+		return failed || status == int(sent)
 	}
-	return o.Failed || o.Response.Status == int(sent)
+}
+
+// refusedWith is refused for the failure that a handler has returned: see [FailureOf].
+func (r *run) refusedWith(failure error) bool {
+	if failure == nil {
+		return false
+	}
+	var answered answeredError
+	errors.As(failure, &answered)
+	return r.refused(int(answered), errors.Is(failure, errReported), errors.Is(failure, errUnanswered))
 }

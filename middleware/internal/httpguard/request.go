@@ -79,8 +79,8 @@ func (c *Config) fingerprint(p Payload) []byte {
 	if len(c.KeySecret) > 0 {
 		h = hmac.New(sha256.New, c.KeySecret)
 	}
+	var length [8]byte
 	for _, part := range parts {
-		var length [8]byte
 		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
 		h.Write(length[:])
 		_, _ = io.WriteString(h, part)

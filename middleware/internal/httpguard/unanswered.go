@@ -1,21 +1,32 @@
 package httpguard
 
-import "context"
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/core"
+)
 
 // A handler may return without an answer because its context was over, while its client still waits: a lease was lost, or
 // a timeout around the guard has passed. The server would answer 200 then. So the outermost guard that keeps a record
 // answers in its place, by what a retry is going to find. Without such a guard the innermost one answers.
 
 // instead returns what to answer in place of a handler that has not answered because its context was over, nil for any
-// other. It leaves that to the run around this one, if there is one.
-func (r *Run) instead(d Disposition, o Outcome) *Conflict {
-	if !o.Unanswered || o.answered() {
+// other. It leaves that to the run around this one that keeps a record, if there is one.
+func (r *run) instead(state core.State) *Conflict {
+	if o := r.outcome; !o.Unanswered || o.answered() {
 		return nil
+	}
+	d := Released
+	switch state {
+	case core.StateCompleted:
+		d = Completed
+	case core.StateUnknown:
+		d = Held
 	}
 	if inside := Disposition(r.inside.Load()); d == Released && inside != Auto {
 		d = inside // a retry gets past this guard
 	}
-	if r.outer != nil {
+	if r.outer.recorded() {
 		unansweredInside(r.outer, d)
 		return nil
 	}
@@ -26,13 +37,23 @@ func (r *Run) instead(d Disposition, o Outcome) *Conflict {
 	case Completed:
 		code = CodeAlreadyCompleted
 	}
-	c := r.once.config.conflict(code, context.Cause(r.ctx))
-	c.KeyHash, c.ran = r.hash, true
+	c := r.config.conflict(code, r.cause)
+	c.KeyHash, c.ran = r.ask.KeyHash, true
 	return c
 }
 
+// recorded reports whether a run or one around it keeps a record.
+func (r *run) recorded() bool {
+	for ; r != nil; r = r.outer {
+		if r.once != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // unansweredInside tells a run and those around it what became of a run inside that has not answered.
-func unansweredInside(r *Run, d Disposition) {
+func unansweredInside(r *run, d Disposition) {
 	for ; r != nil; r = r.outer {
 		r.inside.Store(int32(d))
 	}
@@ -48,7 +69,7 @@ func HandlerFailed(ctx context.Context) { unansweredInside(runFrom(ctx), Release
 //
 // The outcome is recorded nowhere, so the same request would run again: the Conflict is not retryable.
 func (e *Exclusive) Unanswered(ctx context.Context, key Key) *Conflict {
-	if r := runFrom(ctx); r != nil {
+	if r := runFrom(ctx); r.recorded() {
 		unansweredInside(r, Released)
 		return nil
 	}

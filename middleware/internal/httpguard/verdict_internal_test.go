@@ -3,13 +3,12 @@ package httpguard
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/seal"
+	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
 // TestRetryAfterHasJitter: clients that were refused together do not come back together.
@@ -33,22 +32,39 @@ func TestRetryAfterHasJitter(t *testing.T) {
 	}
 }
 
-func TestWaitIsBoundedByTheServer(t *testing.T) {
+// TestWaitIsBounded: a request waits until a second before the server stops writing, and as long as there is room.
+func TestWaitIsBounded(t *testing.T) {
 	t.Parallel()
 	config := ExclusiveConfig()
-	config.Wait = time.Minute
-	g := newGuard(config, seal.Facts{Logger: slog.Default()})
-	if got := g.wait("key", "owner", time.Time{}); got != time.Minute {
-		t.Errorf("without limit: %v", got)
+	config.Wait, config.WaitersPerKey = time.Minute, 1
+	e, err := NewExclusive(coretest.Unused(t), config)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got := g.wait("key", "owner", time.Now().Add(time.Hour)); got != time.Minute {
-		t.Errorf("an hour: %v", got)
+	r := e.newRun(t.Context(), Request{AnswerBy: time.Now().Add(30 * time.Second)}, "http:hash", "hash")
+	ask := func(min, max time.Duration) func(context.Context, time.Duration) error {
+		return func(_ context.Context, wait time.Duration) error {
+			if wait < min || wait > max {
+				t.Errorf("waits %v, want %v to %v", wait, min, max)
+			}
+			return nil
+		}
 	}
-	if got := g.wait("key", "owner", time.Now().Add(30*time.Second)); got > 29*time.Second || got <= 0 {
-		t.Errorf("30 s: %v", got)
+	err = r.turn(t.Context(), func(ctx context.Context, wait time.Duration) error {
+		if err := r.turn(ctx, ask(0, 0)); err != nil {
+			t.Error(err)
+		}
+		return ask(time.Second, 29*time.Second)(ctx, wait)
+	})
+	if err != nil {
+		t.Error(err)
 	}
-	if got := g.wait("key", "owner", time.Now().Add(time.Second/2)); got != 0 {
-		t.Errorf("half a second: %v", got)
+	r.ask.By = time.Now().Add(time.Second / 2)
+	if err := r.turn(t.Context(), ask(0, 0)); err != nil {
+		t.Error(err)
+	}
+	if len(e.gate.waiting) != 0 {
+		t.Errorf("%v still wait", e.gate.waiting)
 	}
 }
 

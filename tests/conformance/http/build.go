@@ -191,9 +191,9 @@ func testMissingArguments(t *testing.T, s *suite) {
 	_, err = s.Idempotent(nil, ByUser)
 	rejects(t, err, "client")
 	_, err = s.Once(&core.Client{}, ByUser)
-	rejects(t, err, "the client is the zero Client")
+	rejects(t, err, "the zero Client")
 	_, err = s.Idempotent(&core.Client{}, ByUser)
-	rejects(t, err, "the client is the zero Client")
+	rejects(t, err, "the zero Client")
 }
 
 func testFailOpenHold(t *testing.T, s *suite) {

@@ -44,12 +44,8 @@ func testZombie(t *testing.T, s *suite) {
 	close(endFirst)
 	receive(t, first, "the first answer").fresh(t, http.StatusOK, "1")
 	receive(t, watch.finished, "the end of the first")
-	for stale := false; !stale; { // it has lost its lease too
-		f := receive(t, watch.failed, "the failure")
-		if f.KeyHash != key.Hash() {
-			t.Errorf("hook told %+v", f)
-		}
-		stale = f.Kind == core.IncidentUnrecorded && errors.Is(f.Err, core.ErrStale)
+	if f := receive(t, watch.failed, "the failure"); f.KeyHash != key.Hash() || f.Kind != core.IncidentLost {
+		t.Errorf("hook told %+v", f)
 	}
 	if got := record(t, s.locks, key); got.State != core.StateRunning {
 		t.Errorf("the record is %q, want the second run in progress", got.State)

@@ -30,11 +30,13 @@ var loggingTests = tests{
 type entry struct {
 	Level   string `json:"level"`
 	Message string `json:"msg"`
+	Place   string `json:"place"`
+	Label   string `json:"label"`
 	Hash    string `json:"key_hash"`
 	Error   string `json:"error"`
 }
 
-// entries returns the lines about requests. A client of core has its own.
+// entries returns the lines of guards. A client of core has its own.
 func (j *journal) entries(t testing.TB) (list []entry) {
 	t.Helper()
 	for line := range strings.Lines(j.String()) {
@@ -42,7 +44,7 @@ func (j *journal) entries(t testing.TB) (list []entry) {
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(e.Message, "request") {
+		if e.Place == "http" {
 			list = append(list, e)
 		}
 	}
@@ -71,8 +73,8 @@ func (j *journal) want(t testing.TB, lines int, level, text string) []entry {
 		t.Fatalf("logged %+v, want %d lines", list, lines)
 	}
 	for _, e := range list {
-		if e.Level != level || !strings.Contains(e.Message+" "+e.Error, text) || e.Hash == "" {
-			t.Errorf("logged %+v, want level %s, %q and the hash of a key", e, level, text)
+		if e.Level != level || !strings.Contains(e.Message+" "+e.Error, text) || e.Hash == "" || e.Label != label {
+			t.Errorf("logged %+v, want level %s, %q, the route and the hash of a key", e, level, text)
 		}
 	}
 	return list
@@ -140,7 +142,7 @@ func testLogUnknown(t *testing.T, s *suite) {
 		must(t)(s.Once(locks, ByUser, unhurried(nil, core.WithFailurePolicy(core.HoldFailures))...)))
 	site.do(request{user: "log-unknown"}).want(t, http.StatusBadGateway)
 	site.do(request{user: "log-unknown"}).refused(t, http.StatusConflict, httplock.CodeOutcomeUnknown)
-	line := j.want(t, 1, "WARN", "outcome of a request is unknown")[0]
+	line := j.want(t, 1, "WARN", "outcome of the work is unknown")[0]
 	found := 0
 	for m, err := range seal.NamesOf(locks).FindDigest(t.Context(), line.Hash) {
 		if found++; err != nil || !m.Record || !strings.HasSuffix(m.Name, line.Hash) {
@@ -163,7 +165,7 @@ func testLogUnrecorded(t *testing.T, s *suite) {
 	server.Kill()
 	close(stage.leave)
 	receive(t, first, "the answer").want(t, http.StatusCreated)
-	j.want(t, 1, "WARN", "end of a request could not be recorded")
+	j.want(t, 1, "WARN", "end of the work could not be recorded")
 }
 
 // testLogNothing: clients do not write the log.
