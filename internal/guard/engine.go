@@ -57,7 +57,8 @@ type visit struct {
 	once     *Once // nil for Exclusive
 	claim    func(ctx context.Context, wait time.Duration) (grant, error)
 	question outage.Question
-	within   bool // the item is inside a run of this guard and name, so it is no other one
+	granted  grant // by the last question to Redis
+	within   bool  // the item is inside a run of this guard and name, so it is no other one
 }
 
 func (e *engine) visit(ask Ask, run Run) *visit {
@@ -121,28 +122,30 @@ func (v *visit) do(ctx context.Context) (*Outcome, error) {
 
 // begin asks Redis when it is the item's turn.
 func (v *visit) begin(ctx context.Context) (g grant, err error) {
-	ask := func(ctx context.Context, wait time.Duration) (err error) {
-		if v.FailOpen && !v.within {
-			began := time.Now()
-			if err := v.memory.Await(ctx, v.question, wait); err != nil {
-				return err
-			}
-			wait = max(wait-time.Since(began), 0)
-		}
-		if g, err = v.claim(ctx, wait); v.FailOpen {
-			v.memory.Refused(v.ask.Name, err)
-		}
-		return err
-	}
 	if v.ask.Turn != nil {
-		err = v.ask.Turn(ctx, ask)
+		err = v.ask.Turn(ctx, v.asks)
 	} else {
-		err = v.Patience(v.ask, v.Wait).Begin(ctx, ask)
+		err = v.Patience(v.ask, v.Wait).Begin(ctx, v.asks)
 	}
-	if err != nil && g != nil {
-		v.unused(ctx, g)
+	if err != nil && v.granted != nil {
+		v.unused(ctx, v.granted)
 	}
-	return g, err
+	return v.granted, err
+}
+
+// asks asks this process and Redis.
+func (v *visit) asks(ctx context.Context, wait time.Duration) (err error) {
+	if v.FailOpen && !v.within {
+		began := time.Now()
+		if err := v.memory.Await(ctx, v.question, wait); err != nil {
+			return err
+		}
+		wait = max(wait-time.Since(began), 0)
+	}
+	if v.granted, err = v.claim(ctx, wait); v.FailOpen {
+		v.memory.Refused(v.ask.Name, err)
+	}
+	return err
 }
 
 // open notes a run without Redis. The error is what is known of another one.

@@ -22,6 +22,7 @@ type running struct {
 	ctx     context.Context // of Call
 	cancel  context.CancelFunc
 	outcome *Outcome
+	result  Outcome // to which it points
 	began   time.Time
 
 	word          seal.Word // what the function has said
@@ -73,8 +74,9 @@ func Abandon(ctx context.Context) {
 func (v *visit) newRunning(ctx context.Context, g grant, unguarded error) *running {
 	r := &running{
 		visit: v, outer: runningFrom(ctx), grant: g, began: time.Now(),
-		outcome: &Outcome{Unguarded: unguarded, Verdict: Withdrawn},
+		result: Outcome{Unguarded: unguarded, Verdict: Withdrawn},
 	}
+	r.outcome = &r.result
 	if v.ask.Detached {
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -249,7 +251,7 @@ func (r *running) record() {
 
 // write ends the grant with a value. failure is why there is no value.
 func (r *running) write(value []byte, failure error) {
-	o, ctx := r.outcome, context.WithoutCancel(r.ctx)
+	o, ctx := r.outcome, r.ctx
 	if r.grant != nil {
 		if lost := r.lost(); lost != nil {
 			o.Lost = lost
@@ -267,6 +269,7 @@ func (r *running) write(value []byte, failure error) {
 			o.Unrecorded = err
 		}
 	}
+	ctx = context.WithoutCancel(ctx)
 	if r.once != nil {
 		r.remember(value)
 	}
