@@ -16,6 +16,7 @@ var eventTests = tests{
 	"HooksOfTheClientAreToldOfRuns":     testEventsOfRuns,
 	"HooksOfTheClientAreToldOfRefusals": testEventsOfRefusals,
 	"HooksOfTheClientAreToldOfPanics":   testEventsOfPanics,
+	"RefusalInsideIsNoFailureOfTheRun":  testEventsOfRefusalInside,
 	"ContextOfTheHookIsTheRuns":         testContextOfHook,
 	"LabelsAreNotTheClients":            testLabels,
 }
@@ -121,6 +122,21 @@ func testEventsOfPanics(t *testing.T, s *suite) {
 		start, end := receive(t, watch.acquired, "the begin"), receive(t, watch.finished, "the end")
 		if !end.Panicked || end.Err != nil || end.State != core.StateNone || end.Work != start.Work || end.Label != label {
 			t.Errorf("%s: told %+v after %+v", kind, end, start)
+		}
+	}
+}
+
+// testEventsOfRefusalInside: a guard inside that cannot ask its Redis refuses with 503, which is no failure of the handler.
+func testEventsOfRefusalInside(t *testing.T, s *suite) {
+	watch := newWatch()
+	told := s.told(t, watch)
+	inner := must(t)(s.Exclusive(offline(t).Mutex, ByUser, unhurried(nil, core.WithWait(0))...))
+	for kind, build := range told.builders() {
+		outer := must(t)(build(told.locks, ByUser, unhurried(nil, asking)...))
+		site := s.mount(t, ending{status: http.StatusCreated}.handler(nil), outer, inner)
+		site.do(request{user: "events-inside-" + kind, key: "k"}).refused(t, http.StatusServiceUnavailable, httplock.CodeLockUnavailable)
+		if end := receive(t, watch.finished, "the end"); end.Err != nil || end.State != core.StateNone {
+			t.Errorf("%s: told of the end %+v", kind, end)
 		}
 	}
 }
