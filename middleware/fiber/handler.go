@@ -195,6 +195,9 @@ func keyFunc(key httplock.KeyFunc) httplock.KeyFunc {
 	}
 	return func(inner *http.Request) (httplock.Key, error) {
 		v := visitOf(inner)
+		if v == nil { // an operator's texts, in place of a request
+			return key(inner)
+		}
 		r, end := hosted.ForKey(inner, v.c, valueOf)
 		defer end()
 		made, err := key(r)

@@ -60,10 +60,7 @@ func (f Framework[C]) Middleware(guard func(http.Handler) http.Handler, next fun
 		outer, w := f.Request(c), f.Writer(c)
 		v := &visit[C]{c: c, writer: &front{writer.Forward{ResponseWriter: w}}, outer: outer}
 		r := request.Copy(outer, context.WithValue(outer.Context(), visitKey[C]{}, v))
-		pattern := f.Pattern(c)
-		if pattern != "" {
-			pattern = outer.Method + " " + pattern
-		}
+		pattern := httpguard.MethodPattern(outer.Method, f.Pattern(c))
 		r.Pattern = pattern
 		f.PathValues(c, r.SetPathValue)
 		defer func() {
@@ -169,6 +166,9 @@ func (f Framework[C]) Key(key httplock.KeyFunc) httplock.KeyFunc {
 	}
 	return func(inner *http.Request) (httplock.Key, error) {
 		v := visitOf[C](inner)
+		if v == nil { // an operator's texts, in place of a request
+			return key(inner)
+		}
 		r, end := ForKey(inner, v.c, f.Value)
 		defer end()
 		f.SetRequest(v.c, r) // so that a function which asks the context for the body takes it from the same request

@@ -15,14 +15,16 @@ const Place = "http"
 // [http.ServeMux]. The label is "" if no pattern is known: the path is a client's. So is a method that is not one of the
 // standard, of which the label has nothing.
 func Label(method, pattern string) string {
-	label := pattern
-	if label == "" {
-		return ""
-	}
-	if !strings.ContainsAny(label, " \t") && slices.Contains(methods, method) {
-		label = method + " " + label
-	}
+	label := MethodPattern(method, pattern)
 	return strings.ToValidUTF8(label[:min(len(label), maxLabel)], "")
+}
+
+// MethodPattern returns the pattern with a method, if it has none and the method is one of the standard: another one is a client's.
+func MethodPattern(method, pattern string) string {
+	if pattern == "" || strings.ContainsAny(pattern, " \t") || !slices.Contains(methods, method) {
+		return pattern
+	}
+	return method + " " + pattern
 }
 
 // maxLabel is the most that [core.WithLabel] allows.

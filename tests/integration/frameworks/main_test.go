@@ -99,23 +99,11 @@ func send(t testing.TB, srv *httptest.Server, key string) (*http.Response, error
 // stateOf returns the state of the record of a key.
 func stateOf(t testing.TB, locks *core.Client, key string) core.State {
 	t.Helper()
-	part, err := httplock.IdempotencyKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	scope, err := httplock.Unscoped()(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	joined, err := httplock.Join(scope, part)
-	if err != nil {
-		t.Fatal(err)
-	}
 	guard, err := httplock.NewIdempotent(locks, httplock.Unscoped())
 	if err != nil {
 		t.Fatal(err)
 	}
-	record, err := guard.Peek(t.Context(), joined)
+	record, err := guard.Peek(t.Context(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
