@@ -39,21 +39,20 @@ func NewExclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock
 		// The request's time begins before its body is read.
 		ctx, by := c.Request.Context(), httpguard.AnswerBy(c.Request.Context())
 		g.serve(c, func(key httplock.Key) *httplock.Conflict {
-			silent, answer, before := false, watch(c), len(c.Errors)
+			answer, before := watch(c), len(c.Errors)
 			status := answer.status()
 			request := httpguard.RequestOf(c.Request, key, by)
 			request.Pattern = patternOf(c)
-			conflict := engine.Do(ctx, request, func(ctx context.Context) error {
+			conflict := engine.Do(ctx, request, func(ctx context.Context) httpguard.Answered {
 				next(ctx, c)
 				// A status or an error is for gin or a renderer around the guard to send.
-				silent = ctx.Err() != nil && !answer.begun() && answer.status() == status && len(c.Errors) == before
-				return httpguard.FailureOf(answer.status(), !silent, !answer.begun() && len(c.Errors) > before)
+				silent := ctx.Err() != nil && !answer.begun() && answer.status() == status && len(c.Errors) == before
+				if silent {
+					answer.real.Header().Del("Content-Length") // of the answer that the chain did not give
+				}
+				return httpguard.Answered{Status: answer.status(), Silent: silent, Reported: !answer.begun() && len(c.Errors) > before}
 			})
 			c.Writer = answer.real
-			if silent {
-				c.Writer.Header().Del("Content-Length") // of the answer that the chain did not give
-				conflict = engine.Unanswered(ctx, key)
-			}
 			return conflict
 		})
 	}, nil

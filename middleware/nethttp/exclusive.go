@@ -45,16 +45,14 @@ func (e *exclusive) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The request's time begins before its body is read.
 	by := httpguard.AnswerBy(r.Context())
 	e.serve(w, r, func(v *visit) *Conflict {
-		watched, silent := watch(w), false
-		conflict := e.engine.Do(r.Context(), httpguard.RequestOf(v.inner, v.key, by), func(ctx context.Context) error {
+		watched := watch(w)
+		return e.engine.Do(r.Context(), httpguard.RequestOf(v.inner, v.key, by), func(ctx context.Context) httpguard.Answered {
 			e.handle(ctx, watched.exposed(), v)
-			silent = !watched.wrote() && ctx.Err() != nil
-			return httpguard.FailureOf(watched.status, !silent, false)
+			silent := !watched.wrote() && ctx.Err() != nil
+			if silent {
+				w.Header().Del("Content-Length") // of the answer that the handler did not give
+			}
+			return httpguard.Answered{Status: watched.status, Silent: silent}
 		})
-		if silent {
-			w.Header().Del("Content-Length") // of the answer that the handler did not give
-			conflict = e.engine.Unanswered(r.Context(), v.key)
-		}
-		return conflict
 	})
 }

@@ -2,9 +2,9 @@ package httpguard
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -35,29 +35,16 @@ var methods = []string{
 	http.MethodOptions, http.MethodTrace,
 }
 
-// What has failed of a run whose handler has returned.
-var (
-	errReported   = errors.New("holdfast: the handler reported errors")
-	errUnanswered = errors.New("holdfast: the handler did not answer")
-)
-
-// answeredError is the failure of a handler that has answered with that status.
-type answeredError int
-
-func (e answeredError) Error() string {
-	return "holdfast: the handler answered " + strconv.Itoa(int(e))
-}
-
-// FailureOf returns why a run failed whose handler has returned: because of the status of its answer, or because there is none. It
+// failureOf returns why a run failed whose handler has returned: because of the status of its answer, or because there is none. It
 // returns nil for other runs, and for a handler that leaves the answer to something around the guard.
-func FailureOf(status int, answered, reportedErrors bool) error {
+func failureOf(status int, answered, reportedErrors bool) error {
 	switch {
 	case reportedErrors:
-		return errReported
+		return errors.New("holdfast: the handler reported errors")
 	case !answered:
-		return errUnanswered
+		return errors.New("holdfast: the handler did not answer")
 	case status >= http.StatusInternalServerError:
-		return answeredError(status)
+		return fmt.Errorf("holdfast: the handler answered %d", status)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package httpguard_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locktest"
@@ -21,7 +22,7 @@ func ExampleExclusive() {
 	if err != nil {
 		panic(err)
 	}
-	handle := func(ctx context.Context, user string, handler func(context.Context) error) {
+	handle := func(ctx context.Context, user string, handler func(context.Context) httpguard.Answered) {
 		var conflict *httpguard.Conflict
 		if key, err := httpguard.NewKey("user", user); err != nil {
 			conflict = engine.Refuse(ctx, "", err)
@@ -34,10 +35,10 @@ func ExampleExclusive() {
 		}
 	}
 
-	handle(context.Background(), "ada", func(context.Context) error {
+	handle(context.Background(), "ada", func(context.Context) httpguard.Answered {
 		fmt.Println("first request runs")
 		handle(context.Background(), "ada", says("never at the same time"))
-		return nil
+		return httpguard.Answered{Status: http.StatusOK}
 	})
 	handle(context.Background(), "ada", says("third request runs"))
 	handle(context.Background(), "", says("never without key"))
@@ -50,9 +51,9 @@ func ExampleExclusive() {
 }
 
 // says is a handler.
-func says(text string) func(context.Context) error {
-	return func(context.Context) error {
+func says(text string) func(context.Context) httpguard.Answered {
+	return func(context.Context) httpguard.Answered {
 		fmt.Println(text)
-		return nil
+		return httpguard.Answered{Status: http.StatusOK}
 	}
 }

@@ -29,14 +29,23 @@ func NewExclusive(strategy core.Strategy, config Config) (*Exclusive, error) {
 	return &Exclusive{newGuard(config, locks, &locks.Log), locks}, nil
 }
 
+// Answered is how a handler of an Exclusive ended.
+type Answered struct {
+	Status   int  // of the answer
+	Silent   bool // it has written nothing because its context was over
+	Reported bool // it has reported errors, which something around the guard answers
+}
+
 // Do calls handler under the lock of the request's key. It waits for the lock as long as the config says, at most until
-// ctx ends, and at most so long that an answer can still be written. Do returns nil after it has called handler, and
-// otherwise a [Conflict], the reason for the refusal.
+// ctx ends, and at most so long that an answer can still be written. If it cannot call handler it returns a [Conflict], the reason
+// for the refusal. After that it returns nil, unless the handler was silent: then the Conflict is what to answer in its place, 503
+// not-answered. It is nil all the same if a guard around this one that keeps records is going to answer. The outcome is recorded
+// nowhere, so the same request would run again: such a Conflict is not retryable.
 //
 // The context of handler carries the lease. It ends when ctx ends or the lease is lost, and a lock of the same key in it
 // enters again. The lease is kept until handler returns, even if the client leaves. If handler panics or calls runtime.Goexit,
-// Do releases the lock, and the panic or Goexit continues. Handler returns why it has failed, see [FailureOf], for hooks.
-func (e *Exclusive) Do(ctx context.Context, req Request, handler func(ctx context.Context) error) *Conflict {
+// Do releases the lock, and the panic or Goexit continues.
+func (e *Exclusive) Do(ctx context.Context, req Request, handler func(ctx context.Context) Answered) *Conflict {
 	switch {
 	case req.Key.IsZero():
 		return e.Refuse(ctx, req.label(), ErrKeyRequired)
@@ -46,10 +55,10 @@ func (e *Exclusive) Do(ctx context.Context, req Request, handler func(ctx contex
 	hash := req.Key.HashWith(e.config.KeySecret)
 	r := e.newRun(ctx, req, httprecord.Prefix+hash, hash)
 	_, _ = e.locks.Do(ctx, r.ask, guards.Run{
-		Call: func(ctx context.Context) { r.failure = handler(r.begin(ctx)) },
+		Call: func(ctx context.Context) { r.answered = handler(r.begin(ctx)) },
 		Judge: func(o *guards.Outcome) {
-			if !r.refusedWith(r.failure) {
-				o.Err = r.failure
+			if a := r.answered; o.Returned && !r.refused(a.Status, a.Reported, a.Silent) {
+				o.Err = failureOf(a.Status, !a.Silent, a.Reported)
 			}
 		},
 		Refuse: func(ctx context.Context, not *core.NotRun) {
@@ -61,5 +70,8 @@ func (e *Exclusive) Do(ctx context.Context, req Request, handler func(ctx contex
 			r.conflict.tell(ctx, not)
 		},
 	})
+	if r.answered.Silent {
+		return r.unanswered()
+	}
 	return r.conflict
 }

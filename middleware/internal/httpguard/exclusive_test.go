@@ -18,7 +18,7 @@ func TestDoWithoutKeyRunsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conflict := e.Do(t.Context(), httpguard.Request{}, func(context.Context) error { t.Error("ran"); return nil })
+	conflict := e.Do(t.Context(), httpguard.Request{}, func(context.Context) (a httpguard.Answered) { t.Error("ran"); return a })
 	if conflict == nil || conflict.Code != httpguard.CodeKeyRequired {
 		t.Errorf("conflict %v", conflict)
 	}
@@ -41,7 +41,7 @@ func TestGrantedTooLateRunsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conflict := e.Do(ctx, httpguard.Request{Key: mustKey(t, "a", "b")}, func(context.Context) error { t.Error("ran"); return nil })
+	conflict := e.Do(ctx, httpguard.Request{Key: mustKey(t, "a", "b")}, func(context.Context) (a httpguard.Answered) { t.Error("ran"); return a })
 	if conflict == nil || conflict.Code != httpguard.CodeClientGone {
 		t.Errorf("conflict %v, want client-gone", conflict)
 	}

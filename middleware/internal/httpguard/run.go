@@ -26,9 +26,9 @@ type run struct {
 	refusal atomic.Int32 // the status with which a guard inside refused the request, or notRefused or unsent
 	inside  atomic.Int32 // what became of a run inside that did not answer, a Disposition: see [run.instead]
 
-	outcome  Outcome // of Once, once the handler has returned
-	cause    error   // why the context of the handler has ended
-	failure  error   // of Exclusive
+	outcome  Outcome  // of Once, once the handler has returned
+	cause    error    // why the context of the handler has ended
+	answered Answered // of Exclusive
 	replay   *Response
 	conflict *Conflict
 }
@@ -98,7 +98,7 @@ func (r *run) judge(o *guards.Outcome) {
 		case said == seal.Held && reason != "":
 			o.Err = errors.New("holdfast: the handler called Hold: " + reason)
 		default:
-			o.Err = FailureOf(out.Response.Status, out.answered(), out.Failed)
+			o.Err = failureOf(out.Response.Status, out.answered(), out.Failed)
 		}
 	}
 	judged(r.config.disposition(out)) // which stays if the application's judge panics
