@@ -81,12 +81,13 @@ func TestPartsThatMakeNoKey(t *testing.T) {
 		"a route without the wildcard": {httplock.Keys(httplock.ByRoute(), httplock.ByPathValue("id")), []string{"POST /orders", "7"}, httplock.ErrNoRoute},
 		"no address":                   {httplock.ByClientIP(httplock.RemoteAddr), []string{"ada"}, httplock.ErrKeyInvalid},
 		"an own function":              {own, []string{"ada"}, httplock.ErrKeyRequired},
+		"an own function that panics":  {func(r *http.Request) (httplock.Key, error) { return httplock.NewKey("host", r.TLS.ServerName) }, []string{"ada"}, nil},
 	} {
 		guard, err := httplock.NewOnce(locks, test.key)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if seen, err := guard.Peek(t.Context(), test.parts...); !errors.Is(err, test.want) {
+		if seen, err := guard.Peek(t.Context(), test.parts...); err == nil || test.want != nil && !errors.Is(err, test.want) {
 			t.Errorf("%s: record %+v, error %v, want %v", name, seen, err, test.want)
 		}
 	}

@@ -92,11 +92,16 @@ func (p *Parts) Path(name string) (Key, error) {
 // errOwnFunction says that a key function could do nothing with texts.
 var errOwnFunction = errors.New("holdfast: the key function makes no key of texts: use PeekKey")
 
-// keyOfParts has a key function make the key of texts.
-func keyOfParts(ctx context.Context, of func(*http.Request) (Key, error), texts []string) (Key, error) {
+// keyOfParts has a key function make the key of texts. One of the user's may panic, because there is less than in a request.
+func keyOfParts(ctx context.Context, of func(*http.Request) (Key, error), texts []string) (key Key, err error) {
 	parts := &Parts{left: texts}
+	defer func() {
+		if r := recover(); r != nil {
+			key, err = Key{}, fmt.Errorf("%w: it panicked: %v", errOwnFunction, r)
+		}
+	}()
 	r := (&http.Request{Header: make(http.Header), URL: new(url.URL), Body: http.NoBody}).WithContext(context.WithValue(ctx, partsKey{}, parts))
-	key, err := of(r)
+	key, err = of(r)
 	switch {
 	case err != nil && len(parts.left) > 0 && !errors.Is(err, ErrKeyShape):
 		return Key{}, fmt.Errorf("%w: %w", errOwnFunction, err)
