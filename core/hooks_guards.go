@@ -34,8 +34,8 @@ type RunEnd struct {
 	Attempt int
 	// State is what was to be recorded: [StateCompleted], [StateUnknown], or [StateNone] if nothing was.
 	State State
-	// Held is how long the run took.
-	Held time.Duration
+	// Took is the duration of the run.
+	Took time.Duration
 	// Panicked is true if the run ended with a panic or with [runtime.Goexit]. Err is nil then, unless the guard has more to tell.
 	Panicked bool
 	// Err is why the run failed, by the rules of the guard; nil if it succeeded.

@@ -213,7 +213,7 @@ func (e *execution) call(ctx context.Context) {
 func (e *execution) judge(o *guard.Outcome) {
 	e.current.Store(nil) // the function has returned, though Redis may not hear of that for long
 	run := *e.live.Load()
-	run.Took, run.Outcome = o.Held, outcome(e.ctx, o.Returned, e.err)
+	run.Took, run.Outcome = o.Took, outcome(e.ctx, o.Returned, e.err)
 	e.live.Store(&run)
 	o.Verdict, o.Value, o.Err = guard.Completed, run.value, failure(e.ctx, run.Outcome, e.err)
 	if run.Outcome == Interrupted && max(run.Attempt, 1) < e.attempts && !e.overran.Load() {

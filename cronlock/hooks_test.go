@@ -84,7 +84,7 @@ func TestHooksOfARun(t *testing.T) {
 				t.Errorf("started %+v, want %+v with token %d", s, work, token)
 			}
 			e := ends[0]
-			if e.Work != work || e.Token != token || e.Attempt != 1 || e.Held <= 0 || e.State != test.state || e.Panicked != test.panicked {
+			if e.Work != work || e.Token != token || e.Attempt != 1 || e.Took <= 0 || e.State != test.state || e.Panicked != test.panicked {
 				t.Errorf("ended %+v, want %+v as %q", e, work, test.state)
 			}
 			if test.err == nil && e.Err != nil || !errors.Is(e.Err, test.err) {

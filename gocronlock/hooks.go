@@ -47,7 +47,7 @@ func (r reporter) run(ctx context.Context, fn func(context.Context) error) (err 
 	began, returned := time.Now(), false
 	defer func() {
 		r.hooks.RunEnd(context.WithoutCancel(ctx), core.RunEnd{
-			Work: r.work(), Token: token, Held: time.Since(began), Panicked: !returned, Err: err,
+			Work: r.work(), Token: token, Took: time.Since(began), Panicked: !returned, Err: err,
 		})
 	}()
 	ctx = r.hooks.RunStart(ctx, core.RunStart{Work: r.work(), Token: token})

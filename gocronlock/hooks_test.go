@@ -68,7 +68,7 @@ func TestLockerHooks(t *testing.T) {
 	if len(told.starts) != 1 || told.starts[0].Work != work || told.starts[0].Token == 0 {
 		t.Errorf("started %+v", told.starts)
 	}
-	if e := told.ends; len(e) != 1 || e[0].Work != work || e[0].Err != failed || e[0].Token != told.starts[0].Token || e[0].Held <= 0 {
+	if e := told.ends; len(e) != 1 || e[0].Work != work || e[0].Err != failed || e[0].Token != told.starts[0].Token || e[0].Took <= 0 {
 		t.Errorf("ended %+v after %v", e, err)
 	}
 	if _, err := locker.Lock(t.Context(), "report"); !errors.Is(err, core.ErrNotAcquired) {

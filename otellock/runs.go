@@ -63,7 +63,7 @@ func (t *telemetry) runEnd(ctx context.Context, end core.RunEnd) {
 	per := runLabels{place: r.place, label: r.label}
 	t.runsActive.Add(ctx, -1, t.perPlace.of(per).add...)
 	per.value, per.state = runOutcome(end, r.lost.Load()), end.State
-	t.runDuration.Record(ctx, end.Held.Seconds(), t.perRun.of(per).record...)
+	t.runDuration.Record(ctx, end.Took.Seconds(), t.perRun.of(per).record...)
 	if r.span != nil {
 		r.endSpan(per.value, end)
 	}

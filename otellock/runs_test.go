@@ -71,7 +71,7 @@ func TestRuns(t *testing.T) {
 		if test.incident != "" {
 			hooks.Incident(ctx, core.Incident{Work: order, Kind: test.incident})
 		}
-		test.end.Work, test.end.Held = order, time.Second
+		test.end.Work, test.end.Took = order, time.Second
 		hooks.RunEnd(ctx, test.end)
 		hooks.RunEnd(ctx, test.end) // counts once
 		m.want(0, active)
@@ -306,7 +306,7 @@ func TestRunsWithoutHooks(t *testing.T) {
 // report is what a guard reports of one run.
 func report(ctx context.Context, hooks guard.Hooks) {
 	run := hooks.RunStart(ctx, core.RunStart{Work: order, Token: 1, Attempt: 1, Waited: time.Millisecond})
-	hooks.RunEnd(run, core.RunEnd{Work: order, Token: 1, Attempt: 1, State: core.StateCompleted, Held: time.Millisecond})
+	hooks.RunEnd(run, core.RunEnd{Work: order, Token: 1, Attempt: 1, State: core.StateCompleted, Took: time.Millisecond})
 }
 
 // wantEvent fails the test unless the span has one event, with these attributes.

@@ -37,7 +37,7 @@ func (g guard) handle(ctx context.Context, once *core.Once, sent time.Time, run 
 	overrun := time.AfterFunc(g.limit, func() { g.hooks.Incident(ctx, core.Incident{Work: message, Kind: core.IncidentOverrun}) })
 	began := time.Now()
 	failed := run(ctx)
-	end := core.RunEnd{Work: message, Token: attempt.Token(), Attempt: attempt.Number(), Held: time.Since(began), Err: failed}
+	end := core.RunEnd{Work: message, Token: attempt.Token(), Attempt: attempt.Number(), Took: time.Since(began), Err: failed}
 	overrun.Stop()
 	if failed == nil {
 		end.State, err = core.StateCompleted, attempt.Complete(context.WithoutCancel(ctx), nil)

@@ -211,7 +211,7 @@ func (r *running) lost() error {
 // conclude judges how Call ended, records that and tells the hooks.
 func (r *running) conclude() {
 	o := r.outcome
-	o.Held = time.Since(r.began)
+	o.Took = time.Since(r.began)
 	r.end()
 	defer r.ended() // also if Judge, Value or a hook panics
 	defer r.record()
@@ -227,7 +227,7 @@ func (r *running) conclude() {
 func (r *running) ended() {
 	o := r.outcome
 	r.hooks.RunEnd(context.WithoutCancel(r.ctx), core.RunEnd{
-		Work: r.ask.Work, Token: o.Token, Attempt: o.Attempt, State: o.State, Held: o.Held, Panicked: !o.Returned, Err: o.Err,
+		Work: r.ask.Work, Token: o.Token, Attempt: o.Attempt, State: o.State, Took: o.Took, Panicked: !o.Returned, Err: o.Err,
 	})
 }
 

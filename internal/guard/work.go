@@ -77,7 +77,7 @@ type Outcome struct {
 
 	// Set by the guard before Judge. Returned is false after a panic or [runtime.Goexit].
 	Returned bool
-	Held     time.Duration
+	Took     time.Duration
 
 	// Set by Judge. The zero Verdict is Failed. What the function has said by [core.Complete], [core.Release] or [core.Hold]
 	// outweighs it.

@@ -85,7 +85,7 @@ func TestHooksOfRuns(t *testing.T) {
 		t.Errorf("start %+v, %+v", s, seen)
 	}
 	e := h.ends[0]
-	if e.Work != work(seen.hash) || e.Token <= 0 || e.Attempt != 1 || e.State != core.StateNone || e.Held <= 0 ||
+	if e.Work != work(seen.hash) || e.Token <= 0 || e.Attempt != 1 || e.State != core.StateNone || e.Took <= 0 ||
 		!errors.Is(e.Err, errOwn) || e.Panicked {
 		t.Errorf("end %+v", e)
 	}

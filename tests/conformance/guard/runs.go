@@ -40,7 +40,7 @@ func testRuns(t *testing.T, s *stage) {
 			t.Errorf("key hash %q, hooks were told %q", hash, end.KeyHash)
 		}
 	}
-	if end.State != want.State || end.Attempt != want.Attempt || end.Err != nil || end.Panicked || end.Held <= 0 {
+	if end.State != want.State || end.Attempt != want.Attempt || end.Err != nil || end.Panicked || end.Took <= 0 {
 		t.Errorf("end %+v, want %+v", end, want)
 	}
 	if len(s.told.nots)+len(s.told.incidents) > 0 {

@@ -50,10 +50,10 @@ func testEventsOfRuns(t *testing.T, s *suite) {
 				want.State = core.StateNone
 			}
 			end := receive(t, watch.finished, "the end")
-			if fmt.Sprint(end.Err) != fmt.Sprint(failure) || end.Held <= 0 {
+			if fmt.Sprint(end.Err) != fmt.Sprint(failure) || end.Took <= 0 {
 				t.Errorf("%s: told of the end %+v", user, end)
 			}
-			end.Err, end.Held = failure, 0
+			end.Err, end.Took = failure, 0
 			if end != want {
 				t.Errorf("%s: told of the end %+v, want %+v", user, end, want)
 			}
