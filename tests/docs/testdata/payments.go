@@ -13,7 +13,8 @@ var (
 	mux   *http.ServeMux
 	user  httplock.KeyFunc
 
-	pay          func(http.ResponseWriter, *http.Request)
+	payments http.Handler
+
 	userOf       func(*http.Request) string
 	writeReceipt func(http.ResponseWriter, string)
 
