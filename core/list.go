@@ -62,7 +62,7 @@ type RecordEntry struct {
 // whose slot is on its way from one master to another during the whole walk.
 //
 // A walk costs Redis a look at each key of its database, not only those of locks. The user needs the right to SCAN, see
-// docs/redis.md, and otherwise gets [ErrPermission]. [Client.Held] lists what this process holds, and asks no server.
+// docs/keys-and-rights.md, and otherwise gets [ErrPermission]. [Client.Held] lists what this process holds, and asks no server.
 //
 // Locks finds only locks under the prefix of this client.
 func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[Entry, error] {

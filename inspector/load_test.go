@@ -37,7 +37,7 @@ func seedLocks(t testing.TB, rdb redis.UniversalClient, prefix string, n int) {
 }
 
 // TestManyLocks: the first page beside many live locks sends no more commands than a constant, and none that blocks Redis. With
-// -v it logs the time that the server needed, beside 10 locks: the figures in docs/inspector.md.
+// -v it logs the time that the server needed, beside 10 locks: the figures in lab/RESULTS.md.
 func TestManyLocks(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{10, *liveLocks} {

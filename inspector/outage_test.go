@@ -78,7 +78,7 @@ func TestWithoutScan(t *testing.T) {
 	s := newSite(t, locks)
 	mustLock(t, locks.Mutex("order:42"))
 	for _, path := range []string{"", "records"} {
-		contains(t, s.get(http.StatusBadGateway, path), "Redis refuses the user", "the right to SCAN", "docs/redis.md")
+		contains(t, s.get(http.StatusBadGateway, path), "Redis refuses the user", "the right to SCAN", "docs/keys-and-rights.md")
 	}
 	contains(t, s.get(http.StatusOK, "find?q=order:42"), "<h2>Holders</h2>")
 	contains(t, s.get(http.StatusOK, "cron"), "No replica has registered a job")

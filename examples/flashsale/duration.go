@@ -29,7 +29,7 @@ func (r *report) duration() string {
 	if r.embedded {
 		text += " The embedded Redis is slower than a real one, which REDIS_URL can name."
 	}
-	return wrap(text + " To sell faster, split the stock: docs/choosing.md#flash-sale. With -unguarded nothing waits, and " +
+	return wrap(text + " To sell faster, split the stock: docs/recipes.md#one-order-per-user. With -unguarded nothing waits, and " +
 		"the result is wrong.")
 }
 

@@ -38,7 +38,7 @@ func (d *desk) bytes() (all int64, each string) {
 	return all, fmt.Sprint(sums)
 }
 
-// TestCostOfATask measures what a guard costs for each task: the table in docs/asynq.md. Commands are those that INFO
+// TestCostOfATask measures what a guard costs for each task: the table in lab/tasks/RESULTS.md. Commands are those that INFO
 // commandstats counts. A client sends scripts only, each of which runs several commands.
 func TestCostOfATask(t *testing.T) {
 	t.Parallel()

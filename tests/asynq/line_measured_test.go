@@ -20,7 +20,7 @@ var (
 	only  = flag.String("only", "", "with -lines, measure this row of the table alone")
 )
 
-// TestLinesMeasured prints the table of docs/asynq.md: a burst of tasks of one user, and a trickle of another's, on one
+// TestLinesMeasured prints the table of lab/tasks/RESULTS.md: a burst of tasks of one user, and a trickle of another's, on one
 // server with ten workers and asynq's default intervals.
 func TestLinesMeasured(t *testing.T) {
 	if !*lines {

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
-// TestElectionInCluster elects, observes and resigns for names all over a Cluster, as the user of docs/redis.md.
+// TestElectionInCluster elects, observes and resigns for names all over a Cluster, as the user of docs/keys-and-rights.md.
 func TestElectionInCluster(t *testing.T) {
 	t.Parallel()
 	cluster := testkit.StartCluster(t, 3)

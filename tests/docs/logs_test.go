@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// TestLogLines: the source has each log line that docs/operations.md explains. Some functions add "holdfast: " themselves, and a
+// TestLogLines: the source has each log line that docs/log-lines.md explains. Some functions add "holdfast: " themselves, and a
 // long line may be joined of several literals.
 func TestLogLines(t *testing.T) {
 	t.Parallel()
-	explained := regexp.MustCompile("(?m)^\\| `holdfast: ([^`]+)` \\|").FindAllStringSubmatch(readFile(t, "docs/operations.md"), -1)
+	explained := regexp.MustCompile("(?m)^\\| `holdfast: ([^`]+)` \\|").FindAllStringSubmatch(readFile(t, "docs/log-lines.md"), -1)
 	if len(explained) < 30 {
 		t.Fatalf("found only %d log lines on the page", len(explained))
 	}
@@ -21,7 +21,7 @@ func TestLogLines(t *testing.T) {
 	source = regexp.MustCompile(`"\s*\+\s*"`).ReplaceAllString(source, "")
 	for _, line := range explained {
 		if !strings.Contains(source, `"`+line[1]) && !strings.Contains(source, `"holdfast: `+line[1]) {
-			t.Errorf("docs/operations.md explains %q, which is not logged", line[1])
+			t.Errorf("docs/log-lines.md explains %q, which is not logged", line[1])
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// shell runs the block of docs/operations.md that begins with a word. In it, redis-cli asks that server.
+// shell runs the block of docs/runbooks.md that begins with a word. In it, redis-cli asks that server.
 func shell(t *testing.T, server *testkit.Server, word string) string {
 	t.Helper()
 	for _, name := range []string{"sh", "redis-cli", "sha256sum"} {
@@ -21,7 +21,7 @@ func shell(t *testing.T, server *testkit.Server, word string) string {
 			t.Skip(err)
 		}
 	}
-	script := fmt.Sprintf("alias redis-cli='redis-cli -s %s'\n%s", server.Addr(), blockOf(t, "docs/operations.md", word))
+	script := fmt.Sprintf("alias redis-cli='redis-cli -s %s'\n%s", server.Addr(), blockOf(t, "docs/runbooks.md", word))
 	out, err := exec.CommandContext(t.Context(), "sh", "-ec", script).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -44,7 +44,7 @@ func TestInspection(t *testing.T) {
 // second one after another client has. Numbers of more than ten digits differ from grant to grant.
 func TestFields(t *testing.T) {
 	t.Parallel()
-	rows := regexp.MustCompile("(?m)^\\| `(Mutex|Fair|Write|Read)` \\| (.*) \\|$").FindAllStringSubmatch(readFile(t, "docs/operations.md"), -1)
+	rows := regexp.MustCompile("(?m)^\\| `(Mutex|Fair|Write|Read)` \\| (.*) \\|$").FindAllStringSubmatch(readFile(t, "docs/runbooks.md"), -1)
 	if len(rows) != 8 {
 		t.Fatalf("found %d rows, want 8", len(rows))
 	}
@@ -111,7 +111,7 @@ func TestFreedByHand(t *testing.T) {
 	for info := (core.Info{}); info.Waiters == 0; {
 		info, _ = locks.Inspect(t.Context(), "order:42")
 	}
-	for line := range strings.Lines(blockOf(t, "docs/operations.md", "DEL")) {
+	for line := range strings.Lines(blockOf(t, "docs/runbooks.md", "DEL")) {
 		var args []any
 		for word := range strings.FieldsSeq(line) {
 			args = append(args, word)

@@ -61,7 +61,7 @@ func waitLater(t *testing.T, l *core.Lock) {
 	t.Cleanup(func() { cancel(); <-done })
 }
 
-// keyRow matches a row of the table of keys in docs/redis.md: a key and its type.
+// keyRow matches a row of the table of keys in docs/keys-and-rights.md: a key and its type.
 var keyRow = regexp.MustCompile("(?m)^\\| `(<lock>|holdfast:[^`]+)`[^|]* \\| (string|hash|sorted set) \\|")
 
 // everyKey returns type and name of each key. It is one script, so that no key expires between two answers.
@@ -73,12 +73,12 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
 end
 return reply`)
 
-// TestKeys leaves every key that locks and records have in Redis. Each has a row in the table of docs/redis.md with its type, and
-// an expiry; and each row has a key.
+// TestKeys leaves every key that locks and records have in Redis. Each has a row in the table of docs/keys-and-rights.md with its
+// type, and an expiry; and each row has a key.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	rows, found := make(map[string]*regexp.Regexp), make(map[string]bool)
-	for _, row := range keyRow.FindAllStringSubmatch(readFile(t, "docs/redis.md"), -1) {
+	for _, row := range keyRow.FindAllStringSubmatch(readFile(t, "docs/keys-and-rights.md"), -1) {
 		pattern := regexp.QuoteMeta(strings.Replace(row[1], "<lock>", "lock:<name>", 1))
 		pattern = strings.NewReplacer(`:\{lock`, `(:\{|=)lock`, `\}`, `\}?`).Replace(pattern) // names with braces have none around them
 		pattern = regexp.MustCompile(`<[a-z]+>`).ReplaceAllString(pattern, `[a-z0-9:{}-]+`)
@@ -105,7 +105,7 @@ func TestKeys(t *testing.T) {
 			}
 		}
 		if !known {
-			t.Errorf("docs/redis.md has no row for the %s", key)
+			t.Errorf("docs/keys-and-rights.md has no row for the %s", key)
 		}
 	}
 	for name := range rows {
@@ -182,8 +182,8 @@ func leaveForgotten(t *testing.T, once *core.Once) {
 	}
 }
 
-// TestACL runs both commands of docs/redis.md that make a user. Each gives the rights that the page lists, with which the tests
-// of core run, and the user can lock.
+// TestACL runs both commands of docs/keys-and-rights.md that make a user. Each gives the rights that the page lists, with which
+// the tests of core run, and the user can lock.
 func TestACL(t *testing.T) {
 	t.Parallel()
 	server := start(t)
@@ -205,13 +205,13 @@ func TestACL(t *testing.T) {
 		}
 		return ""
 	}
-	list := regexp.MustCompile("(?s)A Redis user needs (.*?)\\.\n").FindStringSubmatch(readFile(t, "docs/redis.md"))
+	list := regexp.MustCompile("(?s)A Redis user needs (.*?)\\.\n").FindStringSubmatch(readFile(t, "docs/keys-and-rights.md"))
 	if list == nil {
-		t.Fatal("docs/redis.md does not list the rights")
+		t.Fatal("docs/keys-and-rights.md does not list the rights")
 	}
 	listed := rights("listed", "ACL SETUSER listed on >a-long-password "+list[1])
 	for _, command := range []string{
-		blockOf(t, "docs/redis.md", "ACL"), strings.TrimPrefix(blockOf(t, "docs/redis.md", "redis-cli"), "redis-cli "),
+		blockOf(t, "docs/keys-and-rights.md", "ACL"), strings.TrimPrefix(blockOf(t, "docs/keys-and-rights.md", "redis-cli"), "redis-cli "),
 	} {
 		if got := rights("locks", command); got != listed {
 			t.Errorf("the command gives %s\nthe list is    %s", got, listed)

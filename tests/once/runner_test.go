@@ -123,7 +123,7 @@ func TestLateEndNamesItsRunner(t *testing.T) {
 	}
 }
 
-// TestRecordIsSmall: what docs/redis.md says a record takes, with a process and a label of common length.
+// TestRecordIsSmall: what docs/keys-and-rights.md says a record takes, with a process and a label of common length.
 func TestRecordIsSmall(t *testing.T) {
 	t.Parallel()
 	rdb := testkit.Start(t).Client()

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
-// TestMinimalUser does everything as a Redis user with just the rights that docs/redis.md lists.
+// TestMinimalUser does everything as a Redis user with just the rights that docs/keys-and-rights.md lists.
 func TestMinimalUser(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
@@ -54,7 +54,7 @@ func TestMinimalUserInCluster(t *testing.T) {
 
 var allStrategies = flag.Bool("rights", false, "run the conformance suite on all strategies as a user with few rights")
 
-// TestConformanceOfMinimalUser runs the whole suite as a user with just the rights that docs/redis.md lists. By default it
+// TestConformanceOfMinimalUser runs the whole suite as a user with just the rights that docs/keys-and-rights.md lists. By default it
 // takes pairs that send all commands together, and three servers for a Redlock.
 func TestConformanceOfMinimalUser(t *testing.T) {
 	t.Parallel()

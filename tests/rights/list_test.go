@@ -25,7 +25,8 @@ func listEveryWay(locks *core.Client) error {
 	return errors.Join(errs...)
 }
 
-// TestListRights: listing needs just the rights that docs/redis.md lists for it. Without them it is refused, and locks work.
+// TestListRights: listing needs just the rights that docs/keys-and-rights.md lists for it. Without them it is refused, and locks
+// work.
 func TestListRights(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)

@@ -19,7 +19,7 @@ import (
 )
 
 // vault is a server that speaks TLS, demands certificates, and lets no client in without password: its only other user has
-// just the rights of docs/redis.md.
+// just the rights of docs/keys-and-rights.md.
 type vault struct {
 	*testkit.Server
 	authority *testkit.Authority

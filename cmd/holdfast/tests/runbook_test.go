@@ -157,7 +157,7 @@ func (s *shop) get(path string) string {
 	return string(body)
 }
 
-// TestRunbookOfAHang makes the hang of docs/operations.md, "A lock that hangs", with two processes, and takes each step of that
+// TestRunbookOfAHang makes the hang of docs/production.md, "A lock that hangs", with two processes, and takes each step of that
 // page in its order. A step of the page that is not tried fails the test.
 func TestRunbookOfAHang(t *testing.T) {
 	t.Parallel()
@@ -214,7 +214,7 @@ func TestRunbookOfAHang(t *testing.T) {
 // runbook returns the questions of the page, in their order.
 func runbook(t *testing.T) (steps []string) {
 	t.Helper()
-	page, err := markdown.Read("../../..", "docs/operations.md")
+	page, err := markdown.Read("../../..", "docs/production.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ var varying = regexp.MustCompile(`\d{4}-\S+Z|[0-9a-f]{8}-\S+:\d+|\d{16}|[\w-]+:\
 // wantLikePage fails the test unless the page has a block that begins with that word and says the same as text.
 func wantLikePage(t *testing.T, word, text string) {
 	t.Helper()
-	page, err := markdown.Read("../../..", "docs/operations.md")
+	page, err := markdown.Read("../../..", "docs/production.md")
 	if err != nil {
 		t.Fatal(err)
 	}

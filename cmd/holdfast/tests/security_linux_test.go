@@ -15,16 +15,16 @@ import (
 // password is that of the user of tests.
 const password = "of-nobody-else"
 
-// documentedRights returns those that docs/redis.md says a user needs.
+// documentedRights returns those that docs/keys-and-rights.md says a user needs.
 func documentedRights(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../../docs/redis.md")
+	text, err := os.ReadFile("../../../docs/keys-and-rights.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	section := regexp.MustCompile("(?s)A Redis user needs (.*?)\\.\n").FindSubmatch(text)
 	if section == nil {
-		t.Fatal("docs/redis.md lists no rights")
+		t.Fatal("docs/keys-and-rights.md lists no rights")
 	}
 	return strings.Join(regexp.MustCompile("[~&+][^\\s`]+").FindAllString(string(section[1]), -1), " ")
 }
@@ -36,7 +36,7 @@ func startVault(t *testing.T, a *testkit.Authority) *testkit.Server {
 		testkit.Config("user", "locker on >"+password+" resetchannels "+documentedRights(t)))
 }
 
-// TestTLS: the command reaches a server with TLS as a user with the rights of docs/redis.md, whether the files and the
+// TestTLS: the command reaches a server with TLS as a user with the rights of docs/keys-and-rights.md, whether the files and the
 // password come from flags, from variables or from the URL.
 func TestTLS(t *testing.T) {
 	t.Parallel()

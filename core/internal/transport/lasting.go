@@ -87,7 +87,7 @@ func Advice(err error) string {
 		return ""
 	case UnknownCommand(err) || hasCode(err, "Unknown Redis command called from script"):
 		return "this server does not have a command that locks need, or has it under another name: enable EVALSHA, EVAL and " +
-			"the commands listed under \"Rights of the Redis user\" in docs/redis.md"
+			"the commands listed under \"Rights of the Redis user\" in docs/keys-and-rights.md"
 	case badDatabase(err):
 		return "this server does not have the database: correct DB in the options of the Redis client (a Cluster has only 0)"
 	case CrossSlot(err):
@@ -106,7 +106,7 @@ func Advice(err error) string {
 
 // missingRight returns what a user has to be granted who was refused with err, for a command with these keys.
 func (e *Executor) missingRight(err error, keys []any) string {
-	const page = `, see "Rights of the Redis user" in docs/redis.md`
+	const page = `, see "Rights of the Redis user" in docs/keys-and-rights.md`
 	text := strings.ToLower(replyText(err))
 	if command := namedCommand.FindStringSubmatch(text); command != nil {
 		return "the Redis user needs the right +" + command[1] + page

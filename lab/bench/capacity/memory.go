@@ -12,7 +12,7 @@ import (
 const (
 	kept            = 20_000          // leases, records and marks whose memory is measured
 	markTTL         = 5 * time.Second // a release of a lease with such a TTL leaves a mark
-	markSeconds     = 6               // for as long, see docs/redis.md
+	markSeconds     = 6               // for as long, see docs/keys-and-rights.md
 	onceMarkSeconds = 15              // for as long a release of a Once leaves one
 )
 

@@ -10,5 +10,6 @@ var (
 	ctx   context.Context
 	locks *core.Client
 
-	use func(context.Context, int64)
+	charge func(context.Context) error
+	use    func(context.Context, int64)
 )

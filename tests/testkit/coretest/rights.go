@@ -31,10 +31,10 @@ func NothingDenied(t *testing.T, server *testkit.Server) {
 	}
 }
 
-// DocumentedRules reads the rights from docs/redis.md, so that it cannot say less than is needed.
+// DocumentedRules reads the rights from docs/keys-and-rights.md, so that it cannot say less than is needed.
 func DocumentedRules(t *testing.T, sentence string) []string {
 	t.Helper()
-	return RulesIn(t, "../../docs/redis.md", sentence)
+	return RulesIn(t, "../../docs/keys-and-rights.md", sentence)
 }
 
 func RulesIn(t *testing.T, file, sentence string) []string {

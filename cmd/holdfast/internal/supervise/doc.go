@@ -18,6 +18,14 @@
 // If both are killed at the same moment, the kernel kills the command only. Descendants that the command has forked may
 // continue.
 //
+// If the whole job is stopped, front included, and then the keeper is killed, the kernel kills the command, and the front
+// ends the descendants only when it continues. If front and keeper are stopped but the command is not, the command
+// continues beside the next holder until either of them continues. If all are stopped, or the host sleeps, the command is
+// killed some milliseconds after it wakes.
+//
+// A lease from a queue is short until its first renewal. The command starts after that renewal, with at least two thirds
+// of the TTL left, or not at all: see awaitLease.
+//
 // # Process group
 //
 // Front, keeper and command stay in the process group that the caller has chosen. So the terminal, pipelines and job

@@ -3,7 +3,6 @@ package snippet
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/redis/go-redis/v9"
@@ -18,5 +17,4 @@ var (
 	server *http.Server
 
 	endJobs func()
-	observe func(metric string, d time.Duration, err error)
 )

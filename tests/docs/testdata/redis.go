@@ -1,0 +1,3 @@
+package snippet
+
+var password string
