@@ -7,16 +7,15 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core/internal/acquire"
-	"github.com/holdfast-go/holdfast/core/internal/clock"
-	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // TestReasonOutlivesTheWait: what Redis could not be asked for is told also if the wait ends during another try.
 func TestReasonOutlivesTheWait(t *testing.T) {
 	t.Parallel()
-	a := &acquisition{engine: &engine{operations: lifecycle.New()}}
-	a.Env = &acquire.Environment{Background: transport.Background{Now: clock.System}}
+	a := &acquisition{engine: &engine{operations: keepalive.NewOperations()}}
+	a.Env = &acquire.Environment{Background: transport.Background{Now: keepalive.SystemClock}}
 	a.LastErr, a.Outage = transport.ErrNotAnswered, io.EOF
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

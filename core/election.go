@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
@@ -109,7 +109,7 @@ func (e *Election) campaignThroughOutages(ctx context.Context) (*Leadership, err
 			e.lock.engine.logger.Warn("holdfast: campaign failed, trying again until Redis answers",
 				"lock", digest(e.lock.keys.Lock), "error", nameless(err))
 		}
-		lifecycle.Pause(ctx, campaignInterval+rand.N(campaignInterval), nil, e.lock.engine.operations.Closing)
+		keepalive.Pause(ctx, campaignInterval+rand.N(campaignInterval), nil, e.lock.engine.operations.Closing)
 	}
 }
 

@@ -12,9 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/acquire"
 	"github.com/holdfast-go/holdfast/core/internal/clientinfo"
-	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/pubsub"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
@@ -26,14 +24,14 @@ type engine struct {
 	clientConfig
 	ids          lockscript.IDs
 	clientNumber string // of this client, see internal/pubsub/wake_one.go
-	now          clock.Clock
+	now          keepalive.Clock
 	redis        []redis.UniversalClient // where the locks live
 
 	renewer      *keepalive.Renewer[lockscript.Hold]
 	acquiring    acquire.Environment
 	acquisitions sync.Pool // of *acquisition
 
-	operations *lifecycle.Operations
+	operations *keepalive.Operations
 	base       context.Context // of work in the background; ends when Close has waited long enough
 	stop       context.CancelFunc
 	silence    *time.Timer // runs while the client closes, and calls stop
@@ -54,9 +52,9 @@ func newEngine(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 		clientConfig: config,
 		ids:          lockscript.IDs{Client: uuid.NewString()},
 		clientNumber: pubsub.NewClientNumber(),
-		now:          clock.New(),
+		now:          keepalive.NewClock(),
 		redis:        rdbs,
-		operations:   lifecycle.New(),
+		operations:   keepalive.NewOperations(),
 	}
 	e.warnOfOwner()
 	e.base, e.stop = context.WithCancel(context.Background())
@@ -78,7 +76,7 @@ func newEngine(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 
 // nowFor reads the clock if wanted is true, and returns 0 otherwise. Why: to read a clock that continues in a suspend is a
 // system call.
-func (e *engine) nowFor(wanted bool) clock.Instant {
+func (e *engine) nowFor(wanted bool) keepalive.Instant {
 	if !wanted {
 		return 0
 	}

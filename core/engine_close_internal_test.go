@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/acquire"
-	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -36,7 +36,7 @@ func TestCloseGoesOnWhileCommandsAreConfirmed(t *testing.T) {
 							}
 							return ctx.Err()
 						},
-						Until: clock.Instant(time.Now().Add(time.Hour).UnixNano()),
+						Until: keepalive.Instant(time.Now().Add(time.Hour).UnixNano()),
 						Ended: func(error) {
 							if left--; left > 0 {
 								add()

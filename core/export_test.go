@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/oncescript"
@@ -41,7 +40,7 @@ func UnconfirmedEnds(c *Client) int { return c.server.once.Unconfirmed.Len() }
 func Suspendable(c *Client) (suspend func(d time.Duration)) {
 	var offset atomic.Int64
 	e, system := c.engine, c.now
-	e.now = func() clock.Instant { return system() + clock.Instant(offset.Load()) }
+	e.now = func() keepalive.Instant { return system() + keepalive.Instant(offset.Load()) }
 	e.renewer = keepalive.NewRenewer[lockscript.Hold](e.now, drift)
 	return func(d time.Duration) { offset.Add(int64(d)) }
 }

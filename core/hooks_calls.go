@@ -6,7 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
@@ -28,7 +27,7 @@ func (e *engine) acquireStarts(ctx context.Context, s lockscript.Strategy, h *lo
 
 // acquireEnds calls the hook for the hold h of the acquisition, or of a member of its batch. parent is that of the hold.
 // The token is 0 without a grant.
-func (a *acquisition) acquireEnds(ctx context.Context, h *lockscript.Hold, parent *holding, token int64, began clock.Instant, err error) {
+func (a *acquisition) acquireEnds(ctx context.Context, h *lockscript.Hold, parent *holding, token int64, began keepalive.Instant, err error) {
 	e := a.engine
 	if e.hooks.AcquireEnd == nil {
 		return
@@ -112,7 +111,7 @@ func (e *engine) loses(l *Lease, cause error) {
 }
 
 // beginEnds calls the hook for a begin that has returned err.
-func (a *acquisition) beginEnds(ctx context.Context, began clock.Instant, err error) {
+func (a *acquisition) beginEnds(ctx context.Context, began keepalive.Instant, err error) {
 	e := a.engine
 	if e.hooks.BeginEnd == nil {
 		return

@@ -5,7 +5,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
@@ -27,12 +26,12 @@ func TestValidUntilOfAPausedProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		steady := func() clock.Instant { return clock.Instant(time.Since(began)) }
+		steady := func() keepalive.Instant { return keepalive.Instant(time.Since(began)) }
 		l := new(Lease)
 		renewer := keepalive.NewRenewer[lockscript.Hold](steady, drift)
 		renewer.Add(&l.entry, keptLease{l}, keepalive.Terms{TTL: time.Minute, Granted: time.Minute, Fixed: true})
 		end := time.Now().Add(time.Duration(renewer.ValidUntil(&l.entry)))
-		l.engine = &engine{renewer: renewer, now: func() clock.Instant {
+		l.engine = &engine{renewer: renewer, now: func() keepalive.Instant {
 			now := steady()
 			time.Sleep(10 * time.Second) // the process is stopped
 			return now

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/acquire"
-	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
@@ -168,7 +167,7 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if l.multi != nil {
 		return l.multi.extend(ctx, ttl)
 	}
-	var sentAt clock.Instant
+	var sentAt keepalive.Instant
 	var held bool
 	err := transport.Retry(ctx, 0, worthExtending, func() (err error) {
 		sentAt = l.engine.now()
@@ -364,7 +363,7 @@ func (l *Lease) expiring() *lockscript.Hold {
 }
 
 // expiresAt returns when Redis lets the hold expire by itself, as far as Redis has confirmed.
-func (l *Lease) expiresAt() clock.Instant {
+func (l *Lease) expiresAt() keepalive.Instant {
 	return max(l.engine.renewer.ExpiresAt(&l.entry), l.entry.Granted.Add(l.hold.MinHold))
 }
 

@@ -8,7 +8,6 @@ import (
 	"runtime/debug"
 	"sync"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
@@ -57,7 +56,7 @@ func (e *engine) renewed(l *Lease, answer keepalive.Answer) {
 }
 
 // logRenewal warns of the first renewal that fails, then now and then with a count, and says once that they succeed again.
-func (e *engine) logRenewal(now clock.Instant, err error) {
+func (e *engine) logRenewal(now keepalive.Instant, err error) {
 	switch failures, again := e.renewals.Note(now, err); {
 	case failures > 0:
 		e.logger.Warn("holdfast: renewal failed, retrying while the leases are valid",

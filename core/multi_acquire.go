@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -54,7 +54,7 @@ func (g *multiAcquire) run(wait time.Duration) (*Lease, error) {
 		case g.try || ctx.Err() != nil:
 			return nil, &NotAcquiredError{Name: lost.name, cause: errors.Join(ended(g.caller), lost.cause)}
 		}
-		lifecycle.Pause(ctx, transport.FirstRetryInterval, nil, nil) // should they always be lost, no busy loop
+		keepalive.Pause(ctx, transport.FirstRetryInterval, nil, nil) // should they always be lost, no busy loop
 	}
 }
 
@@ -167,6 +167,6 @@ func releaseMembers(ctx context.Context, held []*Lease) {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		lifecycle.Pause(context.Background(), transport.ReleaseGrace, done, nil)
+		keepalive.Pause(context.Background(), transport.ReleaseGrace, done, nil)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/acquire"
-	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -80,7 +80,7 @@ func (g *multiAcquire) runBatch(a *acquisition, all lockscript.MutexBatch) (comb
 
 // membersEnd calls the hook of each member whose call has started, in order. A panic of a hook does not keep it from the
 // members after: they count their calls.
-func (g *multiAcquire) membersEnd(a *acquisition, holds []lockscript.Hold, began clock.Instant, err error) {
+func (g *multiAcquire) membersEnd(a *acquisition, holds []lockscript.Hold, began keepalive.Instant, err error) {
 	for i := range slices.Backward(g.ctxs) {
 		defer a.acquireEnds(g.ctxs[i], &holds[i], a.parentAt(i), a.grant.Token, began, err)
 	}

@@ -3,7 +3,7 @@ package core
 import (
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 )
 
 const (
@@ -50,7 +50,7 @@ func (e *engine) warnAfter(c *lockConfig) time.Duration {
 }
 
 // StillWaiting implements acquire.Caller: it warns of a wait that lasts.
-func (a *acquisition) StillWaiting(since clock.Instant) {
+func (a *acquisition) StillWaiting(since keepalive.Instant) {
 	e, lock := a.engine, a.Hold.Keys.Lock
 	now := e.now()
 	e.announcer.Touch(now, a.Hold.TTL)

@@ -26,11 +26,9 @@ var drawnPackages = []drawnPackage{
 	{"oncescript", "Once in Redis", 118, 168, 88},
 	{"waiters", "in this process", 218, 168, 88},
 	{"lockscript", "a lock in Redis: keys, scripts, strategies", 20, 244, 357},
-	{"keepalive", "renewal, end", 20, 320, 111},
-	{"pubsub", "subscriptions to releases", 143, 320, 234},
-	{"transport", "scripts to Redis: batches, direct path, retries", 143, 396, 357},
-	{"clock", "continues in a suspend", 20, 472, 234},
-	{"lifecycle", "operations, pauses, signals", 266, 472, 234},
+	{"pubsub", "subscriptions to releases", 20, 320, 357},
+	{"transport", "scripts to Redis: batches, direct path, retries", 20, 396, 480},
+	{"keepalive", "renewal, end of a lease, clock", 20, 472, 480},
 }
 
 // drawnArrow is an import, drawn as a vertical arrow at x.
@@ -53,12 +51,9 @@ var drawnArrows = []drawnArrow{
 	{"waiters", "lockscript", 262},
 	{"clientinfo", "lockscript", 360},
 	{"preflight", "transport", 457},
-	{"lockscript", "keepalive", 75},
 	{"lockscript", "pubsub", 260},
 	{"pubsub", "transport", 260},
-	{"keepalive", "clock", 75},
-	{"transport", "clock", 198},
-	{"transport", "lifecycle", 383},
+	{"transport", "keepalive", 260},
 }
 
 // imports draws which package of core imports which.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/core/internal/waiters"
@@ -41,13 +41,13 @@ type Caller interface {
 	Waiting(ctx context.Context, position int, holderTTL time.Duration)
 	// StillWaiting is called every few seconds while the acquisition waits. Of the callers without a queue in Redis, that is
 	// only the first of their list. since is when Waiting was called.
-	StillWaiting(since clock.Instant)
+	StillWaiting(since keepalive.Instant)
 }
 
 // Grant is what Redis has granted: a token, and a TTL that began after SentAt.
 type Grant struct {
 	Token  int64
-	SentAt clock.Instant
+	SentAt keepalive.Instant
 	TTL    time.Duration
 
 	Attempt int       // number of the attempt of a Once, from 1
@@ -73,7 +73,7 @@ type Acquisition struct {
 	localWaiter  waiters.Waiter    // in the list of this process, without a queue in Redis
 	want         lockscript.Wanted // by the next request
 	unregistered bool              // true if the last grant has taken the client out of the set of waiting clients
-	sentAt       clock.Instant     // of the last request
+	sentAt       keepalive.Instant // of the last request
 	outage       transport.Outage  // failures in a row, through all states
 	uncertain    bool              // true if the outcome of a request is unknown, of this hold or of an earlier one
 	queued       bool              // true if a hold of this acquisition has been in the queue in Redis

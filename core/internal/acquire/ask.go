@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/core/internal/waiters"
@@ -51,7 +51,7 @@ func (a *Acquisition) ask(ctx context.Context) error {
 		if !again {
 			return &FailedError{err}
 		}
-		lifecycle.Pause(ctx, pause, nil, a.Env.Operations.Closing)
+		keepalive.Pause(ctx, pause, nil, a.Env.Operations.Closing)
 		if a.Env.timeUp(ctx) {
 			return waiters.ErrTimeUp
 		}

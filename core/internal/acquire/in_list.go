@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/core/internal/waiters"
@@ -131,7 +131,7 @@ func (a *Acquisition) pollAsHead(ctx context.Context, t *waiters.Waiter) error {
 		if sub.Confirmed() {
 			limit = a.Env.Lists.PollInterval()
 		}
-		lifecycle.Pause(ctx, a.nextPoll(limit), sub.Notifications(), a.Env.Operations.Closing)
+		keepalive.Pause(ctx, a.nextPoll(limit), sub.Notifications(), a.Env.Operations.Closing)
 		if a.Env.timeUp(ctx) {
 			return waiters.ErrTimeUp
 		}

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/pubsub"
 	"github.com/holdfast-go/holdfast/core/internal/waiters"
@@ -139,7 +139,7 @@ func (w *queuedWaiter) listenToBroadcasts(listen bool) *pubsub.Subscriber {
 
 // nextQueuePoll returns how long to wait before asking Redis: until heartbeatTimeout, or for the first waiter in the queue
 // until the holder's lease expires.
-func nextQueuePoll(p *waiters.Place, now clock.Instant) time.Duration {
+func nextQueuePoll(p *waiters.Place, now keepalive.Instant) time.Duration {
 	poll := p.AnsweredAt.Add(heartbeatTimeout).Sub(now)
 	if p.Ahead == 0 && p.HolderTTL >= 0 {
 		// A little after the expiry: Redis counts whole milliseconds.

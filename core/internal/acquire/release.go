@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -72,7 +72,7 @@ func Detach(ctx context.Context) (context.Context, context.CancelFunc) {
 		return detached, cancel
 	}
 	stop := context.AfterFunc(ctx, func() {
-		lifecycle.Pause(detached, transport.ReleaseGrace, nil, nil)
+		keepalive.Pause(detached, transport.ReleaseGrace, nil, nil)
 		cancel()
 	})
 	return detached, func() { stop(); cancel() }

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -27,12 +27,12 @@ const (
 type Announcer struct {
 	key     string
 	text    string
-	now     clock.Clock
+	now     keepalive.Clock
 	failed  func(error)
 	servers []*transport.Executor
 
 	// Read without the mutex. Touch has nothing to do before due, for a TTL up to covered.
-	due     atomic.Int64 // a clock.Instant
+	due     atomic.Int64 // a keepalive.Instant
 	covered atomic.Int64 // the longest TTL of a lease so far; a time.Duration
 
 	mu       sync.Mutex
@@ -44,7 +44,7 @@ type Announcer struct {
 
 // NewAnnouncer returns the announcer of the client with that UUID. An empty text is never written. It calls failed for each
 // write that a server has not confirmed. Servers must be added before the first Touch.
-func NewAnnouncer(client, text string, now clock.Clock, failed func(error)) *Announcer {
+func NewAnnouncer(client, text string, now keepalive.Clock, failed func(error)) *Announcer {
 	a := &Announcer{key: lockscript.ClientKey(client), text: text, now: now, failed: failed, interval: firstInterval}
 	if text == "" {
 		a.due.Store(math.MaxInt64)
@@ -58,7 +58,7 @@ func (a *Announcer) AddServer(exec *transport.Executor) { a.servers = append(a.s
 
 // Touch says that the client has a lease of that TTL, or waits for one. It writes the text if that is due, and does not
 // wait for the answer. now may be some milliseconds old.
-func (a *Announcer) Touch(now clock.Instant, ttl time.Duration) {
+func (a *Announcer) Touch(now keepalive.Instant, ttl time.Duration) {
 	if int64(now) < a.due.Load() && int64(ttl) <= a.covered.Load() {
 		return
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -20,14 +20,14 @@ import (
 // testClock is a clock that moves only when it is told to.
 type testClock struct{ now atomic.Int64 }
 
-func (c *testClock) Now() clock.Instant      { return clock.Instant(c.now.Load()) }
+func (c *testClock) Now() keepalive.Instant  { return keepalive.Instant(c.now.Load()) }
 func (c *testClock) pass(time time.Duration) { c.now.Add(int64(time)) }
 
 // executor returns an executor on rdb, closed with the test.
 func executor(t *testing.T, rdb redis.UniversalClient) *transport.Executor {
 	t.Helper()
 	stop := make(chan struct{})
-	exec := transport.NewExecutor(rdb, transport.Background{Now: clock.System}, stop)
+	exec := transport.NewExecutor(rdb, transport.Background{Now: keepalive.SystemClock}, stop)
 	t.Cleanup(func() {
 		exec.Nodes.Close(time.Second)
 		close(stop)

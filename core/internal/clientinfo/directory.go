@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -25,7 +25,7 @@ const (
 
 // Directory finds the texts of other clients. It is safe for concurrent use.
 type Directory struct {
-	now     clock.Clock
+	now     keepalive.Clock
 	servers []*transport.Executor
 
 	mu    sync.Mutex
@@ -34,14 +34,14 @@ type Directory struct {
 
 // entry is what is known of a client.
 type entry struct {
-	text  string        // "" if it is not known
-	askAt clock.Instant // not before, if the text is not known
-	asked time.Duration // the interval before askAt
-	own   bool          // true for the client of the directory, which is never asked for
+	text  string            // "" if it is not known
+	askAt keepalive.Instant // not before, if the text is not known
+	asked time.Duration     // the interval before askAt
+	own   bool              // true for the client of the directory, which is never asked for
 }
 
 // NewDirectory returns a directory that knows only the client with that UUID, and its text.
-func NewDirectory(client, text string, now clock.Clock) *Directory {
+func NewDirectory(client, text string, now keepalive.Clock) *Directory {
 	return &Directory{now: now, known: map[string]*entry{client: {text: text, own: true}}}
 }
 

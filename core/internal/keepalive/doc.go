@@ -1,4 +1,7 @@
-// Package keepalive renews leases in time, or ends them.
+// Package keepalive renews leases in time, or ends them. It also has what that is measured and stopped with: the [Clock] of
+// leases, and the [Operations] of a client.
+//
+// # Leases
 //
 // A [Renewer] has all leases of a client. Each lease embeds an [Entry], which is live exactly while it is in the heap of
 // the Renewer. So Unlock, a loss and Close exclude each other: only one of them can take the entry out.
@@ -10,6 +13,23 @@
 //
 // A renewal that is answered late meets one of these states too: if its entry is not live any more, the answer has no
 // effect.
+//
+// # The clock
+//
+// A [Clock] continues while the host is suspended and cannot be set back. Go's monotonic clock stops in a suspend
+// (golang.org/issue/24595), so a lease measured with it would look valid after the suspend, although Redis has long granted the
+// lock to another owner. The wall clock continues, but NTP and administrators set it.
+//
+// # The operations of a client
+//
+// [Operations] counts what is running, so that Close can wait for it:
+//
+//	open ── BeginClose ──► closing ── the last Finish ──► finished
+//	Start: true            Start: false                   Start: false
+//	StartInternal: true    StartInternal: true            StartInternal: false
+//
+// While the client is closing, releases and other internal work of the running operations still start. So Close can
+// release what callers hold.
 //
 // # Terms
 //

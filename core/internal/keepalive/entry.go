@@ -3,8 +3,6 @@ package keepalive
 import (
 	"sync/atomic"
 	"time"
-
-	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // Lease is what a [Renewer] must know of a lease, whose hold in Redis is an H. The Renewer calls Hold and Sender while it
@@ -49,13 +47,13 @@ type Renewal[H any] struct {
 	// Done takes the outcome, and when the request was sent. The Sender may call it late, or never. held is true if the hold
 	// was renewed. If the hold is not in Redis, held is false and err is its [Cause], or nil if the cause is not known.
 	// Any other err says nothing about the hold.
-	Done func(sentAt clock.Instant, held bool, err error)
+	Done func(sentAt Instant, held bool, err error)
 }
 
 // Entry is the part of a lease that its [Renewer] keeps. The zero value is not live.
 type Entry[H any] struct {
 	// Granted is when the entry was added. Add sets it, and it does not change while the entry is live.
-	Granted clock.Instant
+	Granted Instant
 
 	// Guarded by the mutex of the Renewer.
 	lease     Lease[H]
@@ -70,11 +68,11 @@ func (e *Entry[H]) liveLocked() bool { return e.heapIndex > 0 }
 
 // EndAt returns when the lease ends, however often it is renewed. It returns Never if there is no limit. It must not be called
 // before Add and LimitTo have returned.
-func (e *Entry[H]) EndAt() clock.Instant { return e.validity.endAt }
+func (e *Entry[H]) EndAt() Instant { return e.validity.endAt }
 
 // Terms are what the servers have granted, and for how long the holder may use it.
 type Terms struct {
-	SentAt  clock.Instant // a reading of the clock before the request was sent
+	SentAt  Instant       // a reading of the clock before the request was sent
 	Granted time.Duration // the TTL in Redis now
 	TTL     time.Duration // of the lock: what each renewal requests
 	Fixed   bool          // true if the lease is not renewed

@@ -3,8 +3,6 @@ package keepalive
 import (
 	"sync"
 	"time"
-
-	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // logInterval is how long no renewal has to fail before the log says that they succeed again. It is also how often
@@ -14,14 +12,14 @@ const logInterval = 10 * time.Second
 // Log decides which failed renewals the log mentions. The zero value is a log that has mentioned none.
 type Log struct {
 	mu       sync.Mutex
-	failed   clock.Instant // the last one that failed
-	warned   clock.Instant // the last warning; zero if renewals are known to succeed
-	failures int           // since then
+	failed   Instant // the last one that failed
+	warned   Instant // the last warning; zero if renewals are known to succeed
+	failures int     // since then
 }
 
 // Note takes note of a renewal. It returns how many failures the log should mention, 0 for none. It returns again as true if the
 // log should mention that renewals succeed again.
-func (r *Log) Note(now clock.Instant, err error) (failures int, again bool) {
+func (r *Log) Note(now Instant, err error) (failures int, again bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil {

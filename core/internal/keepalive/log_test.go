@@ -4,8 +4,6 @@ import (
 	"errors"
 	"testing"
 	"time"
-
-	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // TestRenewalLogDoesNotFlap: with renewals of some leases failing beside others that succeed, the log warns at the first,
@@ -13,7 +11,7 @@ import (
 func TestRenewalLogDoesNotFlap(t *testing.T) {
 	t.Parallel()
 	var r Log
-	now := clock.Instant(time.Hour)
+	now := Instant(time.Hour)
 	warned, told, again := 0, 0, 0
 	note := func(err error) {
 		failures, ok := r.Note(now, err)

@@ -6,8 +6,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
-
-	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // maxSleepLimit bounds the time until the timer fires next. Why: timers stop while the host is suspended. A timer that was
@@ -21,7 +19,7 @@ const provisionalLimit = 20 * time.Millisecond
 // Renewer renews all leases of a client, or ends them in time. It has no goroutine of its own: it has one timer, a heap
 // ordered by the next deadline, and batches that a [Sender] sends. It is safe for concurrent use.
 type Renewer[H any] struct {
-	now   clock.Clock
+	now   Clock
 	drift func(ttl time.Duration) time.Duration
 
 	mu sync.Mutex
@@ -29,19 +27,19 @@ type Renewer[H any] struct {
 	// Guarded by mu.
 	live   entries[H]
 	closed bool
-	timer  *time.Timer   // nil before the first entry
-	wakeAt clock.Instant // when the timer fires; Never if it is not set
+	timer  *time.Timer // nil before the first entry
+	wakeAt Instant     // when the timer fires; Never if it is not set
 }
 
 // NewRenewer returns a Renewer without leases. It trusts each TTL less the drift of that TTL. The function drift must not
 // block: it is called with the mutex locked.
-func NewRenewer[H any](now clock.Clock, drift func(ttl time.Duration) time.Duration) *Renewer[H] {
+func NewRenewer[H any](now Clock, drift func(ttl time.Duration) time.Duration) *Renewer[H] {
 	return &Renewer[H]{now: now, drift: drift, wakeAt: Never}
 }
 
 // TrustedUntil returns until when a grant or renewal that was sent at t is valid: for its TTL less the drift. Why from the
 // sending: the server started the TTL at some moment between the sending and the answer.
-func (r *Renewer[H]) TrustedUntil(t clock.Instant, ttl time.Duration) clock.Instant {
+func (r *Renewer[H]) TrustedUntil(t Instant, ttl time.Duration) Instant {
 	return t.Add(ttl - r.drift(ttl))
 }
 
@@ -77,7 +75,7 @@ func (r *Renewer[H]) Add(e *Entry[H], lease Lease[H], t Terms) bool {
 }
 
 // LimitTo makes the lease end at an instant at the latest, as MaxHold does. It must be called before the holder has the lease.
-func (r *Renewer[H]) LimitTo(e *Entry[H], end clock.Instant) {
+func (r *Renewer[H]) LimitTo(e *Entry[H], end Instant) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e.validity.endAt = min(e.validity.endAt, end)
@@ -137,7 +135,7 @@ func (r *Renewer[H]) fixLocked(e *Entry[H]) { heap.Fix(&r.live, e.heapIndex-1) }
 
 // ValidUntil returns until when the holder may rely on the lease, by the clock of the Renewer. After the entry has ended,
 // it returns the last value.
-func (r *Renewer[H]) ValidUntil(e *Entry[H]) clock.Instant {
+func (r *Renewer[H]) ValidUntil(e *Entry[H]) Instant {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return min(e.validity.validUntil, e.validity.endAt)
@@ -145,7 +143,7 @@ func (r *Renewer[H]) ValidUntil(e *Entry[H]) clock.Instant {
 
 // ExpiresAt returns when the server lets the hold expire, counted from the last grant or renewal that it has confirmed. One that it
 // has not confirmed may let the hold last longer.
-func (r *Renewer[H]) ExpiresAt(e *Entry[H]) clock.Instant {
+func (r *Renewer[H]) ExpiresAt(e *Entry[H]) Instant {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return e.validity.validUntil.Add(r.drift(max(e.ttl, e.validity.ttl)))
@@ -165,7 +163,7 @@ func (r *Renewer[H]) WithinMaxHold(e *Entry[H], ttl time.Duration) time.Duration
 
 // Extended records that Redis gave the lease a TTL, by a request that was sent at sentAt. The validity never becomes
 // shorter. Extended returns false, and records nothing, if the entry is not live any more.
-func (r *Renewer[H]) Extended(e *Entry[H], sentAt clock.Instant, ttl time.Duration) bool {
+func (r *Renewer[H]) Extended(e *Entry[H], sentAt Instant, ttl time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !e.liveLocked() {
@@ -231,7 +229,7 @@ func (r *Renewer[H]) tick() {
 
 // takeDueLocked removes the entries that are over, and returns them. It also returns the entries that have been held for
 // long, and the renewals that are due, by sender.
-func (r *Renewer[H]) takeDueLocked(now clock.Instant) (over, long []*Entry[H], due map[Sender[H]][]*Renewal[H]) {
+func (r *Renewer[H]) takeDueLocked(now Instant) (over, long []*Entry[H], due map[Sender[H]][]*Renewal[H]) {
 	due = make(map[Sender[H]][]*Renewal[H])
 	for len(r.live) > 0 && r.live[0].validity.next() <= now {
 		e := r.live[0]
@@ -265,13 +263,13 @@ func (r *Renewer[H]) renewalLocked(e *Entry[H]) *Renewal[H] {
 		Hold:  e.lease.Hold(),
 		Token: e.validity.token,
 		Left:  r.leftLocked(e),
-		Done:  func(sentAt clock.Instant, held bool, err error) { r.answered(e, sentAt, held, err) },
+		Done:  func(sentAt Instant, held bool, err error) { r.answered(e, sentAt, held, err) },
 	}
 }
 
 // answered records the outcome of a renewal. A late answer counts too, because the validity counts from when the renewal was
 // sent. It has no effect if the entry is not live any more.
-func (r *Renewer[H]) answered(e *Entry[H], sentAt clock.Instant, held bool, err error) {
+func (r *Renewer[H]) answered(e *Entry[H], sentAt Instant, held bool, err error) {
 	lost := false
 	r.mu.Lock()
 	if !e.liveLocked() {
@@ -312,15 +310,15 @@ func (r *Renewer[H]) answered(e *Entry[H], sentAt clock.Instant, held bool, err 
 
 // renewTime returns the instant a third of the TTL after sentAt, rounded down to a grid. Why a grid: leases that were taken
 // at about the same time are then renewed in the same batch. Why a third: two renewals may get lost without the lease.
-func renewTime(sentAt clock.Instant, ttl time.Duration) clock.Instant {
+func renewTime(sentAt Instant, ttl time.Duration) Instant {
 	at := sentAt.Add(ttl / 3)
-	grid := clock.Instant(max(min(ttl/100, 25*time.Millisecond), time.Microsecond))
+	grid := Instant(max(min(ttl/100, 25*time.Millisecond), time.Microsecond))
 	return at - at%grid
 }
 
 // armLocked sets the timer for the first deadline, unless it fires earlier anyway. Why nothing sets it later: a timer that
 // fires too early does no harm, and so removing an entry need not change it.
-func (r *Renewer[H]) armLocked(now clock.Instant) {
+func (r *Renewer[H]) armLocked(now Instant) {
 	if len(r.live) == 0 {
 		return
 	}
@@ -340,8 +338,8 @@ func (r *Renewer[H]) armLocked(now clock.Instant) {
 // Live is a live lease at one instant.
 type Live[H any] struct {
 	Lease      Lease[H]
-	Granted    clock.Instant
-	ValidUntil clock.Instant // until when the holder may rely on it
+	Granted    Instant
+	ValidUntil Instant       // until when the holder may rely on it
 	TTL        time.Duration // of the lock
 	Renewed    bool          // false if the TTL is fixed
 }

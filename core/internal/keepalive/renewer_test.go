@@ -9,8 +9,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // The tests in this file run in virtual time. A function of each test answers the renewals.
@@ -30,8 +28,8 @@ type testRenewer struct {
 func newTestRenewer(reply func(n int, answer func(held bool, err error))) *testRenewer {
 	s := &testRenewer{reply: reply}
 	began := time.Now()
-	s.Renewer = NewRenewer[struct{}](func() clock.Instant {
-		return clock.Instant(time.Since(began)) + clock.Instant(s.offset.Load())
+	s.Renewer = NewRenewer[struct{}](func() Instant {
+		return Instant(time.Since(began)) + Instant(s.offset.Load())
 	}, func(ttl time.Duration) time.Duration { return 2*time.Millisecond + ttl/1000 })
 	return s
 }
@@ -216,7 +214,7 @@ func TestLateAnswerCountsFromSending(t *testing.T) {
 		})
 		l := s.lease(t, minute)
 		<-l.Done()
-		want := s.TrustedUntil(clock.Instant(s.times()[0]), time.Minute)
+		want := s.TrustedUntil(Instant(s.times()[0]), time.Minute)
 		if s.now() != want {
 			t.Errorf("ended at %v, want %v, a TTL after the renewal was sent", time.Duration(s.now()), time.Duration(want))
 		}
@@ -231,7 +229,7 @@ func TestRefusedRenewalIsLossAtOnce(t *testing.T) {
 		l := s.lease(t, minute)
 		<-l.Done()
 		synctest.Wait() // Lost follows End
-		if s.now() > clock.Instant(21*time.Second) {
+		if s.now() > Instant(21*time.Second) {
 			t.Errorf("ended after %v", time.Duration(s.now()))
 		}
 		if got := s.losses(); len(got) != 1 || !errors.Is(got[0], Taken) {
@@ -290,7 +288,7 @@ func TestFixedAndBoundedLeasesEnd(t *testing.T) {
 			s := newTestRenewer(func(_ int, answer func(bool, error)) { answer(true, nil) })
 			l := s.lease(t, terms)
 			<-l.Done()
-			want := clock.Instant(terms.MaxHold)
+			want := Instant(terms.MaxHold)
 			if terms.Fixed {
 				want = s.TrustedUntil(0, terms.TTL)
 				if len(s.times()) != 0 {

@@ -3,19 +3,17 @@ package keepalive
 import (
 	"math"
 	"time"
-
-	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // Never is an instant later than all that a clock returns.
-const Never = clock.Instant(math.MaxInt64)
+const Never = Instant(math.MaxInt64)
 
 // validity has the deadlines of a lease by the local clock.
 type validity struct {
-	validUntil clock.Instant // the lease ends here unless it is renewed, even if Redis does not answer
-	renewAt    clock.Instant // when the next renewal is due; Never if the TTL is fixed
-	endAt      clock.Instant // when MaxHold has passed, or by LimitTo; Never if there is no limit
-	warnAt     clock.Instant // when HeldLong is due; Never if it is not wanted
+	validUntil Instant // the lease ends here unless it is renewed, even if Redis does not answer
+	renewAt    Instant // when the next renewal is due; Never if the TTL is fixed
+	endAt      Instant // when MaxHold has passed, or by LimitTo; Never if there is no limit
+	warnAt     Instant // when HeldLong is due; Never if it is not wanted
 
 	ttl time.Duration // for which Redis granted or renewed last; renewals that fail are repeated at a part of it
 
@@ -25,16 +23,16 @@ type validity struct {
 }
 
 // next returns the first deadline, at which the Renewer has to do something.
-func (v validity) next() clock.Instant { return min(v.validUntil, v.renewAt, v.endAt, v.warnAt) }
+func (v validity) next() Instant { return min(v.validUntil, v.renewAt, v.endAt, v.warnAt) }
 
 // leftAt returns for how long the lease is valid without a renewal.
-func (v validity) leftAt(now clock.Instant) time.Duration { return min(v.validUntil, v.endAt).Sub(now) }
+func (v validity) leftAt(now Instant) time.Duration { return min(v.validUntil, v.endAt).Sub(now) }
 
 // over returns true if the lease has ended by the local clock. Then it counts as lost, whatever Redis answers later.
-func (v validity) over(now clock.Instant) bool { return now >= min(v.validUntil, v.endAt) }
+func (v validity) over(now Instant) bool { return now >= min(v.validUntil, v.endAt) }
 
 // lossCause returns why a lease that is over, and was not released, has ended.
-func (v validity) lossCause(now clock.Instant) error {
+func (v validity) lossCause(now Instant) error {
 	switch {
 	case now >= v.endAt && now < v.validUntil:
 		return HeldTooLong

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -30,10 +30,10 @@ type coTenant struct {
 func newCoTenant(t testing.TB) *coTenant {
 	t.Helper()
 	server := testkit.Start(t)
-	exec := transport.NewExecutor(server.Client(), transport.Background{Now: clock.System}, nil)
+	exec := transport.NewExecutor(server.Client(), transport.Background{Now: keepalive.SystemClock}, nil)
 	t.Cleanup(func() { exec.Nodes.Close(time.Second) })
 	return &coTenant{rdb: server.Client(), instance: &lockscript.Instance{
-		Exec: exec, IDs: &lockscript.IDs{Client: "c"}, Now: clock.System, PublishVerb: "PUBLISH", PublishVerbArg: "PUBLISH",
+		Exec: exec, IDs: &lockscript.IDs{Client: "c"}, Now: keepalive.SystemClock, PublishVerb: "PUBLISH", PublishVerbArg: "PUBLISH",
 		ClientNumber: "7", ClientNumberArg: "7", PublishRefused: func() {},
 	}}
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -32,10 +32,10 @@ type Hold struct {
 	// ReleasesUnanswered is how many releases have an unknown outcome. Each of them may have ended the hold.
 	ReleasesUnanswered int
 	// ValidUntil is that of the lease when its release begins; zero if no caller had the hold, and in a Redlock. See release.go.
-	ValidUntil clock.Instant
+	ValidUntil keepalive.Instant
 	// ExpiresAt is when Redis lets the hold expire by itself, counted from the last grant or renewal that it has confirmed; zero if
 	// that is not known.
-	ExpiresAt clock.Instant
+	ExpiresAt keepalive.Instant
 
 	QueueNumber int64 // in the queue in Redis; 0 before it was there
 	Permits     int   // of a semaphore that the hold takes; 0 for any other lock

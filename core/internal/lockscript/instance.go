@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/pubsub"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -17,7 +17,7 @@ type Instance struct {
 	Subs            *pubsub.Subscriptions
 	IDs             *IDs
 	TokenKeys       TokenKeys
-	Now             clock.Clock
+	Now             keepalive.Clock
 	ClientNumber    string // see internal/pubsub/wake_one.go
 	ClientNumberArg any    // ClientNumber as an argument of scripts
 	PublishVerb     string // PUBLISH or SPUBLISH, see lua/publish.lua

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -16,11 +16,11 @@ const inspected = 1000
 // startInstance starts a server and returns the way to its scripts. It has no subscriptions: the model listens by itself.
 func startInstance(t *testing.T) *lockscript.Instance {
 	t.Helper()
-	exec := transport.NewExecutor(testkit.Start(t).Client(), transport.Background{Now: clock.System}, nil)
+	exec := transport.NewExecutor(testkit.Start(t).Client(), transport.Background{Now: keepalive.SystemClock}, nil)
 	exec.UseDirectPath()
 	t.Cleanup(func() { exec.Nodes.Close(time.Second) })
 	return &lockscript.Instance{
-		Exec: exec, IDs: &lockscript.IDs{Client: "model"}, Now: clock.System, PublishVerb: "PUBLISH", PublishVerbArg: "PUBLISH",
+		Exec: exec, IDs: &lockscript.IDs{Client: "model"}, Now: keepalive.SystemClock, PublishVerb: "PUBLISH", PublishVerbArg: "PUBLISH",
 		PublishRefused: func() { t.Error("PUBLISH was refused") },
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -60,7 +59,7 @@ func (r OneRedis) RenewAll(renewals []*Renewal) {
 }
 
 // RenewalCommand returns the command of a renewal, which calls done with the outcome, see keepalive.Renewal.
-func (r OneRedis) RenewalCommand(renewal *Renewal, done func(sentAt clock.Instant, held bool, err error)) *transport.Command {
+func (r OneRedis) RenewalCommand(renewal *Renewal, done func(sentAt keepalive.Instant, held bool, err error)) *transport.Command {
 	c := r.renewalWith(renewal.Hold.renewed(), renewal, done)
 	answered := c.Done
 	c.Done = func(c *transport.Command) {
@@ -78,7 +77,7 @@ func (r OneRedis) RenewalCommand(renewal *Renewal, done func(sentAt clock.Instan
 
 // renewalRepeated returns the command that repeats a renewal of a share which was answered so. It is repeated once more if the
 // lock has got permits meanwhile.
-func (r OneRedis) renewalRepeated(reply any, renewal *Renewal, done func(sentAt clock.Instant, held bool, err error)) *transport.Command {
+func (r OneRedis) renewalRepeated(reply any, renewal *Renewal, done func(sentAt keepalive.Instant, held bool, err error)) *transport.Command {
 	c := r.renewalWith(renewal.Hold.repeated(reply), renewal, done)
 	if reply == sharedHold {
 		answered := c.Done
@@ -94,7 +93,7 @@ func (r OneRedis) renewalRepeated(reply any, renewal *Renewal, done func(sentAt 
 }
 
 // renewalWith returns the command of a renewal with these keys.
-func (r OneRedis) renewalWith(keys []string, renewal *Renewal, done func(sentAt clock.Instant, held bool, err error)) *transport.Command {
+func (r OneRedis) renewalWith(keys []string, renewal *Renewal, done func(sentAt keepalive.Instant, held bool, err error)) *transport.Command {
 	c := transport.NewCommand(renewScript, keys, renewal.Hold.ID, Milliseconds(renewal.Hold.TTL))
 	c.Ack = renewal.Hold.Ack
 	c.OnSend = func() { renewal.Sent.Store(true) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -65,16 +64,16 @@ const (
 // Refused is not nil, or another owner has the lock and WaitState tells of it.
 type Result struct {
 	Granted        bool
-	Token          int64         // of the grant; 0 without one
-	Slot           int           // of the first permit of a semaphore
-	SentAt         clock.Instant // of the request that was granted; 0 if that was the only one
-	TokenCommitted bool          // the holder has the lock with a token that a majority of a Redlock has committed
-	ByParent       bool          // it was granted as a re-entry under the hold's parent
-	Unregistered   bool          // it has taken the client out of the set of clients that wait
-	HoldReleased   bool          // the hold was released before the request arrived
-	Refused        error         // the request is refused, and waiting would not change that
-	Attempt        int           // number of the attempt of a Once, from 1
-	Began          time.Time     // of that attempt, by the server's clock
+	Token          int64             // of the grant; 0 without one
+	Slot           int               // of the first permit of a semaphore
+	SentAt         keepalive.Instant // of the request that was granted; 0 if that was the only one
+	TokenCommitted bool              // the holder has the lock with a token that a majority of a Redlock has committed
+	ByParent       bool              // it was granted as a re-entry under the hold's parent
+	Unregistered   bool              // it has taken the client out of the set of clients that wait
+	HoldReleased   bool              // the hold was released before the request arrived
+	Refused        error             // the request is refused, and waiting would not change that
+	Attempt        int               // number of the attempt of a Once, from 1
+	Began          time.Time         // of that attempt, by the server's clock
 	WaitState
 }
 

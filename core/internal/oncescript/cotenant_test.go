@@ -14,7 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/oncescript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
@@ -38,14 +38,14 @@ type coTenant struct {
 func newCoTenant(t testing.TB) *coTenant {
 	t.Helper()
 	server := testkit.Start(t)
-	exec := transport.NewExecutor(server.Client(), transport.Background{Now: clock.System}, nil)
+	exec := transport.NewExecutor(server.Client(), transport.Background{Now: keepalive.SystemClock}, nil)
 	t.Cleanup(func() { exec.Nodes.Close(time.Second) })
 	group, _ := lockscript.GroupKey("lock:", "{group}key")
 	return &coTenant{
 		rdb: server.Client(), keys: lockscript.NewKeys("lock:", "{group}key").Once(),
 		group: oncescript.Group{Key: group, MaxRecords: 1000},
 		strategy: oncescript.NewStrategy(&lockscript.Instance{
-			Exec: exec, IDs: &lockscript.IDs{Client: "c"}, Now: clock.System, PublishVerb: "PUBLISH", PublishVerbArg: "PUBLISH",
+			Exec: exec, IDs: &lockscript.IDs{Client: "c"}, Now: keepalive.SystemClock, PublishVerb: "PUBLISH", PublishVerbArg: "PUBLISH",
 			ClientNumber: "7", ClientNumberArg: "7", PublishRefused: func() {},
 		}),
 	}

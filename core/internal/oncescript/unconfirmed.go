@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -215,7 +215,7 @@ func (e *End) unlock() {
 // SendLater has the end sent in the background until it is answered, or given up at until or for good. Then ended is called, with
 // the error of the last sending, or nil if there was an answer. If the end is given up because the client closes, ended is not
 // called, and the end stays in Unconfirmed.
-func (e *End) SendLater(pending *transport.Pending, until clock.Instant, ended func(result int64, err error)) {
+func (e *End) SendLater(pending *transport.Pending, until keepalive.Instant, ended func(result int64, err error)) {
 	var result int64
 	taken := pending.Add(&transport.PendingCommand{
 		Send: func(ctx context.Context) (err error) {

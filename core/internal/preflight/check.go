@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -60,7 +60,7 @@ func (c *Check) Start() {
 			if c.inspectOnce(ctx) {
 				return
 			}
-			lifecycle.Pause(ctx, inspectionInterval, nil, c.Background.Operations.Closing)
+			keepalive.Pause(ctx, inspectionInterval, nil, c.Background.Operations.Closing)
 			if c.Background.Operations.IsClosed() {
 				return
 			}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -48,7 +48,7 @@ func TestInspectionGivesUp(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				rdb := &silent{err: test.err}
-				running := lifecycle.New()
+				running := keepalive.NewOperations()
 				check := &Check{Client: rdb, Logger: slog.Default(), Background: &transport.Background{
 					Operations: running,
 					Go: func(work func(context.Context)) bool {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -32,7 +32,7 @@ func (m *masterSubscription) run() {
 	sharded := m.inCluster()
 	for !m.stopIfIdle(ctx) {
 		if m.inCluster() && m.rdb == nil {
-			lifecycle.Pause(ctx, learnInterval, nil, nil)
+			keepalive.Pause(ctx, learnInterval, nil, nil)
 			m.subs.reassignAll()
 			continue
 		}
@@ -47,9 +47,9 @@ func (m *masterSubscription) run() {
 			sharded = false // the next connection tries SUBSCRIBE
 			continue
 		case end == endBroken:
-			lifecycle.Pause(ctx, transport.FirstRetryInterval+rand.N(10*transport.FirstRetryInterval), nil, nil)
+			keepalive.Pause(ctx, transport.FirstRetryInterval+rand.N(10*transport.FirstRetryInterval), nil, nil)
 		default:
-			lifecycle.Pause(ctx, pingInterval/2+rand.N(pingInterval/2), nil, nil)
+			keepalive.Pause(ctx, pingInterval/2+rand.N(pingInterval/2), nil, nil)
 		}
 		sharded = m.inCluster() // the refusal may have ended: an upgrade of the server, or a new right of the user
 	}
@@ -94,7 +94,7 @@ func (m *masterSubscription) disconnected() {
 			m.subs.assignLocked(channel, ch)
 		}
 	}
-	lifecycle.Signal(m.changed)
+	keepalive.Signal(m.changed)
 }
 
 // takeUnsubscribed returns the channels to subscribe now, and marks them as requested.

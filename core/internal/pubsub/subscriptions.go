@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -151,7 +151,7 @@ func (s *Subscriptions) add(sub *Subscriber, channel string) *Subscriber {
 		if sub.client != nil {
 			sub.client.freeForAll = true
 		}
-		lifecycle.Signal(sub.c) // no confirmation will follow that could notify it
+		keepalive.Signal(sub.c) // no confirmation will follow that could notify it
 	}
 	return sub
 }
@@ -227,7 +227,7 @@ func (s *Subscriptions) assignLocked(channel string, ch *channelState) {
 	}
 	ch.assigned = m
 	ch.unsubscribedLocked()
-	lifecycle.Signal(m.changed)
+	keepalive.Signal(m.changed)
 }
 
 // unsubscribedLocked records that the channel is not subscribed, so that it is requested again.
@@ -257,7 +257,7 @@ func (s *Subscriptions) Close(limit time.Duration) {
 		defer close(done)
 		s.connections.Wait()
 	}()
-	lifecycle.Pause(context.Background(), limit, done, nil)
+	keepalive.Pause(context.Background(), limit, done, nil)
 }
 
 // recovered warns of a panic of the user's client: of a hook, or of a client that does not implement Subscribe as go-redis
@@ -288,13 +288,13 @@ func (s *Subscriptions) dispatch(channel, message string) {
 			sub.lastToken = token
 			sub.lastSlot, _ = strconv.Atoi(slot)
 		}
-		lifecycle.Signal(sub.c)
+		keepalive.Signal(sub.c)
 		return
 	}
 	delivered := false
 	for sub := range ch.broadcast {
 		if sub.client == nil && !isWakeMessage(message) || sub.client != nil && sub.receive(message) {
-			lifecycle.Signal(sub.c)
+			keepalive.Signal(sub.c)
 			delivered = true
 		}
 	}
@@ -318,9 +318,9 @@ func (s *Subscriptions) confirm(m *masterSubscription, channel string) {
 		if sub.client != nil {
 			sub.client.freeForAll = true
 		}
-		lifecycle.Signal(sub.c)
+		keepalive.Signal(sub.c)
 	}
 	for _, sub := range ch.addressed {
-		lifecycle.Signal(sub.c)
+		keepalive.Signal(sub.c)
 	}
 }

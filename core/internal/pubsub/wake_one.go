@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 )
 
 // Clients that wait for a Mutex are woken one at a time (wake-one). Each has a number in a set in Redis. A release takes
@@ -101,7 +101,7 @@ func (s *Subscriptions) RecheckAll(channel string) {
 		for sub := range ch.broadcast {
 			if sub.client != nil {
 				sub.client.freeForAll = true
-				lifecycle.Signal(sub.c)
+				keepalive.Signal(sub.c)
 			}
 		}
 	}
@@ -121,7 +121,7 @@ func (sub *Subscriber) receive(message string) bool {
 		c.handedToOther = true
 		in := c.grace + rand.N(c.grace/2)
 		if c.recheck == nil {
-			c.recheck = time.AfterFunc(in, func() { lifecycle.Signal(sub.c) })
+			c.recheck = time.AfterFunc(in, func() { keepalive.Signal(sub.c) })
 		} else {
 			c.recheck.Reset(in)
 		}

@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -21,7 +21,7 @@ type Environment struct {
 	RestartDelay time.Duration // for which a server grants no locks after a start
 
 	// TrustedUntil returns until when a grant of that TTL is valid whose first request was sent at t: the TTL less the drift.
-	TrustedUntil func(t clock.Instant, ttl time.Duration) clock.Instant
+	TrustedUntil func(t keepalive.Instant, ttl time.Duration) keepalive.Instant
 	// SameServer returns the error of two nodes, numbered from 1, that are the same server. a is the smaller number.
 	SameServer func(a, b int) error
 	// TooManyPending warns that a server has transport.MaxPending releases to come, so that further holds expire.

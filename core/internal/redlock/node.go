@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -21,12 +21,12 @@ type node struct {
 	// verified is true once the node may vote, see verifyIdentity. It never becomes false again, although the server gets
 	// another run ID when it restarts.
 	verified      atomic.Bool
-	failedAt      atomic.Int64 // a clock.Instant: when the server last failed to answer
+	failedAt      atomic.Int64 // a keepalive.Instant: when the server last failed to answer
 	warnedRefusal sync.Once    // the log has one line for a server that refuses requests, however many it refuses
 }
 
 // suspectMemory is how long a server that has not answered is suspect. Why short: a server that is back has to count again.
-const suspectMemory = clock.Instant(time.Second)
+const suspectMemory = keepalive.Instant(time.Second)
 
 // errSlow is the error of a request that took longer than nodeTimeout. Its outcome is unknown, so a lost round releases the
 // hold on that server. Why not the error of the context: it would look as if the time of the caller were up.
@@ -106,7 +106,7 @@ func refusesRequests(err error) bool {
 
 // suspect returns true if the server has failed to answer within the last suspectMemory.
 func (v *node) suspect() bool {
-	return v.quorum.env.Now()-clock.Instant(v.failedAt.Load()) < suspectMemory
+	return v.quorum.env.Now()-keepalive.Instant(v.failedAt.Load()) < suspectMemory
 }
 
 // commitToken writes the token of a majority to a hold of this server. It returns errNotCommitted if the server does not

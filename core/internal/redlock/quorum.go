@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -168,7 +168,7 @@ func roundsOf(h *lockscript.Hold) *rounds {
 func (q *Quorum) vote(ctx context.Context, h *lockscript.Hold) (a lockscript.Result, split bool, err error) {
 	past := roundsOf(h)
 	if past.lost > 0 {
-		lifecycle.Pause(ctx, min(splitBackoff(past.lost, past.rtt), q.nodeTimeout(h.TTL)), nil, nil)
+		keepalive.Pause(ctx, min(splitBackoff(past.lost, past.rtt), q.nodeTimeout(h.TTL)), nil, nil)
 		q.env.IDs.Renew(h) // servers may still be releasing the hold of the last round, and would refuse its ID
 	}
 	began := q.env.Now() // after the pause: rounds that were lost take nothing off the lease

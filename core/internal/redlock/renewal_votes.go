@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
@@ -19,11 +18,11 @@ type renewalVotes struct {
 	mu sync.Mutex
 
 	// Guarded by mu.
-	sentAt  clock.Instant // when the first command was sent that has confirmed; not changed once decided is true
-	held    int           // servers that have confirmed
-	lost    []*node       // servers that have lost the hold, and are not being repaired yet
-	errs    []error       // of servers whose answer says nothing about the hold
-	decided bool          // true once one answer was the one after which Done is called
+	sentAt  keepalive.Instant // when the first command was sent that has confirmed; not changed once decided is true
+	held    int               // servers that have confirmed
+	lost    []*node           // servers that have lost the hold, and are not being repaired yet
+	errs    []error           // of servers whose answer says nothing about the hold
+	decided bool              // true once one answer was the one after which Done is called
 }
 
 // RenewAll implements lockscript.Strategy: it renews on every server. A hold is renewed if a majority confirms. Its validity
@@ -45,7 +44,7 @@ func (q *Quorum) RenewAll(renewals []*lockscript.Renewal) {
 	for _, v := range q.nodes {
 		calls := make([]*transport.Command, len(renewals))
 		for i, r := range renewals {
-			calls[i] = v.RenewalCommand(r, func(sentAt clock.Instant, held bool, err error) {
+			calls[i] = v.RenewalCommand(r, func(sentAt keepalive.Instant, held bool, err error) {
 				votes[i].count(v, sentAt, held, err)
 			})
 		}
@@ -71,7 +70,7 @@ type renewalOutcome struct {
 //  3. The repair arrives. The server remembers the release (redlockMemory in lockscript), and refuses.
 //
 // The repair copies the hold. So the release of a lease must not write to the hold of a Redlock.
-func (t *renewalVotes) count(v *node, sentAt clock.Instant, held bool, err error) {
+func (t *renewalVotes) count(v *node, sentAt keepalive.Instant, held bool, err error) {
 	d := t.add(v, sentAt, held, err)
 	if d.decided {
 		t.renewal.Done(t.sentAt, d.held, d.err)
@@ -86,7 +85,7 @@ func (t *renewalVotes) count(v *node, sentAt clock.Instant, held bool, err error
 // add counts one answer and returns what follows. An error that is a keepalive.Cause is an answer: the server does not have
 // the hold. Any other error says nothing. Even if such errors leave no majority, add waits for all answers. Why: the lease
 // is valid until its deadline anyway, and a later answer may say that the hold is lost.
-func (t *renewalVotes) add(v *node, sentAt clock.Instant, held bool, err error) (d renewalOutcome) {
+func (t *renewalVotes) add(v *node, sentAt keepalive.Instant, held bool, err error) (d renewalOutcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {

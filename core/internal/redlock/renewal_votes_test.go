@@ -4,7 +4,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 )
 
@@ -13,7 +12,7 @@ import (
 func TestTally(t *testing.T) {
 	t.Parallel()
 	type said struct {
-		at   clock.Instant
+		at   keepalive.Instant
 		held bool
 		err  error
 	}
@@ -22,7 +21,7 @@ func TestTally(t *testing.T) {
 		said    []said
 		decided bool // by the last
 		held    bool
-		sentAt  clock.Instant
+		sentAt  keepalive.Instant
 	}{
 		"majority":         {[]said{{20, true, nil}, {10, true, nil}, {30, true, nil}}, true, true, 10},
 		"not yet":          {[]said{{20, true, nil}, {10, true, nil}, {5, true, away}}, false, false, 10},

@@ -8,8 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
-	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/pubsub"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
@@ -30,9 +29,9 @@ func startQuorum(t *testing.T) *Quorum {
 func quorumOf(t *testing.T, rdbs ...*redis.Client) *Quorum {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	running := lifecycle.New()
+	running := keepalive.NewOperations()
 	env := &Environment{
-		Background: transport.Background{Now: clock.System, Operations: running, Go: func(work func(context.Context)) bool {
+		Background: transport.Background{Now: keepalive.SystemClock, Operations: running, Go: func(work func(context.Context)) bool {
 			if !running.StartInternal() {
 				return false
 			}
@@ -43,7 +42,7 @@ func quorumOf(t *testing.T, rdbs ...*redis.Client) *Quorum {
 			return true
 		}},
 		IDs: &lockscript.IDs{Client: "client"}, Logger: slog.New(slog.DiscardHandler),
-		TrustedUntil: func(at clock.Instant, ttl time.Duration) clock.Instant { return at.Add(ttl) },
+		TrustedUntil: func(at keepalive.Instant, ttl time.Duration) keepalive.Instant { return at.Add(ttl) },
 	}
 	var instances []*lockscript.Instance
 	for _, rdb := range rdbs {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -82,7 +82,7 @@ func (b *voteRound) run(ctx context.Context, oneFirst bool) (won bool) {
 		for b.granted == 0 && !b.conclusive() && len(nodes) > 0 {
 			if b.refused() {
 				// The client that has the last server is asking all others now. Its requests must come first.
-				lifecycle.Pause(ctx, splitBackoff(1, b.rtt), nil, nil)
+				keepalive.Pause(ctx, splitBackoff(1, b.rtt), nil, nil)
 			}
 			b.ask(apart, nodes[0])
 			nodes = nodes[1:]

@@ -3,14 +3,13 @@ package transport
 import (
 	"context"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
-	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 )
 
 // Background is what commands need of the client on whose behalf they are sent, beyond the call that started them.
 type Background struct {
-	Now        clock.Clock
-	Operations *lifecycle.Operations
+	Now        keepalive.Clock
+	Operations *keepalive.Operations
 	// Go runs work on a goroutine that Close waits for. It returns false, and runs nothing, if the client has finished.
 	Go func(work func(ctx context.Context)) bool
 	// Recovered calls a function that may run hooks of the user's Redis client, and logs a panic in them. It may be nil.

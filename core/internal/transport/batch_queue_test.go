@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 )
 
 // sentBatches records the sizes of batches, and takes the same time for each.
@@ -126,7 +126,7 @@ func TestRenewalsHaveTheirOwnQueue(t *testing.T) {
 func TestClientsKeepNothingInCommon(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
-			e := NewExecutor(nil, Background{Now: func() clock.Instant { return 0 }}, nil)
+			e := NewExecutor(nil, Background{Now: func() keepalive.Instant { return 0 }}, nil)
 			e.Nodes = NewNodes(nil, new(Background), func(batch []*Command) {
 				for _, c := range batch {
 					c.Reply = int64(1)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 )
 
 // Command is one run of a script, from its arguments to its reply. It is used once. Its fields must not be changed between
@@ -32,8 +32,8 @@ type Command struct {
 	Done     func(*Command)
 	answered chan struct{}
 
-	state  atomic.Int32  // commandQueued, commandSent or commandWithdrawn
-	SentAt clock.Instant // read before the command was sent; zero on the direct path
+	state  atomic.Int32      // commandQueued, commandSent or commandWithdrawn
+	SentAt keepalive.Instant // read before the command was sent; zero on the direct path
 	// Repeated is true if the command was sent a second time because the first had no answer in directTimeout. The first
 	// may still arrive, whatever the answer to the second is.
 	Repeated bool

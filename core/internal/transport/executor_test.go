@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 )
 
 // silentClient does not answer before the channel is closed.
@@ -27,7 +27,7 @@ func TestEveryWaitEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb := &silentClient{answer: make(chan struct{})}
-		e := NewExecutor(rdb, Background{Now: clock.System}, nil)
+		e := NewExecutor(rdb, Background{Now: keepalive.SystemClock}, nil)
 		began := time.Now()
 		_, err := e.Do(context.Background(), echoScript, []string{"key"})
 		if took := time.Since(began); err != ErrNotAnswered || took != AnswerTimeout {

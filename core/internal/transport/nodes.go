@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 )
 
 // node is one server, with its batch queues. Renewals have a queue of their own, so that they never wait behind commands for
@@ -48,7 +48,7 @@ type Nodes struct {
 	cluster    *redis.ClusterClient // nil without a Cluster
 
 	topology *topology             // nil without a Cluster
-	queries  *lifecycle.Operations // queries for the slots of the Cluster
+	queries  *keepalive.Operations // queries for the slots of the Cluster
 
 	known    atomic.Bool // true if the ClusterClient knows the owners of the slots
 	learning atomic.Bool // true while learnSlots runs
@@ -57,7 +57,7 @@ type Nodes struct {
 
 // NewNodes returns the nodes of rdb. Their batch queues send with sendBatch. It does no I/O. The caller must call Close.
 func NewNodes(rdb redis.UniversalClient, background *Background, sendBatch func([]*Command)) *Nodes {
-	n := &Nodes{background: background, sendBatch: sendBatch, queries: lifecycle.New()}
+	n := &Nodes{background: background, sendBatch: sendBatch, queries: keepalive.NewOperations()}
 	n.only = n.newNode()
 	if n.cluster, _ = rdb.(*redis.ClusterClient); n.cluster != nil {
 		n.topology = &topology{cluster: n.cluster, queries: n.queries, onRefresh: func() {}, recovered: background.recovered}
@@ -147,7 +147,7 @@ func (n *Nodes) Close(limit time.Duration) {
 	if n.queries.BeginClose() {
 		n.queries.Finish()
 	}
-	lifecycle.Pause(context.Background(), limit, n.queries.Finished, nil)
+	keepalive.Pause(context.Background(), limit, n.queries.Finished, nil)
 }
 
 // InCluster returns true if the keys are spread over the masters of a Cluster.

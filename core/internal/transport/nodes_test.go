@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -15,7 +15,7 @@ func TestFormerMasterIsNotBelieved(t *testing.T) {
 	rdb := testkit.StartCluster(t, 2).Client()
 	stop := make(chan struct{})
 	defer close(stop)
-	e := NewExecutor(rdb, Background{Now: clock.System}, stop)
+	e := NewExecutor(rdb, Background{Now: keepalive.SystemClock}, stop)
 	testkit.Eventually(t, 20*time.Second, "the masters to be known", func() bool { return e.Nodes.Master("name") != nil })
 	for name, n := range map[string]*node{
 		"then": e.Nodes.newNode(), "now": e.Nodes.of("name"), "when none was known": e.Nodes.only,

@@ -8,8 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
-	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 )
 
 // Pending has the commands that one server has not confirmed yet: releases of holds that were given up, and ends of
@@ -48,9 +47,9 @@ type Pending struct {
 type PendingCommand struct {
 	ID    string                          // Add ignores a second command with the same ID; "" is none
 	Send  func(ctx context.Context) error // sends the command once
-	Due   clock.Instant                   // the command is not sent before
-	Until clock.Instant                   // the command is dropped after
-	Moot  clock.Instant                   // Close does not wait for the command after; zero is never
+	Due   keepalive.Instant               // the command is not sent before
+	Until keepalive.Instant               // the command is dropped after
+	Moot  keepalive.Instant               // Close does not wait for the command after; zero is never
 	Ended func(err error)                 // called at the end with the last error, nil if confirmed; may be nil
 
 	refusals    Outage // counts the refusals of this command
@@ -91,7 +90,7 @@ func (p *Pending) Add(c *PendingCommand) bool {
 	}
 	p.commands = append(p.commands, c)
 	p.known[c.ID] = struct{}{}
-	lifecycle.Signal(p.added)
+	keepalive.Signal(p.added)
 	if !p.sending {
 		p.sending = p.background.Go(p.run)
 	}
@@ -127,10 +126,10 @@ func (p *Pending) run(ctx context.Context) {
 // retries keep their intervals.
 func (p *Pending) await(ctx context.Context, wait time.Duration, added <-chan struct{}) {
 	closing := p.background.Operations.Closing
-	if lifecycle.Closed(closing) {
+	if keepalive.Closed(closing) {
 		closing = nil
 	}
-	lifecycle.Pause(ctx, wait, added, closing)
+	keepalive.Pause(ctx, wait, added, closing)
 }
 
 // next takes out the commands to send now, at most limit. It drops those whose time Until has passed. While the client

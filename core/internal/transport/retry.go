@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 )
 
 const (
@@ -74,7 +74,7 @@ func Retry(ctx context.Context, limit time.Duration, retryable func(error) bool,
 		if !more {
 			return err
 		}
-		lifecycle.Pause(ctx, interval, nil, nil)
+		keepalive.Pause(ctx, interval, nil, nil)
 		if ctx.Err() != nil {
 			return err
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 )
 
 const (
@@ -24,7 +24,7 @@ const (
 // by itself go-redis reads them once a minute, and after a redirection. A master that has crashed does not redirect.
 type topology struct {
 	cluster   *redis.ClusterClient
-	queries   *lifecycle.Operations
+	queries   *keepalive.Operations
 	onRefresh func()            // called after each query
 	recovered func(call func()) // calls a function that runs hooks of the user's client, see Background
 

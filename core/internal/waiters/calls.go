@@ -3,7 +3,7 @@ package waiters
 import (
 	"sync"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
@@ -19,7 +19,7 @@ type Call struct {
 	Name     string
 	Owner    string
 	Strategy lockscript.Strategy
-	Since    clock.Instant
+	Since    keepalive.Instant
 	Local    *Waiter // in the list of this process; nil if it waits in a queue in Redis
 	Place    *Place  // in a queue in Redis; nil if it waits in a list, or takes a new place at this moment
 }

@@ -4,8 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
-	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -17,7 +16,7 @@ import (
 // The timer runs only while there are places. So a client without queued waiters sends nothing.
 type Heartbeats struct {
 	instance *lockscript.Instance
-	now      clock.Clock
+	now      keepalive.Clock
 
 	mu sync.Mutex
 
@@ -44,22 +43,22 @@ type Place struct {
 	lockscript.WaitState
 	// AskedAt is when the request or heartbeat with this wait state was sent. Its reply says that the waiter is in the queue,
 	// so a grant is later than AskedAt.
-	AskedAt    clock.Instant
-	AnsweredAt clock.Instant // when its reply came, from which HolderTTL counts
-	MustAsk    bool          // true if the place is gone, or the owner has the lock by another request; until Update
+	AskedAt    keepalive.Instant
+	AnsweredAt keepalive.Instant // when its reply came, from which HolderTTL counts
+	MustAsk    bool              // true if the place is gone, or the owner has the lock by another request; until Update
 }
 
 // maxWaitersPerHeartbeat bounds the waiters in one command, and so the time that the server is blocked by it.
 const maxWaitersPerHeartbeat = 64
 
 // NewHeartbeats returns heartbeats that are sent to s. It starts no timer.
-func NewHeartbeats(s *lockscript.Instance, now clock.Clock) *Heartbeats {
+func NewHeartbeats(s *lockscript.Instance, now keepalive.Clock) *Heartbeats {
 	return &Heartbeats{instance: s, now: now, groups: make(map[string]*waiterGroup)}
 }
 
 // Register starts heartbeats for a place that the hold has just taken, with the wait state of that reply. askedAt is when
 // the request was sent. The caller must call Unregister.
-func (b *Heartbeats) Register(h *lockscript.Hold, s lockscript.WaitState, askedAt clock.Instant) *Place {
+func (b *Heartbeats) Register(h *lockscript.Hold, s lockscript.WaitState, askedAt keepalive.Instant) *Place {
 	p := &Place{C: make(chan struct{}, 1), keys: h.Keys, id: h.ID, heartbeats: b}
 	p.Update(s, askedAt)
 	b.mu.Lock()
@@ -98,7 +97,7 @@ func (p *Place) State() Place {
 
 // Update records the reply to a request of the waiter itself, which was sent at askedAt. Replies to heartbeats that were
 // sent before are ignored from then on. So MustAsk is false until a later heartbeat.
-func (p *Place) Update(s lockscript.WaitState, askedAt clock.Instant) {
+func (p *Place) Update(s lockscript.WaitState, askedAt keepalive.Instant) {
 	p.heartbeats.mu.Lock()
 	defer p.heartbeats.mu.Unlock()
 	p.WaitState, p.AskedAt, p.AnsweredAt, p.MustAsk = s, askedAt, p.heartbeats.now(), false
@@ -193,7 +192,7 @@ func (b *Heartbeats) answered(answer *transport.Command, places []*Place) {
 			p.AskedAt, p.AnsweredAt = answer.SentAt, b.now()
 		}
 		if before <= 0 { // the first in the queue has to watch the end of the holder's lease
-			lifecycle.Signal(p.C)
+			keepalive.Signal(p.C)
 		}
 	}
 }

@@ -6,8 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
-	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -45,10 +44,10 @@ type waitList struct {
 	first, last *Waiter
 	// The last answer to any first waiter, and when it came. A first waiter polls at every pollInterval at least, so an older
 	// answer means that Redis does not answer.
-	holder     string        // "" if unknown
-	holderTTL  time.Duration // of the present holder's lease
-	answeredAt clock.Instant // zero if there was no answer
-	registered bool          // true if the client may be registered as waiting in Redis, see internal/pubsub/wake_one.go
+	holder     string            // "" if unknown
+	holderTTL  time.Duration     // of the present holder's lease
+	answeredAt keepalive.Instant // zero if there was no answer
+	registered bool              // true if the client may be registered as waiting in Redis, see internal/pubsub/wake_one.go
 
 	// Arrivals are numbered from 1. entered is the last, and asked is the last before the first waiter asked. See
 	// shared_answer.go.
@@ -120,7 +119,7 @@ func (q *Lists) Empty(key string) bool {
 
 // MustWait returns true if the waiter is not the first yet, and was not dismissed. It needs no mutex: only ready is read,
 // which is not changed after Enter.
-func (t *Waiter) MustWait() bool { return t.ready != nil && !lifecycle.Closed(t.ready) }
+func (t *Waiter) MustWait() bool { return t.ready != nil && !keepalive.Closed(t.ready) }
 
 // Wait returns nil once the waiter is the first. It returns ErrTimeUp if ctx has ended or the client is closed, and another
 // error if the waiter was dismissed. Whatever it returns, the waiter must call Leave.
@@ -221,7 +220,7 @@ func (t *Waiter) wakeFirstLocked() {
 // SetHolder records the answer to the first, which came now, for the waiters behind it. If their time ends, they can
 // return for how long the lock is held, without having asked. A negative TTL does not end. Only the first may call it,
 // before Leave.
-func (t *Waiter) SetHolder(holder string, left time.Duration, now clock.Instant) {
+func (t *Waiter) SetHolder(holder string, left time.Duration, now keepalive.Instant) {
 	t.lists.mu.Lock()
 	defer t.lists.mu.Unlock()
 	t.list.holder, t.list.holderTTL, t.list.answeredAt = holder, left, now
@@ -250,7 +249,7 @@ func (q *Lists) pollIntervalLocked() time.Duration {
 
 // Holder returns the last answer to the first waiter for a name. It returns false if there is none, or if the answer is
 // older than two poll intervals: then Redis does not answer now.
-func (q *Lists) Holder(key string, now clock.Instant) (holder string, left time.Duration, heard bool) {
+func (q *Lists) Holder(key string, now keepalive.Instant) (holder string, left time.Duration, heard bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.byLock[key]

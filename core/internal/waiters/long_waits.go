@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 )
 
 // LongWaits decides when to warn of waits that last: once, and then at doubling intervals, for each name. Why for a name and
@@ -24,13 +24,13 @@ type LongWaits struct {
 
 // longWait is what is known of a name that was warned of.
 type longWait struct {
-	next     clock.Instant // no warning before
-	interval time.Duration // from the last warning to next
+	next     keepalive.Instant // no warning before
+	interval time.Duration     // from the last warning to next
 }
 
 // Due returns true if a call has waited for long, and the last warning of its name is long enough ago. Then the caller must
 // warn.
-func (w *LongWaits) Due(name string, waited time.Duration, now clock.Instant) bool {
+func (w *LongWaits) Due(name string, waited time.Duration, now keepalive.Instant) bool {
 	if w.First == 0 || waited < w.First {
 		return false
 	}

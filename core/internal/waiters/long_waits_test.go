@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 )
 
 // TestLongWaitsDouble: the warnings of a name come at doubling intervals, whichever of its callers asks, and begin anew once
@@ -17,7 +17,7 @@ func TestLongWaitsDouble(t *testing.T) {
 		for now := range last {
 			for _, since := range []int{0, 3} { // of two callers
 				at := time.Duration(now) * time.Second
-				if w.Due(name, at-time.Duration(since)*time.Second, clock.Instant(at)) {
+				if w.Due(name, at-time.Duration(since)*time.Second, keepalive.Instant(at)) {
 					seconds = append(seconds, now)
 				}
 			}
@@ -52,7 +52,7 @@ func TestLateLongWait(t *testing.T) {
 		at   time.Duration
 		want bool
 	}{{13 * time.Second, true}, {19 * time.Second, false}, {20 * time.Second, true}, {39 * time.Second, false}, {40 * time.Second, true}} {
-		if got := w.Due("a", step.at, clock.Instant(step.at)); got != step.want {
+		if got := w.Due("a", step.at, keepalive.Instant(step.at)); got != step.want {
 			t.Errorf("after %v: %v", step.at, got)
 		}
 	}

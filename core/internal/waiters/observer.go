@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
@@ -48,10 +48,10 @@ func (o *Observer) Run(ctx context.Context, tell func(lockscript.Leader) bool) {
 				return
 			}
 			interval = pollAfter(state, wait)
-		} else if lifecycle.Closed(o.Closing) {
+		} else if keepalive.Closed(o.Closing) {
 			return
 		}
-		lifecycle.Pause(ctx, interval+rand.N(interval/2), o.Notifications, o.Closing)
+		keepalive.Pause(ctx, interval+rand.N(interval/2), o.Notifications, o.Closing)
 	}
 }
 

@@ -1,4 +1,4 @@
-package clock
+package keepalive
 
 import (
 	"syscall"
@@ -9,16 +9,16 @@ import (
 // boottime is CLOCK_BOOTTIME of clock_gettime(2): monotonic, suspend included.
 const boottime = 7
 
-// System is the clock of the system: CLOCK_BOOTTIME, or the portable clock in a sandbox that forbids the call. It is
+// SystemClock is the clock of the system: CLOCK_BOOTTIME, or the portable clock in a sandbox that forbids the call. It is
 // chosen once, because the two clocks do not agree on the time.
-var System = func() Clock {
+var SystemClock = func() Clock {
 	if _, ok := readBoottime(); ok {
 		return func() Instant {
 			now, _ := readBoottime()
 			return now
 		}
 	}
-	return portable
+	return portableClock
 }()
 
 // readBoottime reads CLOCK_BOOTTIME. It returns false if the system call fails.

@@ -1,4 +1,4 @@
-package lifecycle
+package keepalive
 
 import (
 	"context"

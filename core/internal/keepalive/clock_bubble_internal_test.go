@@ -1,4 +1,4 @@
-package clock
+package keepalive
 
 import (
 	"testing"
@@ -13,7 +13,7 @@ func TestClockInABubble(t *testing.T) {
 		t.Error("taken for a bubble outside of one")
 	}
 	synctest.Test(t, func(t *testing.T) {
-		now := New()
+		now := NewClock()
 		before := now()
 		time.Sleep(time.Hour)
 		if passed := now().Sub(before); passed != time.Hour {
@@ -25,9 +25,9 @@ func TestClockInABubble(t *testing.T) {
 // TestClockOutsideOfABubble: a client of a process measures leases with a clock that goes on in a suspend.
 func TestClockOutsideOfABubble(t *testing.T) {
 	t.Parallel()
-	before := System()
-	here := New()()
-	after := System()
+	before := SystemClock()
+	here := NewClock()()
+	after := SystemClock()
 	if here < before || here > after {
 		t.Errorf("the clock of a client says %v, that of the system %v before and %v after it", here, before, after)
 	}

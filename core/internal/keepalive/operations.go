@@ -1,9 +1,9 @@
-package lifecycle
+package keepalive
 
 import "sync"
 
 // Operations counts the running operations of a client, so that Close can wait for them. After Close has begun, no call
-// of a user starts, but internal work for what is running still does. The zero value is not usable, see [New].
+// of a user starts, but internal work for what is running still does. The zero value is not usable, see [NewOperations].
 type Operations struct {
 	mu      sync.Mutex
 	running int // guarded by mu
@@ -14,8 +14,8 @@ type Operations struct {
 	Finished chan struct{}
 }
 
-// New returns a count of zero operations.
-func New() *Operations {
+// NewOperations returns a count of zero operations.
+func NewOperations() *Operations {
 	return &Operations{Closing: make(chan struct{}), Finished: make(chan struct{})}
 }
 

@@ -1,17 +1,17 @@
-package clock
+package keepalive
 
 import "time"
 
-// New returns the clock of a new client: the clock of the system, or bubbleClock if the client is made in a bubble
+// NewClock returns the clock of a new client: the clock of the system, or bubbleClock if the client is made in a bubble
 // of testing/synctest.
 //
 // Why: timers and deadlines are virtual in a bubble. A lease that is measured by the clock of the system would never be
 // due there.
-func New() Clock {
+func NewClock() Clock {
 	if inBubble() {
 		return bubbleClock
 	}
-	return System
+	return SystemClock
 }
 
 // bubbleClock reads the clock of package time, which is virtual in a bubble of testing/synctest.
