@@ -14,7 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clientinfo"
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
-	"github.com/holdfast-go/holdfast/core/internal/pubsub"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
@@ -23,7 +22,7 @@ import (
 type engine struct {
 	clientConfig
 	ids          lockscript.IDs
-	clientNumber string // of this client, see internal/pubsub/wake_one.go
+	clientNumber string // of this client, see internal/transport/wake_one.go
 	now          keepalive.Clock
 	redis        []redis.UniversalClient // where the locks live
 
@@ -51,7 +50,7 @@ func newEngine(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 	e := &engine{
 		clientConfig: config,
 		ids:          lockscript.IDs{Client: uuid.NewString()},
-		clientNumber: pubsub.NewClientNumber(),
+		clientNumber: transport.NewClientNumber(),
 		now:          keepalive.NewClock(),
 		redis:        rdbs,
 		operations:   keepalive.NewOperations(),

@@ -11,8 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/acquire"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/oncescript"
-	"github.com/holdfast-go/holdfast/core/internal/preflight"
-	"github.com/holdfast-go/holdfast/core/internal/pubsub"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
@@ -24,7 +22,7 @@ type server struct {
 	once   oncescript.Strategy
 	engine *engine
 
-	check *preflight.Check
+	check *transport.Preflight
 	lasts sync.Map // the advice of errors that were warned of because waiting does not mend them
 
 	warnedPublish   sync.Once // publishing is refused
@@ -42,7 +40,7 @@ func newServer(e *engine, rdb redis.UniversalClient) *server {
 	}
 	s := &server{engine: e}
 	s.Instance = &lockscript.Instance{
-		Exec: exec, Subs: pubsub.New(rdb, exec.Nodes, s.cannotSubscribe), IDs: &e.ids, Now: e.now,
+		Exec: exec, Subs: transport.NewSubscriptions(rdb, exec.Nodes, s.cannotSubscribe), IDs: &e.ids, Now: e.now,
 		OfRedlock: !e.acquiring.OneServer, ClientNumber: e.clientNumber, ClientNumberArg: e.clientNumber, PublishVerb: verb, PublishVerbArg: verb,
 		PublishRefused: s.cannotPublish,
 	}
@@ -54,7 +52,7 @@ func newServer(e *engine, rdb redis.UniversalClient) *server {
 	e.directory.AddServer(exec)
 	s.Subs.UseClientNumber(e.clientNumber, s.wakeNext)
 	s.Subs.Unconfirmed = s.warnUnconfirmed
-	s.check = &preflight.Check{Client: rdb, Background: &background, Logger: e.logger, MasterSeen: exec.SeenMaster, Alone: e.acquiring.OneServer}
+	s.check = &transport.Preflight{Client: rdb, Background: &background, Logger: e.logger, MasterSeen: exec.SeenMaster, Alone: e.acquiring.OneServer}
 	exec.OnReply = sync.OnceFunc(s.check.Start)
 	exec.Prefix = e.prefix
 	if e.acquiring.OneServer { // the servers of a Redlock are asked side by side, for as long as each gets

@@ -21,14 +21,12 @@ var drawnPackages = []drawnPackage{
 	{"redlock", "majority", 20, 92, 86},
 	{"catalog", "lists", 118, 92, 88},
 	{"acquire", "loop, release", 218, 92, 88},
-	{"clientinfo", "who holds", 318, 92, 84},
-	{"preflight", "INFO checks", 414, 92, 86},
+	{"clientinfo", "who holds", 318, 92, 182},
 	{"oncescript", "Once in Redis", 118, 168, 88},
 	{"waiters", "in this process", 218, 168, 88},
-	{"lockscript", "a lock in Redis: keys, scripts, strategies", 20, 244, 357},
-	{"pubsub", "subscriptions to releases", 20, 320, 357},
-	{"transport", "scripts to Redis: batches, direct path, retries", 20, 396, 480},
-	{"keepalive", "renewal, end of a lease, clock", 20, 472, 480},
+	{"lockscript", "a lock in Redis: keys, scripts, strategies", 20, 244, 480},
+	{"transport", "commands to Redis, subscriptions, preflight", 20, 320, 480},
+	{"keepalive", "renewal, end of a lease, clock", 20, 396, 480},
 }
 
 // drawnArrow is an import, drawn as a vertical arrow at x.
@@ -42,23 +40,20 @@ var drawnArrows = []drawnArrow{
 	{"core", "redlock", 63},
 	{"core", "catalog", 162},
 	{"core", "acquire", 262},
-	{"core", "clientinfo", 360},
-	{"core", "preflight", 457},
+	{"core", "clientinfo", 409},
 	{"redlock", "lockscript", 63},
 	{"catalog", "oncescript", 162},
 	{"oncescript", "lockscript", 162},
 	{"acquire", "waiters", 262},
 	{"waiters", "lockscript", 262},
-	{"clientinfo", "lockscript", 360},
-	{"preflight", "transport", 457},
-	{"lockscript", "pubsub", 260},
-	{"pubsub", "transport", 260},
+	{"clientinfo", "lockscript", 409},
+	{"lockscript", "transport", 260},
 	{"transport", "keepalive", 260},
 }
 
 // imports draws which package of core imports which.
 func imports() *svg.Picture {
-	p := svg.New(534, "The imports of the packages of core", importsText())
+	p := svg.New(458, "The imports of the packages of core", importsText())
 	at := make(map[string]drawnPackage)
 	for _, r := range drawnPackages {
 		at[r.name] = r

@@ -23,7 +23,7 @@ func lifeOfLock() *svg.Picture {
 	)
 	l.step(svg.Held, "Redis", "grants with a token, or answers how long", "the lease of the holder has left")
 	top, bottom := l.fork(
-		branch{tone: svg.Wait, actor: "pubsub: held", end: true, lines: []string{
+		branch{tone: svg.Wait, actor: "transport: held", end: true, lines: []string{
 			"subscribe, then ask again after", "a message, 1 to 2 s, or the end", "of the lease of the holder",
 		}},
 		branch{tone: svg.Good, actor: "keepalive: granted", lines: []string{
@@ -44,6 +44,6 @@ func lifeOfLock() *svg.Picture {
 	l.step(svg.Plain, "lockscript", "Release: release.lua")
 	l.step(svg.Plain, "transport", "detached: sent even if ctx has ended;", "not confirmed: Pending sends it again")
 	l.step(svg.Held, "Redis", "frees the lock, and publishes the number", "of one waiting client")
-	l.step(svg.Good, "pubsub", "of that client: its first waiter asks again")
+	l.step(svg.Good, "transport", "of that client: its first waiter asks again")
 	return l.Picture
 }

@@ -30,7 +30,7 @@ func lifeOfOnce() *svg.Picture {
 	l.step(svg.Plain, "oncescript", "complete.lua, release.lua or hold.lua")
 	l.step(svg.Plain, "transport", "detached: sent even if ctx has ended;", "not confirmed: Pending sends it again")
 	l.fork(
-		branch{tone: svg.Good, actor: "Redis: recorded", end: true, lines: []string{"also after a loss; a message", "wakes waiters (pubsub)"}},
+		branch{tone: svg.Good, actor: "Redis: recorded", end: true, lines: []string{"also after a loss; a message", "wakes waiters"}},
 		branch{tone: svg.Bad, actor: "Redis: stale", end: true, lines: []string{"another attempt has begun, or", "Resolve was called: ErrStale"}},
 	)
 	return l.Picture

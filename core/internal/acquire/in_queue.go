@@ -7,7 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
-	"github.com/holdfast-go/holdfast/core/internal/pubsub"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
 
@@ -20,9 +20,9 @@ const heartbeatTimeout = 3 * lockscript.HeartbeatInterval
 type queuedWaiter struct {
 	*Acquisition
 	queue     lockscript.Queue
-	place     *waiters.Place     // nil before the hold was queued
-	own       *pubsub.Subscriber // to messages with the hold ID of this waiter; nil until it must not miss them
-	broadcast *pubsub.Subscriber // to broadcasts, while the waiter needs them; nil otherwise
+	place     *waiters.Place        // nil before the hold was queued
+	own       *transport.Subscriber // to messages with the hold ID of this waiter; nil until it must not miss them
+	broadcast *transport.Subscriber // to broadcasts, while the waiter needs them; nil otherwise
 }
 
 // waitInQueue asks for the lock, and waits in the queue in Redis if it is held. It asks again whenever awaitGrant says so.
@@ -71,7 +71,7 @@ func (w *queuedWaiter) register() {
 // unregister ends subscriptions and heartbeats. The place in Redis stays until heartbeats are missed, or the hold is
 // released.
 func (w *queuedWaiter) unregister() {
-	for _, l := range []*pubsub.Subscriber{w.own, w.broadcast} {
+	for _, l := range []*transport.Subscriber{w.own, w.broadcast} {
 		if l != nil {
 			l.Close()
 		}
@@ -126,7 +126,7 @@ func (w *queuedWaiter) awaitGrant(ctx context.Context) error {
 // listenToBroadcasts starts or ends the subscription to broadcasts, which a Mutex and Redisson publish when they unlock. It
 // returns nil if there is no subscription. Only the first waiter in the queue needs one, and only while such a lock is the
 // holder. Why: a release of other strategies grants the lock to the first waiter by a message.
-func (w *queuedWaiter) listenToBroadcasts(listen bool) *pubsub.Subscriber {
+func (w *queuedWaiter) listenToBroadcasts(listen bool) *transport.Subscriber {
 	switch {
 	case listen && w.broadcast == nil:
 		w.broadcast = w.queue.Subs.Subscribe(w.Hold.Keys.Channel, "")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/pubsub"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -78,6 +77,6 @@ func (i *Instance) announce(k Keys) {
 }
 
 // SubscribeToLeader subscribes to the changes of the lead. The caller must call Close.
-func (i *Instance) SubscribeToLeader(k Keys) *pubsub.Subscriber {
+func (i *Instance) SubscribeToLeader(k Keys) *transport.Subscriber {
 	return i.Subs.Subscribe(k.LeaderChannel(), "")
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/pubsub"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -14,11 +13,11 @@ import (
 // fields are set, so it is safe for concurrent use.
 type Instance struct {
 	Exec            *transport.Executor
-	Subs            *pubsub.Subscriptions
+	Subs            *transport.Subscriptions
 	IDs             *IDs
 	TokenKeys       TokenKeys
 	Now             keepalive.Clock
-	ClientNumber    string // see internal/pubsub/wake_one.go
+	ClientNumber    string // see internal/transport/wake_one.go
 	ClientNumberArg any    // ClientNumber as an argument of scripts
 	PublishVerb     string // PUBLISH or SPUBLISH, see lua/publish.lua
 	PublishVerbArg  any    // PublishVerb as an argument of scripts

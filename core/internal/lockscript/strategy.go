@@ -46,7 +46,7 @@ type Strategy interface {
 // has no means for.
 type Wanted struct {
 	Place        bool // true if the hold is queued in Redis unless it is granted at once
-	Registration bool // true if Redis registers the client as waiting, see internal/pubsub/wake_one.go
+	Registration bool // true if Redis registers the client as waiting, see internal/transport/wake_one.go
 	Woken        bool // true if the client was woken for this request
 }
 
@@ -93,7 +93,7 @@ type Subscription interface {
 	// Confirmed returns true if Redis has confirmed the subscription, so that messages can be expected.
 	Confirmed() bool
 	// StartAsking records that the waiter asks Redis now. It returns true if this client was woken for that, see
-	// internal/pubsub/wake_one.go.
+	// internal/transport/wake_one.go.
 	StartAsking() (woken bool)
 	// Close ends the subscription.
 	Close()

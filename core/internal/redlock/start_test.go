@@ -10,7 +10,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
-	"github.com/holdfast-go/holdfast/core/internal/pubsub"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
@@ -48,7 +47,7 @@ func quorumOf(t *testing.T, rdbs ...*redis.Client) *Quorum {
 	for _, rdb := range rdbs {
 		exec := transport.NewExecutor(rdb, env.Background, ctx.Done())
 		instances = append(instances, &lockscript.Instance{
-			OfRedlock: true, Exec: exec, Subs: pubsub.New(rdb, exec.Nodes, func(error, bool) {}), IDs: env.IDs, Now: env.Now,
+			OfRedlock: true, Exec: exec, Subs: transport.NewSubscriptions(rdb, exec.Nodes, func(error, bool) {}), IDs: env.IDs, Now: env.Now,
 			PublishVerb: "PUBLISH", PublishVerbArg: "PUBLISH", PublishRefused: func() {},
 		})
 	}

@@ -1,7 +1,7 @@
 package redlock
 
 import (
-	"github.com/holdfast-go/holdfast/core/internal/pubsub"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
@@ -9,7 +9,7 @@ import (
 // quorumSubscription subscribes to releases on all servers of a Redlock. The first message of any server notifies.
 type quorumSubscription struct {
 	c    chan struct{} // shared by all subscribers; it holds one value, so messages that come together notify once
-	each []*pubsub.Subscriber
+	each []*transport.Subscriber
 	need int // servers that must have confirmed, for a message to be expected
 }
 

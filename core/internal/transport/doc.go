@@ -1,4 +1,7 @@
-// Package transport sends scripts to Redis.
+// Package transport is the way to Redis and back: it sends scripts, subscribes to messages, and looks at the settings of the
+// servers. Each of these has its section.
+//
+// # Commands
 //
 // An [Executor] sends all commands of a client to one server, one Sentinel group or one Cluster. It returns as soon as
 // the caller's context ends, whatever the connection does. A command takes one of two paths:
@@ -18,6 +21,40 @@
 //
 // A caller that stops waiting for a sent command gets [ErrNotAnswered], because the command may still be executed.
 //
+// # Subscriptions
+//
+// [Subscriptions] notifies waiters of releases. It has one pub/sub connection for all channels of a client, in a Cluster one
+// per master. A [Subscriber] is one waiter on one channel. A notification is only a hint, because messages get lost with connections, buffers and
+// failovers. So every waiter polls as well.
+//
+// A channel passes through these states, all guarded by the mutex of Subscriptions:
+//
+//	assigned to a master ──► requested (SUBSCRIBE sent) ──► subscribed (confirmed)
+//	     ▲                                                     │
+//	     └──────── connection lost, or the slot moved ◄────────┘
+//
+// A connection that leaves a channel requested for confirmTimeout is replaced. If no connection confirms it although the server
+// answers commands, the client warns once, because waiters are late then: they only poll.
+//
+// Each confirmation notifies all subscribers of the channel, because messages may have been missed before it.
+//
+// Each connection has one goroutine for a master of a Cluster, or for Redis elsewhere. While channels are assigned to the
+// master, the goroutine connects again after every failure. Without subscribers a channel stays for maxIdleRounds, and then
+// the connection ends with its last channel.
+//
+// # The preflight
+//
+// [Preflight] looks for settings with which Redis loses locks or refuses them, and warns of them in the log. It reads INFO, which more users may call than CONFIG: the eviction policy, the role, the version, replicas and the append-only
+// file. It asks CONFIG GET only whether a server makes snapshots, and only as the default user of a server that has nothing else.
+// It passes through these states:
+//
+//	first reply of Redis ── Start ──► inspecting ──┬── every server has answered, or refused INFO ──► finished
+//	                                      ▲        └── no answer ──► pause ──┬── for the last time ──► finished
+//	                                      └────────────────────────────────┘
+//
+// Nothing depends on its result: a lock neither waits for it nor fails because of it. So an error is logged at debug level
+// only, and a user without the right to INFO gets no warnings.
+//
 // # Terms
 //
 //   - Command: one run of a script, with its keys and arguments, its reply or its error.
@@ -30,4 +67,8 @@
 //   - Detached: the command is sent even after the context of its caller has ended.
 //   - Outage: failures in a row, after which the client gives up or goes on, depending on the limit of the caller.
 //   - Refresh: reading again which master of a Cluster owns which slots.
+//   - Address: the first word of a message. A subscriber with an address receives only the messages that begin with it. A
+//     message for an address is its waiter's ID, and the token if the message grants the lock.
+//   - Client number: the number under which a release wakes one client (wake-one), see wake_one.go.
+//   - Grace: how long the other clients leave a lock to the client that was woken.
 package transport

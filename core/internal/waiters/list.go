@@ -12,7 +12,7 @@ import (
 
 // subscribedPollInterval bounds the interval between two polls of a busy lock while the subscription is confirmed. Why poll
 // a subscribed lock: messages are only hints, and get lost. The longest grace of a woken client is about as long, see
-// internal/pubsub/wake_one.go.
+// internal/transport/wake_one.go.
 const subscribedPollInterval = 2 * time.Second
 
 // manyNames is how many names a client may wait for before it polls each of them more rarely. So it sends at most about
@@ -47,7 +47,7 @@ type waitList struct {
 	holder     string            // "" if unknown
 	holderTTL  time.Duration     // of the present holder's lease
 	answeredAt keepalive.Instant // zero if there was no answer
-	registered bool              // true if the client may be registered as waiting in Redis, see internal/pubsub/wake_one.go
+	registered bool              // true if the client may be registered as waiting in Redis, see internal/transport/wake_one.go
 
 	// Arrivals are numbered from 1. entered is the last, and asked is the last before the first waiter asked. See
 	// shared_answer.go.

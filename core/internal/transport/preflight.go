@@ -1,4 +1,4 @@
-package preflight
+package transport
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 const (
@@ -24,10 +23,10 @@ const (
 	inspectionInterval = time.Minute
 )
 
-// Check inspects the setup behind one Redis client. Its fields must not change after Start.
-type Check struct {
+// Preflight inspects the setup behind one Redis client. Its fields must not change after Start.
+type Preflight struct {
 	Client     redis.UniversalClient
-	Background *transport.Background // Recovered must not be nil
+	Background *Background // Recovered must not be nil
 	Logger     *slog.Logger
 	// MasterSeen is called if the server says that it is a master. It may be nil.
 	MasterSeen func()
@@ -50,7 +49,7 @@ type Check struct {
 // Start inspects the setup in the background, and warns of settings with which Redis loses locks or refuses them. The caller
 // must call it once, after the first reply of Redis. Why not before: a client whose locks are not used makes no
 // connection. If the logger drops warnings, Start does nothing. The inspection ends with the client.
-func (c *Check) Start() {
+func (c *Preflight) Start() {
 	if !c.Logger.Enabled(context.Background(), slog.LevelWarn) {
 		return
 	}
@@ -75,19 +74,19 @@ func (c *Check) Start() {
 // end a read when its context ends. The channel has room for the result, so an abandoned goroutine ends too. Close of the
 // client waits until inspectOnce has returned. Why: a go-redis client that is closed with a command in flight may wait for
 // ever.
-func (c *Check) inspectOnce(ctx context.Context) bool {
+func (c *Preflight) inspectOnce(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, inspectionTimeout)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		err := transport.ErrPanic // unless the call returns; Recovered has logged the panic
+		err := ErrPanic // unless the call returns; Recovered has logged the panic
 		defer func() { done <- err }()
 		c.Background.Recovered(func() { err = c.inspectSetup(ctx) })
 	}()
 	select {
 	case err := <-done:
 		c.Logger.Debug("holdfast: setup of Redis inspected", "error", err)
-		return err == nil || !transport.Transient(err)
+		return err == nil || !Transient(err)
 	case <-ctx.Done():
 		return false
 	}
@@ -95,11 +94,11 @@ func (c *Check) inspectOnce(ctx context.Context) bool {
 
 // inspectSetup inspects the server, or each master of a Cluster. It leaves replicas alone, because scripts are not sent
 // there. It returns the first error. In a Cluster the other masters are inspected nevertheless.
-func (c *Check) inspectSetup(ctx context.Context) error {
+func (c *Preflight) inspectSetup(ctx context.Context) error {
 	switch rdb := c.Client.(type) {
 	case *redis.ClusterClient:
 		return rdb.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) (err error) {
-			err = transport.ErrPanic // go-redis calls this on goroutines of its own, where a panic would end the process
+			err = ErrPanic // go-redis calls this on goroutines of its own, where a panic would end the process
 			c.Background.Recovered(func() { err = c.inspectServer(ctx, master, master.Options().Addr) })
 			return err
 		})
@@ -112,7 +111,7 @@ func (c *Check) inspectSetup(ctx context.Context) error {
 
 // inspectServer inspects one server, by its INFO, and warns of what it finds. addr is its name in the log; "" if it is not
 // known. A field that the server does not tell is no finding. Why: servers that are compatible with Redis leave fields out.
-func (c *Check) inspectServer(ctx context.Context, rdb redis.Cmdable, addr string) error {
+func (c *Preflight) inspectServer(ctx context.Context, rdb redis.Cmdable, addr string) error {
 	text, err := rdb.Info(ctx).Result()
 	if err != nil {
 		return err
@@ -125,7 +124,7 @@ func (c *Check) inspectServer(ctx context.Context, rdb redis.Cmdable, addr strin
 	if info["role"] == "master" && c.MasterSeen != nil {
 		c.MasterSeen()
 	}
-	if info["role"] == "slave" && addr != transport.SentinelAddr {
+	if info["role"] == "slave" && addr != SentinelAddr {
 		c.mu.Lock()
 		c.warned = true
 		c.mu.Unlock()
@@ -143,7 +142,7 @@ func (c *Check) inspectServer(ctx context.Context, rdb redis.Cmdable, addr strin
 
 // FoundReplica warns, once, that the server refuses writes with err because it is a replica. If an inspection is to come, that
 // one warns, because INFO also has the address of the master.
-func (c *Check) FoundReplica(err error) {
+func (c *Preflight) FoundReplica(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.replica = err
@@ -151,7 +150,7 @@ func (c *Check) FoundReplica(err error) {
 }
 
 // finish records that no inspection will follow.
-func (c *Check) finish() {
+func (c *Preflight) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.finished = true
@@ -159,7 +158,7 @@ func (c *Check) finish() {
 }
 
 // warnOfReplicaLocked warns of a replica that no inspection has found or will find.
-func (c *Check) warnOfReplicaLocked() {
+func (c *Preflight) warnOfReplicaLocked() {
 	if c.finished && !c.warned && c.replica != nil {
 		c.warned = true
 		c.Logger.Warn("holdfast: Redis is a replica and refuses locks: connect to its master", "error", c.replica)
@@ -187,7 +186,7 @@ func isDefaultUser(o *redis.Options) bool {
 
 // found logs a warning, unless it was logged before with the same arguments. So each server has one line for each setting,
 // however often the setup is inspected.
-func (c *Check) found(message string, args ...any) {
+func (c *Preflight) found(message string, args ...any) {
 	if _, known := c.findings.LoadOrStore(message+fmt.Sprint(args...), true); !known {
 		c.Logger.Warn("holdfast: "+message, args...)
 	}

@@ -1,4 +1,4 @@
-package pubsub
+package transport
 
 import (
 	"math/rand/v2"

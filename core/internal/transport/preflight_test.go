@@ -1,4 +1,4 @@
-package preflight
+package transport
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // silent is a Redis that answers INFO with an error, or only when ctx ends.
@@ -49,7 +48,7 @@ func TestInspectionGivesUp(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rdb := &silent{err: test.err}
 				running := keepalive.NewOperations()
-				check := &Check{Client: rdb, Logger: slog.Default(), Background: &transport.Background{
+				check := &Preflight{Client: rdb, Logger: slog.Default(), Background: &Background{
 					Operations: running,
 					Go: func(work func(context.Context)) bool {
 						running.StartInternal()

@@ -1,4 +1,4 @@
-package pubsub
+package transport
 
 import (
 	"context"
@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // pubsubConn is one pub/sub connection to a master. It ends with its first error. The next connection subscribes anew, and
@@ -118,7 +116,7 @@ func sendAll(ctx context.Context, channels []string, send func(context.Context, 
 func sendBySlot(ctx context.Context, channels []string, send func(context.Context, ...string) error) error {
 	slots := make(map[uint16][]string)
 	for _, channel := range channels {
-		slots[transport.Slot(channel)] = append(slots[transport.Slot(channel)], channel)
+		slots[Slot(channel)] = append(slots[Slot(channel)], channel)
 	}
 	for _, sameSlot := range slots {
 		if err := send(ctx, sameSlot...); err != nil {
@@ -169,13 +167,13 @@ func servedElsewhere(err error) bool {
 // other errors. The client warns of it unless another command may still succeed, which is SUBSCRIBE instead of an unknown
 // SSUBSCRIBE.
 func (c *pubsubConn) refused(err error) {
-	if transport.Classify(err) != transport.Failed && !transport.RefusesUser(err) && !transport.UnknownCommand(err) {
+	if Classify(err) != Failed && !RefusesUser(err) && !UnknownCommand(err) {
 		return
 	}
 	c.end = endRefused
 	if !c.sharded || redis.HasErrorPrefix(err, "NOPERM") {
 		c.master.subs.warned.Store(true)
-		c.master.subs.warn(transport.Readable(err), c.sharded)
+		c.master.subs.warn(Readable(err), c.sharded)
 	}
 }
 

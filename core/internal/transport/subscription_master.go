@@ -1,4 +1,4 @@
-package pubsub
+package transport
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // learnInterval is how often it is checked whether the masters of a Cluster are known by now.
@@ -47,7 +46,7 @@ func (m *masterSubscription) run() {
 			sharded = false // the next connection tries SUBSCRIBE
 			continue
 		case end == endBroken:
-			keepalive.Pause(ctx, transport.FirstRetryInterval+rand.N(10*transport.FirstRetryInterval), nil, nil)
+			keepalive.Pause(ctx, FirstRetryInterval+rand.N(10*FirstRetryInterval), nil, nil)
 		default:
 			keepalive.Pause(ctx, pingInterval/2+rand.N(pingInterval/2), nil, nil)
 		}

@@ -1,4 +1,4 @@
-package pubsub
+package transport
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // Subscriptions notifies waiters of releases. It has one pub/sub connection for all names of a client, in a Cluster one
@@ -20,7 +19,7 @@ import (
 // polls as well. It is safe for concurrent use.
 type Subscriptions struct {
 	rdb          redis.UniversalClient
-	nodes        *transport.Nodes
+	nodes        *Nodes
 	warn         func(err error, sharded bool) // called for each refusal
 	warned       atomic.Bool                   // true after a call of warn that explains why no channel is confirmed
 	clientNumber string                        // "" without a number, see wake_one.go
@@ -105,9 +104,9 @@ const (
 	unheardWarning = 3 * pingInterval
 )
 
-// New returns subscriptions without a connection: the first subscriber makes one. The function warn is called if Redis
+// NewSubscriptions returns subscriptions without a connection: the first subscriber makes one. The function warn is called if Redis
 // refuses to subscribe, or if the Redis client panics. The caller must call Close.
-func New(rdb redis.UniversalClient, nodes *transport.Nodes, warn func(error, bool)) *Subscriptions {
+func NewSubscriptions(rdb redis.UniversalClient, nodes *Nodes, warn func(error, bool)) *Subscriptions {
 	s := &Subscriptions{
 		rdb: rdb, nodes: nodes, warn: warn, channels: make(map[string]*channelState), masters: make(map[*redis.Client]*masterSubscription),
 	}
@@ -265,7 +264,7 @@ func (s *Subscriptions) Close(limit time.Duration) {
 func (s *Subscriptions) recovered() {
 	if p := recover(); p != nil {
 		s.warned.Store(true)
-		s.warn(fmt.Errorf("%w: %v", transport.ErrPanic, p), false)
+		s.warn(fmt.Errorf("%w: %v", ErrPanic, p), false)
 	}
 }
 
