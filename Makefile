@@ -19,13 +19,13 @@ help: ## show this list
 
 # What is tested without the race detector: pages, Lua scripts against their models, suites and topologies, other frameworks,
 # and examples. Their goroutines are those of packages whose own tests have it.
-PLAIN := ./tests/architecture ./tests/docs ./core/internal/lockscript ./core/internal/oncescript ./tests/rights \
+PLAIN := ./tests/architecture ./tests/docs ./core/internal/script ./tests/rights \
 	./tests/strategies ./tests/inspect ./tests/nethttp ./tests/cluster ./tests/sentinel ./tests/testkit/fastpath \
 	./tests/testkit/markdown ./internal/jsonfield ./internal/svg ./tests/integration/... ./examples/...
 # Those that take longest come first, so that none of them runs alone at the end.
 LONGEST := ./tests/gin ./tests/asynq ./cronlock
 LONGEST_PLAIN := ./tests/strategies ./tests/nethttp ./tests/integration/frameworks ./tests/rights \
-	./tests/integration/browser ./tests/cluster ./examples/flashsale ./core/internal/lockscript
+	./tests/integration/browser ./tests/cluster ./examples/flashsale ./core/internal/script
 # go test, which lists at its end once more what failed; the argument is GOWORK.
 gotest = $(TOOL) gotestsum --format pkgname --format-hide-empty-pkg --hide-summary skipped --raw-command -- \
 	env GOWORK=$(1) $(GO) test -json -shuffle=on -vet=off

@@ -6,8 +6,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-go/holdfast/core/internal/acquire"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
-	"github.com/holdfast-go/holdfast/core/internal/oncescript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
 
@@ -22,7 +21,7 @@ type acquisition struct {
 	grant acquire.Grant // of the lease
 
 	// makeLease makes the lease of a grant; newLease does if it is nil.
-	makeLease func(ctx context.Context, h lockscript.Hold, g acquire.Grant) (*Lease, error)
+	makeLease func(ctx context.Context, h script.Hold, g acquire.Grant) (*Lease, error)
 }
 
 // newAcquisition prepares the acquisition of one lock. Its memory comes from a pool.
@@ -70,7 +69,7 @@ func (a *acquisition) run(caller context.Context) (*Lease, error) {
 }
 
 // Accept implements acquire.Caller.
-func (a *acquisition) Accept(ctx context.Context, h *lockscript.Hold, g acquire.Grant) (err error) {
+func (a *acquisition) Accept(ctx context.Context, h *script.Hold, g acquire.Grant) (err error) {
 	if a.makeLease != nil {
 		a.lease, err = a.makeLease(ctx, *h, g)
 	} else {
@@ -118,7 +117,7 @@ func (a *acquisition) timeUpError(caller context.Context) error {
 // failed is the error of an acquisition that another error has ended.
 func (a *acquisition) failed(err error) error {
 	what := "lock"
-	if _, once := a.Hold.Own.(*oncescript.Terms); once {
+	if _, once := a.Hold.Own.(*script.Terms); once {
 		what = "once"
 	}
 	return errorf("holdfast: %s %q: %w", what, a.Hold.Name, err)
@@ -142,7 +141,7 @@ func ended(caller context.Context) error {
 
 // publicRefusal returns the error of the API for the refusal of a strategy.
 func publicRefusal(name string, refused error) error {
-	var once *oncescript.Refusal
+	var once *script.Refusal
 	if errors.As(refused, &once) {
 		return onceError(name, once)
 	}

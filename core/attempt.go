@@ -9,8 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/acquire"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
-	"github.com/holdfast-go/holdfast/core/internal/oncescript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
@@ -25,9 +24,9 @@ type Attempt struct {
 	began    time.Time
 	declared atomic.Int64 // number of the last declaration
 	ended    atomic.Bool
-	word     seal.Word        // what its run has said
-	ending   oncescript.End   // once ended is true
-	endHold  *lockscript.Hold // of ending; see end
+	word     seal.Word    // what its run has said
+	ending   script.End   // once ended is true
+	endHold  *script.Hold // of ending; see end
 }
 
 // attemptFacts is what guards know of an attempt.
@@ -50,7 +49,7 @@ func (a attemptFacts) Bind(ctx context.Context) (bound context.Context, cancel c
 
 // Withdraw implements [seal.Attempt].
 func (a attemptFacts) Withdraw(ctx context.Context) error {
-	return a.discard(ctx, OutcomeWithdrawn, lockscript.NeverHeld)
+	return a.discard(ctx, OutcomeWithdrawn, script.NeverHeld)
 }
 
 // Context returns a context that carries the fencing token and ends with the attempt, with the cause [ErrLeaseLost] if
@@ -94,7 +93,7 @@ func (a *Attempt) Complete(ctx context.Context, value []byte) error {
 // Release ends an attempt that has done nothing: the next one may begin at once. Errors are those of Complete. After
 // [ErrStale] there was nothing to release.
 func (a *Attempt) Release(ctx context.Context) error {
-	return a.discard(ctx, OutcomeReleased, lockscript.HeldByCaller)
+	return a.discard(ctx, OutcomeReleased, script.HeldByCaller)
 }
 
 // Hold ends an attempt with an unknown outcome. All later callers get [ErrOutcomeUnknown] until an operator has found
@@ -127,7 +126,7 @@ func (a *Attempt) Declare(ctx context.Context, state State) error {
 		return errNoLease
 	}
 	outcome, ok := map[State]string{
-		StateCompleted: oncescript.ExpiryMeansCompleted, StateUnknown: oncescript.ExpiryMeansUnknown, StateNone: oncescript.ExpiryAllowsRetry,
+		StateCompleted: script.ExpiryMeansCompleted, StateUnknown: script.ExpiryMeansUnknown, StateNone: script.ExpiryAllowsRetry,
 	}[state]
 	if !ok {
 		return fmt.Errorf("holdfast: once %q: an attempt cannot be declared %q", a.once.key, state)
@@ -169,16 +168,16 @@ func (a *Attempt) Abandon() {
 const maxReason = 1024
 
 // discard ends the attempt without an outcome in its record.
-func (a *Attempt) discard(ctx context.Context, outcome Outcome, what lockscript.ReleaseReason) error {
+func (a *Attempt) discard(ctx context.Context, outcome Outcome, what script.ReleaseReason) error {
 	if a == nil {
 		return errNoLease
 	}
 	return a.end(ctx, outcome, func(ctx context.Context) (int64, error) {
 		held, err := a.once.backend().Discard(ctx, a.endHold, what)
 		if !held {
-			return oncescript.Stale, err
+			return script.Stale, err
 		}
-		return oncescript.Recorded, err
+		return script.Recorded, err
 	})
 }
 
@@ -216,10 +215,10 @@ func (a *Attempt) end(ctx context.Context, outcome Outcome, command func(context
 		a.endLater()
 		err = errorf("holdfast: end of once %q not confirmed: %w", a.once.key,
 			failure(ctx, a.once.keys.Lock, err))
-	case result == oncescript.Stale:
+	case result == script.Stale:
 		err = a.stale()
 	}
-	a.ends(ctx, outcome, AttemptEnd{Recreated: result == oncescript.Recreated, LeaseLost: !live, Err: err})
+	a.ends(ctx, outcome, AttemptEnd{Recreated: result == script.Recreated, LeaseLost: !live, Err: err})
 	return err
 }
 
@@ -232,7 +231,7 @@ func (a *Attempt) endLater() {
 
 // notRecorded logs an end that was answered or given up in the background, unless it was recorded.
 func (a *Attempt) notRecorded(result int64, err error) {
-	if errors.Is(err, transport.ErrNotYet) || err == nil && result == oncescript.Stale {
+	if errors.Is(err, transport.ErrNotYet) || err == nil && result == script.Stale {
 		err = ErrStale
 	}
 	if err != nil {

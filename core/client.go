@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
@@ -16,7 +16,7 @@ type Client struct {
 	handle
 	*engine
 	server *server
-	mutex  lockscript.Strategy // the same for all
+	mutex  script.Strategy // the same for all
 }
 
 // New returns a client for rdb. The caller closes rdb, after the Client. New does no I/O. It fails with
@@ -42,7 +42,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	}
 	e := newEngine(config, []redis.UniversalClient{rdb}, drift)
 	s := newServer(e, rdb)
-	mutex := lockscript.Mutex{OneRedis: lockscript.OneRedis{Instance: s.Instance}}
+	mutex := script.Mutex{OneRedis: script.OneRedis{Instance: s.Instance}}
 	c := &Client{engine: e, server: s, mutex: mutex}
 	c.handle = seal.HandleOf(clientFacts{c})
 	return c, nil

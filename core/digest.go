@@ -8,14 +8,14 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/core/internal/catalog"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // Digest implements [seal.Names].
 func (c clientFacts) Digest(name string, record bool) string {
 	if record {
-		return digest(lockscript.NewKeys(c.prefix, name).Once().Lock)
+		return digest(script.NewKeys(c.prefix, name).Once().Lock)
 	}
 	return digest(c.prefix + name)
 }

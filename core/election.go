@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
@@ -34,8 +34,8 @@ type Election struct {
 // Election returns the [Election] of that name. Election does no I/O; its methods report a wrong name or option.
 func (c *Client) Election(name string, opts ...ElectionOption) *Election {
 	config := newElectionConfig(c.lock, opts)
-	l := c.newLock(name, lockscript.Queue{
-		OneRedis: lockscript.OneRedis{Instance: c.server.Instance}, Mode: "fair", Observed: true,
+	l := c.newLock(name, script.Queue{
+		OneRedis: script.OneRedis{Instance: c.server.Instance}, Mode: "fair", Observed: true,
 	}, nil)
 	l.config = config.lock
 	return &Election{handle: seal.HandleOf(electionFacts{l}), lock: l, value: config.value}

@@ -5,7 +5,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
 
@@ -24,7 +24,7 @@ type Leader struct {
 	TTL time.Duration
 }
 
-func newLeader(l lockscript.Leader) Leader {
+func newLeader(l script.Leader) Leader {
 	return Leader{Owner: l.Owner, Value: l.Value, Term: l.Token, Since: l.Granted, TTL: l.TTL}
 }
 
@@ -49,8 +49,8 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	return newLeader(found), nil
 }
 
-func (e *Election) read(ctx context.Context) (lockscript.Leader, error) {
-	return e.lock.strategy.(lockscript.Queue).Leader(ctx, e.lock.keys)
+func (e *Election) read(ctx context.Context) (script.Leader, error) {
+	return e.lock.strategy.(script.Queue).Leader(ctx, e.lock.keys)
 }
 
 // Observe returns the present leader, and each change of the leader or its value, vacancies included. Terms
@@ -71,7 +71,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 		if !c.operations.Start() {
 			return
 		}
-		news := e.lock.strategy.(lockscript.Queue).SubscribeToLeader(e.lock.keys)
+		news := e.lock.strategy.(script.Queue).SubscribeToLeader(e.lock.keys)
 		c.operations.Finish()
 		defer news.Close()
 		observer := waiters.Observer{
@@ -82,6 +82,6 @@ func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 					"lock", digest(e.lock.keys.Lock), "error", err)
 			},
 		}
-		observer.Run(ctx, func(l lockscript.Leader) bool { return yield(newLeader(l)) })
+		observer.Run(ctx, func(l script.Leader) bool { return yield(newLeader(l)) })
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/acquire"
 	"github.com/holdfast-go/holdfast/core/internal/clientinfo"
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
@@ -21,12 +21,12 @@ import (
 // engine acquires and keeps leases: it is what a [Client] and a [Redlock] have in common, whatever servers their locks live on.
 type engine struct {
 	clientConfig
-	ids          lockscript.IDs
+	ids          script.IDs
 	clientNumber string // of this client, see internal/transport/wake_one.go
 	now          keepalive.Clock
 	redis        []redis.UniversalClient // where the locks live
 
-	renewer      *keepalive.Renewer[lockscript.Hold]
+	renewer      *keepalive.Renewer[script.Hold]
 	acquiring    acquire.Environment
 	acquisitions sync.Pool // of *acquisition
 
@@ -49,7 +49,7 @@ type engine struct {
 func newEngine(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl time.Duration) time.Duration) *engine {
 	e := &engine{
 		clientConfig: config,
-		ids:          lockscript.IDs{Client: uuid.NewString()},
+		ids:          script.IDs{Client: uuid.NewString()},
 		clientNumber: transport.NewClientNumber(),
 		now:          keepalive.NewClock(),
 		redis:        rdbs,
@@ -59,7 +59,7 @@ func newEngine(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 	e.base, e.stop = context.WithCancel(context.Background())
 	e.silence = time.AfterFunc(acquire.ReleaseTimeout, e.stop)
 	e.silence.Stop()
-	e.renewer = keepalive.NewRenewer[lockscript.Hold](e.now, drift)
+	e.renewer = keepalive.NewRenewer[script.Hold](e.now, drift)
 	e.losses = keepalive.NewLosses(e.reportFurther)
 	e.waits.First = config.waitWarning
 	e.announcer = clientinfo.NewAnnouncer(e.ids.Client, config.instance, e.now, e.cannotAnnounce)
@@ -99,7 +99,7 @@ func (e *engine) background(work func(ctx context.Context)) bool {
 func (e *engine) lost(l *Lease, cause error) {
 	l.end.Set(cause)
 	if !l.leftToExpire(cause) {
-		e.acquiring.ReleaseInBackground(l.strategy, l.expiring(), lockscript.HeldByCaller)
+		e.acquiring.ReleaseInBackground(l.strategy, l.expiring(), script.HeldByCaller)
 	}
 	e.report(l, cause)
 }
@@ -143,7 +143,7 @@ func (e *engine) close() (first bool, err error) {
 
 // releaseAll ends leases, and takes them out of Redis side by side; the executor makes batches of it. The error
 // is that of the first that was not released. answered is false if Redis has left a release without an answer.
-func (e *engine) releaseAll(leases []keepalive.Lease[lockscript.Hold]) (answered bool, err error) {
+func (e *engine) releaseAll(leases []keepalive.Lease[script.Hold]) (answered bool, err error) {
 	left := make(chan *Lease, len(leases))
 	for _, kept := range leases {
 		l := kept.(keptLease).Lease
@@ -182,7 +182,7 @@ func (e *engine) releaseLast(l *Lease, silent *atomic.Bool) error {
 	bounded, cancel := context.WithTimeout(e.base, max(expiry.Sub(e.now()), transport.FirstAnswerTimeout))
 	defer cancel()
 	err := transport.RetryUntilAnswered(bounded, func(ctx context.Context) error {
-		_, err := l.strategy.Release(ctx, h, lockscript.HeldByCaller)
+		_, err := l.strategy.Release(ctx, h, script.HeldByCaller)
 		if !transport.Transient(err) {
 			return err
 		}

@@ -11,22 +11,22 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/acquire"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // silentStrategy is a strategy whose server does not answer.
 type silentStrategy struct {
-	lockscript.Strategy
+	script.Strategy
 	pending *transport.Pending
 	asked   *atomic.Int32
 }
 
-func (s silentStrategy) Name() string                                { return "silent" }
-func (s silentStrategy) Pending(*lockscript.Hold) *transport.Pending { return s.pending }
-func (s silentStrategy) RenewAll([]*lockscript.Renewal)              {}
+func (s silentStrategy) Name() string                            { return "silent" }
+func (s silentStrategy) Pending(*script.Hold) *transport.Pending { return s.pending }
+func (s silentStrategy) RenewAll([]*script.Renewal)              {}
 
-func (s silentStrategy) Release(context.Context, *lockscript.Hold, lockscript.ReleaseReason) (bool, error) {
+func (s silentStrategy) Release(context.Context, *script.Hold, script.ReleaseReason) (bool, error) {
 	s.asked.Add(1)
 	return false, transport.WithOutcome(errors.New("connection refused"), transport.NotExecuted)
 }
@@ -57,7 +57,7 @@ func TestCloseWithoutWaitingForExpiredHolds(t *testing.T) {
 				e := newEngine(newClientConfig([]Option{WithInstance(""), WithLogger(nil)}), nil, drift)
 				s := silentStrategy{pending: transport.NewExecutor(noClient, e.work(), nil).PendingOf("key"), asked: new(atomic.Int32)}
 				config := lockConfig{ttl: test.ttl}
-				hold := config.hold("name", lockscript.NewKeys("lock:", "name"))
+				hold := config.hold("name", script.NewKeys("lock:", "name"))
 				l, err := e.newLease(context.Background(), s, hold, grant{acquire.Grant{SentAt: e.now(), TTL: test.ttl}, &config, nil})
 				if err != nil {
 					t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/oncescript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/internal/foreign"
 )
@@ -325,20 +325,20 @@ func (e *OutsideWindowError) Error() string {
 func (e *OutsideWindowError) Unwrap() error { return ErrOutsideWindow }
 
 // onceError returns the error of the API for a refusal.
-func onceError(key string, r *oncescript.Refusal) error {
+func onceError(key string, r *script.Refusal) error {
 	switch r.Kind {
-	case oncescript.Completed:
+	case script.Completed:
 		return &CompletedError{Record: newRecord(key, r.Record)}
-	case oncescript.OutcomeUnknown:
+	case script.OutcomeUnknown:
 		return &OutcomeUnknownError{Record: newRecord(key, r.Record)}
-	case oncescript.Changed:
+	case script.Changed:
 		return &changedError{Record: newRecord(key, r.Record)}
-	case oncescript.InProgress:
+	case script.InProgress:
 		return &InProgressError{Key: key, RetryAfter: r.RetryAfter}
-	case oncescript.TooManyRecords:
+	case script.TooManyRecords:
 		return &TooManyKeysError{Key: key, RetryAfter: r.RetryAfter}
-	case oncescript.TooEarly, oncescript.TooLate:
-		return &OutsideWindowError{Key: key, Early: r.Kind == oncescript.TooEarly, ServerTime: r.ServerTime}
+	case script.TooEarly, script.TooLate:
+		return &OutsideWindowError{Key: key, Early: r.Kind == script.TooEarly, ServerTime: r.ServerTime}
 	}
 	return fmt.Errorf("%w: once %q", ErrFingerprintMismatch, key)
 }

@@ -6,8 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
-	"github.com/holdfast-go/holdfast/core/internal/oncescript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 )
 
 // WaitingCalls counts the callers of a client that wait for what lies at a key.
@@ -16,7 +15,7 @@ func WaitingCalls(c *Client, key string) int {
 }
 
 // OnceKey is where the record of a key lies.
-func OnceKey(c *Client, key string) string { return lockscript.NewKeys(c.prefix, key).Once().Lock }
+func OnceKey(c *Client, key string) string { return script.NewKeys(c.prefix, key).Once().Lock }
 
 // MaxWaiters is how many may wait for one name.
 func MaxWaiters(c *Client) int { return c.acquiring.Limit.Most }
@@ -30,7 +29,7 @@ func SendProclamation(ctx context.Context, l *Leadership, number int64, value st
 func AtLoss(l *Leadership, told func(error)) { l.lease.end.Bind(told) }
 
 // Counted is how many bytes a record with so much content counts in its group.
-func Counted(content int) int64 { return oncescript.Counted(content) }
+func Counted(content int) int64 { return script.Counted(content) }
 
 // UnconfirmedEnds counts the ends of attempts of a client that Redis has not answered yet.
 func UnconfirmedEnds(c *Client) int { return c.server.once.Unconfirmed.Len() }
@@ -41,6 +40,6 @@ func Suspendable(c *Client) (suspend func(d time.Duration)) {
 	var offset atomic.Int64
 	e, system := c.engine, c.now
 	e.now = func() keepalive.Instant { return system() + keepalive.Instant(offset.Load()) }
-	e.renewer = keepalive.NewRenewer[lockscript.Hold](e.now, drift)
+	e.renewer = keepalive.NewRenewer[script.Hold](e.now, drift)
 	return func(d time.Duration) { offset.Add(int64(d)) }
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 )
 
 // ForceUnlock takes the lock of that name from its holders, of whatever strategy. It returns true if the lock was held. It
@@ -47,9 +47,9 @@ func (c *Client) ForceUnlockSeen(ctx context.Context, seen Info) (bool, error) {
 		return false, invalidOption("force lock %q: %d holds are more than the %d that can be compared: use ForceUnlockHolder or ForceUnlock",
 			seen.Name, n, maxInspected)
 	}
-	holders := make([]lockscript.Holder, len(seen.Holders))
+	holders := make([]script.Holder, len(seen.Holders))
 	for i, h := range seen.Holders {
-		holders[i] = lockscript.Holder{Owner: h.Owner, Token: h.Token}
+		holders[i] = script.Holder{Owner: h.Owner, Token: h.Token}
 	}
 	if !c.operations.Start() {
 		return false, ErrClosed

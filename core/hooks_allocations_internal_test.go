@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 )
 
 // TestNoHooksCostNothing: without hooks nothing is allocated for them.
@@ -14,8 +14,8 @@ func TestNoHooksCostNothing(t *testing.T) {
 	e := newEngine(newClientConfig([]Option{WithInstance("")}), nil, drift)
 	defer e.stop()
 	ctx := context.Background()
-	hold := lockscript.Hold{Name: "name", Owner: "owner", TTL: time.Minute}
-	strategy := lockscript.Strategy(lockscript.Mutex{})
+	hold := script.Hold{Name: "name", Owner: "owner", TTL: time.Minute}
+	strategy := script.Strategy(script.Mutex{})
 	l := &Lease{engine: e, strategy: strategy, hold: hold}
 	l.base.caller = ctx
 	a := &acquisition{engine: e}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 )
 
 // Each method makes the struct of a hook only if the hook is set. Why: a clock that continues in a suspend is read by a
@@ -16,24 +16,24 @@ import (
 // errHookPanics is the error that hooks get of a call that a panic of another hook has ended.
 var errHookPanics = errors.New("holdfast: a hook panics")
 
-func (e *engine) acquireStarts(ctx context.Context, s lockscript.Strategy, h *lockscript.Hold, try bool) context.Context {
+func (e *engine) acquireStarts(ctx context.Context, s script.Strategy, h *script.Hold, try bool) context.Context {
 	if e.hooks.AcquireStart == nil {
 		return ctx
 	}
 	return cmp.Or(e.hooks.AcquireStart(ctx, AcquireStart{
-		Name: h.Name, Owner: h.Owner, Mode: modeOf(s), Permits: h.Permits, Limit: lockscript.LimitOf(s), Try: try,
+		Name: h.Name, Owner: h.Owner, Mode: modeOf(s), Permits: h.Permits, Limit: script.LimitOf(s), Try: try,
 	}), ctx)
 }
 
 // acquireEnds calls the hook for the hold h of the acquisition, or of a member of its batch. parent is that of the hold.
 // The token is 0 without a grant.
-func (a *acquisition) acquireEnds(ctx context.Context, h *lockscript.Hold, parent *holding, token int64, began keepalive.Instant, err error) {
+func (a *acquisition) acquireEnds(ctx context.Context, h *script.Hold, parent *holding, token int64, began keepalive.Instant, err error) {
 	e := a.engine
 	if e.hooks.AcquireEnd == nil {
 		return
 	}
 	end := AcquireEnd{
-		Name: h.Name, Owner: h.Owner, Mode: modeOf(a.Strategy), Permits: h.Permits, Limit: lockscript.LimitOf(a.Strategy),
+		Name: h.Name, Owner: h.Owner, Mode: modeOf(a.Strategy), Permits: h.Permits, Limit: script.LimitOf(a.Strategy),
 		Token: token, Contended: a.Contended, Position: a.Position, Waited: e.now().Sub(began), Asked: a.Requests, Err: err,
 	}
 	if err == nil {
@@ -54,7 +54,7 @@ func (a *acquisition) Waiting(ctx context.Context, position int, holderTTL time.
 	instance := e.directory.Instance(a.Holder) // also without the hook, so that it is known if the wait lasts
 	if e.hooks.Wait != nil {
 		e.hooks.Wait(ctx, Wait{
-			Name: h.Name, Owner: h.Owner, Mode: modeOf(a.Strategy), Permits: h.Permits, Limit: lockscript.LimitOf(a.Strategy),
+			Name: h.Name, Owner: h.Owner, Mode: modeOf(a.Strategy), Permits: h.Permits, Limit: script.LimitOf(a.Strategy),
 			Position: position, RetryAfter: holderTTL, Holder: a.Holder, HolderInstance: instance,
 		})
 	}
@@ -72,7 +72,7 @@ func (l *Lease) releaseStarts(ctx context.Context, left time.Duration) (call, en
 		return ctx, end
 	}
 	end = cmp.Or(hooks.ReleaseStart(end, ReleaseStart{
-		Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: lockscript.LimitOf(l.strategy),
+		Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: script.LimitOf(l.strategy),
 		Token: l.token, Left: left,
 	}), end)
 	return end, end
@@ -82,7 +82,7 @@ func (l *Lease) releaseEnds(ctx context.Context, left time.Duration, err error) 
 	hooks, h := &l.engine.hooks, &l.hold
 	if hooks.ReleaseEnd != nil {
 		hooks.ReleaseEnd(ctx, ReleaseEnd{
-			Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: lockscript.LimitOf(l.strategy),
+			Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: script.LimitOf(l.strategy),
 			Token: l.token, Held: l.engine.now().Sub(l.entry.Granted), Left: left, Err: err,
 		})
 	}
@@ -92,7 +92,7 @@ func (e *engine) renewEnds(l *Lease, answer keepalive.Answer) {
 	if h := &l.hold; e.hooks.Renewed != nil {
 		e.recovered(func() {
 			e.hooks.Renewed(l.hookContext(context.Background()), Renewed{
-				Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: lockscript.LimitOf(l.strategy),
+				Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: script.LimitOf(l.strategy),
 				Token: l.token, TTL: h.TTL, Left: answer.Left, Took: answer.Took, Err: answer.Err,
 			})
 		})
@@ -103,7 +103,7 @@ func (e *engine) loses(l *Lease, cause error) {
 	if h := &l.hold; e.hooks.Lost != nil {
 		e.recovered(func() {
 			e.hooks.Lost(l.hookContext(context.Background()), Lost{
-				Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: lockscript.LimitOf(l.strategy),
+				Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: script.LimitOf(l.strategy),
 				Token: l.token, Reason: lossReason(cause), Held: e.now().Sub(l.entry.Granted), Left: l.left(), Cause: cause,
 			})
 		})

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 )
 
 // maxInspected bounds how many holds and how many waiters an [Info] has: while a server reads them, it does nothing else.
@@ -92,7 +92,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (Info, error) {
 }
 
 // inspect returns the state of a lock on this server, without its name.
-func (s *server) inspect(ctx context.Context, k lockscript.Keys) (Info, error) {
+func (s *server) inspect(ctx context.Context, k script.Keys) (Info, error) {
 	state, err := s.State(ctx, k, maxInspected)
 	if err != nil {
 		return Info{}, err
@@ -101,7 +101,7 @@ func (s *server) inspect(ctx context.Context, k lockscript.Keys) (Info, error) {
 }
 
 // newInfo returns the state of a lock, without its name.
-func newInfo(state lockscript.State) Info {
+func newInfo(state script.State) Info {
 	info := Info{
 		Mode: Mode(state.Mode), Shares: state.Shares, TTL: state.TTL, Waiters: state.Waiters, Places: state.Places,
 		Value: state.Value,

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/holdfast-go/holdfast/core/internal/clientinfo"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -36,7 +36,7 @@ func (e *engine) cannotAnnounce(err error) {
 
 // ownerForLog returns an owner for the log: a digest if WithOwner has named it, because it may carry a user's data.
 func ownerForLog(owner string) string {
-	if _, ok := lockscript.ClientOf(owner); ok || owner == "" {
+	if _, ok := script.ClientOf(owner); ok || owner == "" {
 		return owner
 	}
 	return digest(owner)

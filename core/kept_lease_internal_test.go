@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 )
 
 // TestDriftIsTakenOff: a holder stops before Redis does, by the rounding and by what clocks may differ.
@@ -28,7 +28,7 @@ func TestValidUntilOfAPausedProcess(t *testing.T) {
 		began := time.Now()
 		steady := func() keepalive.Instant { return keepalive.Instant(time.Since(began)) }
 		l := new(Lease)
-		renewer := keepalive.NewRenewer[lockscript.Hold](steady, drift)
+		renewer := keepalive.NewRenewer[script.Hold](steady, drift)
 		renewer.Add(&l.entry, keptLease{l}, keepalive.Terms{TTL: time.Minute, Granted: time.Minute, Fixed: true})
 		end := time.Now().Add(time.Duration(renewer.ValidUntil(&l.entry)))
 		l.engine = &engine{renewer: renewer, now: func() keepalive.Instant {

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -73,7 +73,7 @@ func (l *Leadership) Proclaim(ctx context.Context, value string) error {
 // send proclaims a value once. If Redis says that the lead is over, it ends the lease.
 func (l *Leadership) send(ctx context.Context, number int64, value string) (held bool, err error) {
 	h := &l.lease.hold
-	held, err = l.election.lock.strategy.(lockscript.Queue).Proclaim(ctx, h.Keys, h.ID, l.lease.token, number, value)
+	held, err = l.election.lock.strategy.(script.Queue).Proclaim(ctx, h.Keys, h.ID, l.lease.token, number, value)
 	if err == nil && !held && l.lease.engine.renewer.Remove(&l.lease.entry) {
 		l.lease.engine.lost(l.lease, errTaken)
 	}
@@ -135,7 +135,7 @@ func (l *Leadership) Resign(ctx context.Context) error {
 	}
 	defer e.operations.Finish()
 	err := e.acquiring.RunDetached(ctx, func(ctx context.Context) error {
-		_, err := l.lease.strategy.Release(ctx, &h, lockscript.HeldByCaller) // if it is gone, it has ended too
+		_, err := l.lease.strategy.Release(ctx, &h, script.HeldByCaller) // if it is gone, it has ended too
 		return err
 	})
 	if err != nil {

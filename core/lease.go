@@ -9,7 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/acquire"
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
@@ -23,10 +23,10 @@ import (
 type Lease struct {
 	handle
 	engine   *engine
-	strategy lockscript.Strategy
-	hold     lockscript.Hold
+	strategy script.Strategy
+	hold     script.Hold
 	token    int64
-	entry    keepalive.Entry[lockscript.Hold] // of its renewals
+	entry    keepalive.Entry[script.Hold] // of its renewals
 
 	base leaseContext // what its context is made of
 	end  keepalive.End
@@ -45,7 +45,7 @@ type grant struct {
 
 // newLease makes a lease of a grant. Its context has the values of ctx but
 // not its end: ctx bounded the waiting, not the holding.
-func (e *engine) newLease(ctx context.Context, p lockscript.Strategy, h lockscript.Hold, g grant) (*Lease, error) {
+func (e *engine) newLease(ctx context.Context, p script.Strategy, h script.Hold, g grant) (*Lease, error) {
 	l := &Lease{engine: e, strategy: p, hold: h, token: g.Token, leavesLosses: g.config.leavesLosses}
 	l.handle = seal.HandleOf(leaseFacts{l})
 	l.hold.ParentID = "" // it was for the requests
@@ -218,10 +218,10 @@ func (l *Lease) Unlock(ctx context.Context) error {
 	if l == nil {
 		return errNoLease
 	}
-	return l.release(ctx, lockscript.HeldByCaller)
+	return l.release(ctx, script.HeldByCaller)
 }
 
-func (l *Lease) release(ctx context.Context, what lockscript.ReleaseReason) error {
+func (l *Lease) release(ctx context.Context, what script.ReleaseReason) error {
 	if l.multi != nil {
 		return l.multi.release(ctx, what)
 	}
@@ -248,10 +248,10 @@ func (l *Lease) release(ctx context.Context, what lockscript.ReleaseReason) erro
 	return err
 }
 
-func (l *Lease) unlock(ctx context.Context, live bool, what lockscript.ReleaseReason) error {
+func (l *Lease) unlock(ctx context.Context, live bool, what script.ReleaseReason) error {
 	if !live {
 		if l.leftToExpire(l.end.Cause()) {
-			l.engine.acquiring.ReleaseInBackground(l.strategy, l.expiring(), lockscript.HeldByCaller) // the holder has stopped before the TTL is over
+			l.engine.acquiring.ReleaseInBackground(l.strategy, l.expiring(), script.HeldByCaller) // the holder has stopped before the TTL is over
 		}
 		return l.notHeld()
 	}
@@ -339,11 +339,11 @@ func drift(ttl time.Duration) time.Duration { return 2*time.Millisecond + ttl/10
 // keptLease is a [Lease] as its renewer sees it. Why a type of its own: its methods are no part of the API.
 type keptLease struct{ *Lease }
 
-func (l keptLease) Hold() *lockscript.Hold                    { return &l.hold }
-func (l keptLease) Sender() keepalive.Sender[lockscript.Hold] { return l.strategy }
-func (l keptLease) End(cause error)                           { l.end.Set(lossError(cause)) }
-func (l keptLease) Lost(cause error)                          { l.engine.lost(l.Lease, lossError(cause)) }
-func (l keptLease) Renewed(answer keepalive.Answer)           { l.engine.renewed(l.Lease, answer) }
+func (l keptLease) Hold() *script.Hold                    { return &l.hold }
+func (l keptLease) Sender() keepalive.Sender[script.Hold] { return l.strategy }
+func (l keptLease) End(cause error)                       { l.end.Set(lossError(cause)) }
+func (l keptLease) Lost(cause error)                      { l.engine.lost(l.Lease, lossError(cause)) }
+func (l keptLease) Renewed(answer keepalive.Answer)       { l.engine.renewed(l.Lease, answer) }
 
 // lossError returns the [ErrLeaseLost] of a cause.
 func lossError(cause error) error {
@@ -356,7 +356,7 @@ func lossError(cause error) error {
 }
 
 // expiring returns a copy of the lease's hold that says when it expires by itself, for a release in the background.
-func (l *Lease) expiring() *lockscript.Hold {
+func (l *Lease) expiring() *script.Hold {
 	h := *l.outstanding()
 	h.ExpiresAt = l.expiresAt()
 	return &h
@@ -368,7 +368,7 @@ func (l *Lease) expiresAt() keepalive.Instant {
 }
 
 // outstanding returns the lease's hold as a server may still have it: for longer than its TTL, if it was extended.
-func (l *Lease) outstanding() *lockscript.Hold {
+func (l *Lease) outstanding() *script.Hold {
 	left := l.engine.renewer.Outstanding(&l.entry)
 	if left == l.hold.TTL {
 		return &l.hold

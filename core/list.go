@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/catalog"
-	"github.com/holdfast-go/holdfast/core/internal/oncescript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
@@ -121,7 +121,7 @@ func (c *Client) Records(ctx context.Context, prefix string) iter.Seq2[RecordEnt
 
 // inStates returns a function that returns true for records in one of the states, nil if there are none: then all records
 // are wanted.
-func inStates(states []string) (func(oncescript.Record) bool, error) {
+func inStates(states []string) (func(script.Record) bool, error) {
 	for _, s := range states {
 		switch State(s) {
 		case StateRunning, StateAbandoned, StateUnknown, StateCompleted:
@@ -132,7 +132,7 @@ func inStates(states []string) (func(oncescript.Record) bool, error) {
 	if len(states) == 0 {
 		return nil, nil
 	}
-	return func(r oncescript.Record) bool { return slices.Contains(states, string(stateOf(r))) }, nil
+	return func(r script.Record) bool { return slices.Contains(states, string(stateOf(r))) }, nil
 }
 
 // listing runs read, which lists about as many as want, and makes its error one of the API.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
@@ -97,18 +97,18 @@ type singleLock struct {
 	lock     Lock // itself, for users
 	engine   *engine
 	name     string
-	keys     lockscript.Keys
-	args     lockscript.ScriptArgs // what all holds have in common
-	strategy lockscript.Strategy
+	keys     script.Keys
+	args     script.ScriptArgs // what all holds have in common
+	strategy script.Strategy
 	config   lockConfig
 	err      error // name refused
 }
 
-func (e *engine) newLock(name string, p lockscript.Strategy, opts []LockOption) *singleLock {
+func (e *engine) newLock(name string, p script.Strategy, opts []LockOption) *singleLock {
 	l := &singleLock{engine: e, name: name, strategy: p, config: e.lock.with(opts)}
 	l.lock = Lock{seal.HandleOf(l), l}
 	l.keys, l.err = keysOf(e.prefix, name)
-	l.args = lockscript.ScriptArgs{Lock: l.keys.Lock, WaitingClients: l.keys.WaitingClients}
+	l.args = script.ScriptArgs{Lock: l.keys.Lock, WaitingClients: l.keys.WaitingClients}
 	return l
 }
 
@@ -148,7 +148,7 @@ func (l *singleLock) acquire(ctx context.Context, try bool, opts []LockOption) (
 		case !ran: // the hook of the wait panics: the others have to see the call end
 			a.acquireEnds(ctx, &a.Hold, nil, 0, began, errHookPanics)
 		case lease != nil && !handed: // the hook panics: no caller gets the lease
-			_ = lease.release(ctx, lockscript.NeverHeld)
+			_ = lease.release(ctx, script.NeverHeld)
 		}
 	}()
 	lease, err = a.run(ctx)
@@ -167,10 +167,10 @@ func (l *singleLock) check() error {
 }
 
 // keysOf returns the keys of a name, or [ErrInvalidName].
-func keysOf(prefix, name string) (lockscript.Keys, error) {
-	k, err := lockscript.KeysOf(prefix, name)
+func keysOf(prefix, name string) (script.Keys, error) {
+	k, err := script.KeysOf(prefix, name)
 	if err != nil {
-		return lockscript.Keys{}, fmt.Errorf("%w: %w", ErrInvalidName, err)
+		return script.Keys{}, fmt.Errorf("%w: %w", ErrInvalidName, err)
 	}
 	return k, nil
 }

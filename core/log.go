@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -78,7 +78,7 @@ func (e *engine) recovered(hook func()) {
 }
 
 // warnNotReleased warns of a hold that no caller got and that is left in Redis.
-func (e *engine) warnNotReleased(h *lockscript.Hold, err error) {
+func (e *engine) warnNotReleased(h *script.Hold, err error) {
 	e.logger.Warn("holdfast: a hold that no caller got could not be removed from Redis",
 		"lock", digest(h.Keys.Lock), "error", err)
 }

@@ -1,6 +1,6 @@
 package core
 
-import "github.com/holdfast-go/holdfast/core/internal/lockscript"
+import "github.com/holdfast-go/holdfast/core/internal/script"
 
 // Mode is how a lock is held, or how a call will hold it. The zero value is that of a free lock.
 type Mode string
@@ -18,4 +18,4 @@ const (
 )
 
 // modeOf returns the mode in which a strategy holds.
-func modeOf(s lockscript.Strategy) Mode { return Mode(s.Name()) }
+func modeOf(s script.Strategy) Mode { return Mode(s.Name()) }

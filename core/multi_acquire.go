@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -81,7 +81,7 @@ func (g *multiAcquire) acquireAll(ctx context.Context) (*Lease, error) {
 	if g.multi.batch != nil && (g.try || g.noLocalWaiters()) {
 		lease, err := g.tryBatch()
 		switch {
-		case errors.Is(err, ErrWrongType), errors.Is(err, lockscript.ErrOtherStrategy), transport.CrossSlot(err):
+		case errors.Is(err, ErrWrongType), errors.Is(err, script.ErrOtherStrategy), transport.CrossSlot(err):
 			// By itself, the member that is to blame tells more.
 		case g.try, err == nil, ctx.Err() != nil, errors.Is(err, ErrUnavailable), !errors.As(err, &busy):
 			return lease, err
@@ -162,7 +162,7 @@ func releaseMembers(ctx context.Context, held []*Lease) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		held[0].engine.recovered(func() { _ = releaseTogether(context.WithoutCancel(ctx), held, lockscript.NeverHeld) })
+		held[0].engine.recovered(func() { _ = releaseTogether(context.WithoutCancel(ctx), held, script.NeverHeld) })
 	}()
 	select {
 	case <-done:

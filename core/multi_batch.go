@@ -7,7 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/acquire"
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -21,9 +21,9 @@ func (m *multiLock) batchable() []*singleLock {
 	}
 	var mutexes []*singleLock
 	var keys []string
-	var on *lockscript.Instance
+	var on *script.Instance
 	for _, member := range m.members {
-		p, ok := member.strategy.(lockscript.Mutex)
+		p, ok := member.strategy.(script.Mutex)
 		if !ok || on != nil && p.Instance != on {
 			return nil
 		}
@@ -58,7 +58,7 @@ func (g *multiAcquire) tryBatch() (combined *Lease, err error) {
 	handed := false
 	defer func() {
 		if a.lease != nil && !handed { // a hook panics: no caller gets the lease
-			_ = a.lease.release(g.caller, lockscript.NeverHeld)
+			_ = a.lease.release(g.caller, script.NeverHeld)
 		}
 	}()
 	combined, err = g.runBatch(a, all)
@@ -67,7 +67,7 @@ func (g *multiAcquire) tryBatch() (combined *Lease, err error) {
 }
 
 // runBatch sends the request between the hooks of its members.
-func (g *multiAcquire) runBatch(a *acquisition, all lockscript.MutexBatch) (combined *Lease, err error) {
+func (g *multiAcquire) runBatch(a *acquisition, all script.MutexBatch) (combined *Lease, err error) {
 	e := a.engine
 	began := e.now()
 	g.ctxs, err = make([]context.Context, 0, len(all.Holds)), errHookPanics
@@ -80,7 +80,7 @@ func (g *multiAcquire) runBatch(a *acquisition, all lockscript.MutexBatch) (comb
 
 // membersEnd calls the hook of each member whose call has started, in order. A panic of a hook does not keep it from the
 // members after: they count their calls.
-func (g *multiAcquire) membersEnd(a *acquisition, holds []lockscript.Hold, began keepalive.Instant, err error) {
+func (g *multiAcquire) membersEnd(a *acquisition, holds []script.Hold, began keepalive.Instant, err error) {
 	for i := range slices.Backward(g.ctxs) {
 		defer a.acquireEnds(g.ctxs[i], &holds[i], a.parentAt(i), a.grant.Token, began, err)
 	}
@@ -88,9 +88,9 @@ func (g *multiAcquire) membersEnd(a *acquisition, holds []lockscript.Hold, began
 
 // newAcquisition prepares the request for all of them. They are of one new owner, except those of which the caller holds
 // the lease already, or has named the owner.
-func (g *multiAcquire) newAcquisition() (*acquisition, lockscript.MutexBatch) {
+func (g *multiAcquire) newAcquisition() (*acquisition, script.MutexBatch) {
 	first := g.multi.batch[0]
-	all := lockscript.MutexBatch{Mutex: first.strategy.(lockscript.Mutex)}
+	all := script.MutexBatch{Mutex: first.strategy.(script.Mutex)}
 	a := &acquisition{engine: first.engine}
 	a.Env, a.Caller, a.SingleTry = &first.engine.acquiring, a, true
 	var configs []lockConfig
@@ -115,14 +115,14 @@ func (g *multiAcquire) newAcquisition() (*acquisition, lockscript.MutexBatch) {
 			a.Wait = max(time.Until(g.deadline), 0)
 		}
 	}
-	a.Strategy, a.makeLease = all, func(_ context.Context, h lockscript.Hold, granted acquire.Grant) (*Lease, error) {
+	a.Strategy, a.makeLease = all, func(_ context.Context, h script.Hold, granted acquire.Grant) (*Lease, error) {
 		return g.newLeases(a, all, configs, &h, granted)
 	}
 	return a, all
 }
 
 // newLeases makes a lease for each, and one of them all.
-func (g *multiAcquire) newLeases(a *acquisition, m lockscript.MutexBatch, configs []lockConfig, h *lockscript.Hold, granted acquire.Grant) (*Lease, error) {
+func (g *multiAcquire) newLeases(a *acquisition, m script.MutexBatch, configs []lockConfig, h *script.Hold, granted acquire.Grant) (*Lease, error) {
 	e := a.engine
 	var leases []*Lease
 	for i, o := range m.MemberHolds(h) {

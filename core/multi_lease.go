@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
@@ -31,7 +31,7 @@ func newMultiLease(ctx context.Context, name string, members []*Lease, token int
 	j.lease = &Lease{engine: first.engine, token: token, multi: j}
 	j.lease.handle = seal.HandleOf(leaseFacts{j.lease})
 	j.lease.entry.Granted = first.entry.Granted
-	j.lease.hold = lockscript.Hold{Name: name, Owner: first.hold.Owner}
+	j.lease.hold = script.Hold{Name: name, Owner: first.hold.Owner}
 	var keys []string
 	for _, l := range j.members {
 		keys = append(keys, l.hold.Keys.Lock)
@@ -70,7 +70,7 @@ func (j *multiLease) memberEnded(m *Lease) {
 		return
 	}
 	others := slices.DeleteFunc(slices.Clone(j.members), func(l *Lease) bool { return l.end.Cause() != nil })
-	j.lease.engine.recovered(func() { _ = releaseTogether(context.Background(), others, lockscript.HeldByCaller) })
+	j.lease.engine.recovered(func() { _ = releaseTogether(context.Background(), others, script.HeldByCaller) })
 }
 
 // endIfOver ends the multi-lease if one of its members is over by the clock. memberEnded does the rest.
@@ -99,7 +99,7 @@ func (j *multiLease) leaveToExpire(cause error) {
 }
 
 // release ends the multi-lease and releases its members, unless it has ended.
-func (j *multiLease) release(ctx context.Context, what lockscript.ReleaseReason) error {
+func (j *multiLease) release(ctx context.Context, what script.ReleaseReason) error {
 	if !j.over.CompareAndSwap(false, true) {
 		if leftToExpire(j.lease.end.Cause()) {
 			_ = releaseTogether(ctx, j.members, what) // the holder has stopped before the TTL is over
@@ -114,7 +114,7 @@ func (j *multiLease) release(ctx context.Context, what lockscript.ReleaseReason)
 }
 
 // releaseTogether releases leases concurrently, in one batch.
-func releaseTogether(ctx context.Context, leases []*Lease, what lockscript.ReleaseReason) error {
+func releaseTogether(ctx context.Context, leases []*Lease, what script.ReleaseReason) error {
 	return primaryError(transport.DoGrouped(ctx, len(leases), func(ctx context.Context, i int) error {
 		return leases[i].release(ctx, what)
 	}))

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -52,7 +52,7 @@ func FuzzKeys(f *testing.F) {
 			return
 		}
 		mine := allKeys(t, prefixA, a)
-		channel, deployment := lockscript.NewKeys(prefixA, a).Channel, lockscript.NewKeys(prefixA, a).Deployment()
+		channel, deployment := script.NewKeys(prefixA, a).Channel, script.NewKeys(prefixA, a).Deployment()
 		if transport.Slot(deployment) != transport.Slot(prefixA+a) { // all locks of a slot share it
 			t.Errorf("%q and %q lie in different slots", prefixA+a, deployment)
 		}
@@ -69,7 +69,7 @@ func FuzzKeys(f *testing.F) {
 				continue
 			}
 			// A group is there to be shared, by those of one tag whose clients have one prefix.
-			if group, _ := lockscript.GroupKey(prefixA, a); what != "group" || mine[key] != what || key != group || prefixA != prefixB {
+			if group, _ := script.GroupKey(prefixA, a); what != "group" || mine[key] != what || key != group || prefixA != prefixB {
 				t.Errorf("%q is the %s of %q and the %s of %q", key, mine[key], prefixA+a, what, prefixB+b)
 			}
 		}
@@ -84,7 +84,7 @@ func wantSlot(t *testing.T, lock, key string) {
 
 // allKeys returns what may be in Redis about a name, with what it is, and checks that no key has two meanings.
 func allKeys(t *testing.T, prefix, name string) map[string]string {
-	k := lockscript.NewKeys(prefix, name)
+	k := script.NewKeys(prefix, name)
 	once := k.Once()
 	all := make(map[string]string)
 	add := func(what, key string) {
@@ -105,7 +105,7 @@ func allKeys(t *testing.T, prefix, name string) map[string]string {
 	for i, id := range []string{"4b0c:", "forced:4b0c:", "forgot:4b0c:"} {
 		add("end of "+id, k.Released(id+string(rune('1'+i))))
 	}
-	if group, ok := lockscript.GroupKey(prefix, name); ok {
+	if group, ok := script.GroupKey(prefix, name); ok {
 		add("group", group)
 	}
 	return all

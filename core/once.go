@@ -7,8 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/acquire"
 	"github.com/holdfast-go/holdfast/core/internal/clientinfo"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
-	"github.com/holdfast-go/holdfast/core/internal/oncescript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
@@ -26,7 +25,7 @@ import (
 type Once struct {
 	client *Client
 	key    string
-	keys   lockscript.Keys
+	keys   script.Keys
 	config onceConfig
 	err    error // key or option refused
 }
@@ -41,7 +40,7 @@ func (c *Client) Once(key string, opts ...OnceOption) *Once {
 	}
 	o.config.record.Instance = clientinfo.Short(c.instance)
 	if o.err == nil && o.config.record.Grouped {
-		group, ok := lockscript.GroupKey(c.prefix, key)
+		group, ok := script.GroupKey(c.prefix, key)
 		if !ok {
 			o.err = invalidOption("WithGroup, WithQuota: the key %q has no braces to name its group", key)
 		}
@@ -158,12 +157,12 @@ func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 func (a *Attempt) withdrawUnused(ctx context.Context) {
 	e := a.once.client.engine
 	e.renewer.Remove(&a.lease.entry)
-	e.acquiring.ReleaseInBackground(a.lease.strategy, &a.lease.hold, lockscript.NeverHeld)
+	e.acquiring.ReleaseInBackground(a.lease.strategy, &a.lease.hold, script.NeverHeld)
 	a.ends(ctx, OutcomeWithdrawn, AttemptEnd{})
 }
 
 // newHold returns the hold of one attempt, yet without an ID.
-func (o *Once) newHold() lockscript.Hold {
+func (o *Once) newHold() script.Hold {
 	h := o.config.lock.hold(o.key, o.keys)
 	h.Own = &o.config.record
 	return h
@@ -204,7 +203,7 @@ func (o *Once) refusal(a *acquisition, err error) error {
 
 // Peek reads the record, which may be outdated when it arrives. The zero State means that there is none.
 func (o *Once) Peek(ctx context.Context) (Record, error) {
-	var found oncescript.Record
+	var found script.Record
 	err := o.ask(ctx, "peek at", func(ctx context.Context) (err error) {
 		found, err = o.backend().Peek(ctx, o.keys)
 		return err
@@ -248,7 +247,7 @@ func (o *Once) forget(ctx context.Context, record Record, evenRunning bool) erro
 		return err
 	}
 	forgot := o.keys.Released("forgot:" + o.client.ids.Next())
-	var refused *oncescript.Refusal
+	var refused *script.Refusal
 	err = o.ask(ctx, "forget", func(ctx context.Context) (err error) {
 		refused, err = o.backend().Forget(ctx, o.config.lock.ack, o.keys, o.group(), seen, evenRunning, forgot)
 		return err
@@ -259,12 +258,12 @@ func (o *Once) forget(ctx context.Context, record Record, evenRunning bool) erro
 	return err
 }
 
-func (o *Once) backend() oncescript.Strategy { return o.client.server.once }
+func (o *Once) backend() script.Once { return o.client.server.once }
 
 // group is where the record may be listed, whether or not this Once lists it.
-func (o *Once) group() oncescript.Group {
+func (o *Once) group() script.Group {
 	g := o.config.record.Group
-	if key, ok := lockscript.GroupKey(o.client.prefix, o.key); ok {
+	if key, ok := script.GroupKey(o.client.prefix, o.key); ok {
 		g.Key = key
 	}
 	return g
@@ -297,7 +296,7 @@ func (o *Once) Resolve(ctx context.Context, seen Record, value []byte) error {
 	}
 	h := o.newHold()
 	o.client.ids.Renew(&h)
-	var refused *oncescript.Refusal
+	var refused *script.Refusal
 	err = o.ask(ctx, "resolve", func(ctx context.Context) (err error) {
 		refused, err = o.backend().Resolve(ctx, &h, o.group(), was, value)
 		return err

@@ -15,7 +15,7 @@ import (
 func TestSizesInAGroup(t *testing.T) {
 	t.Parallel()
 	rdb := testkit.Start(t).Client()
-	source := luasource.Text("oncescript/common", "oncescript/group") + "\nreturn string.format('%.0f', classSize(sizeClass(ARGV[1])))"
+	source := luasource.Text("once/common", "once/group") + "\nreturn string.format('%.0f', classSize(sizeClass(ARGV[1])))"
 	for bytes := int64(1); bytes < 1<<40; bytes = bytes*9/8 + 1 {
 		got, err := redis.NewScript(source).Run(context.Background(), rdb, []string{"{a}"}, bytes).Int64()
 		if err != nil || got < bytes || float64(got) > float64(bytes)*1.25+1 {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/internal/oncescript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
@@ -44,13 +44,13 @@ const (
 // onceConfig holds the effective options of a Once.
 type onceConfig struct {
 	lock   lockConfig // of the lease
-	record oncescript.Terms
+	record script.Terms
 	encode func(any) ([]byte, error) // of OnceValue; nil for JSON
 	decode func([]byte, any) error
 }
 
 func newOnceConfig(client lockConfig, opts []OnceOption) onceConfig {
-	c := onceConfig{lock: client, record: oncescript.Terms{Retention: defaultRetention, MaxValue: defaultMaxValue}}
+	c := onceConfig{lock: client, record: script.Terms{Retention: defaultRetention, MaxValue: defaultMaxValue}}
 	c.lock.minHold, c.lock.owner, c.lock.wait = 0, "", max(c.lock.wait, 0)
 	for _, opt := range opts {
 		if opt != nil {

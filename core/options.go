@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/clientinfo"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
@@ -87,8 +87,8 @@ func newClientConfig(opts []Option) clientConfig {
 }
 
 // hold returns a hold of a lock with these options, but without an ID.
-func (c *lockConfig) hold(name string, k lockscript.Keys) lockscript.Hold {
-	return lockscript.Hold{Name: name, Keys: k, Owner: c.owner, TTL: c.ttl, MinHold: c.minHold, Ack: c.ack, Permits: c.permits}
+func (c *lockConfig) hold(name string, k script.Keys) script.Hold {
+	return script.Hold{Name: name, Keys: k, Owner: c.owner, TTL: c.ttl, MinHold: c.minHold, Ack: c.ack, Permits: c.permits}
 }
 
 func (c *lockConfig) with(opts []LockOption) lockConfig {
@@ -347,7 +347,7 @@ func checkOwner(owner string) error {
 			return invalidOption("WithOwner(%q): only printable ASCII is allowed", owner)
 		}
 	}
-	if lockscript.IsLockField(owner) || strings.HasSuffix(owner, ":write") {
+	if script.IsLockField(owner) || strings.HasSuffix(owner, ":write") {
 		return invalidOption("WithOwner(%q): reserved", owner)
 	}
 	return nil
@@ -355,7 +355,7 @@ func checkOwner(owner string) error {
 
 // checkPrefix refuses prefixes with which no name could be used.
 func checkPrefix(prefix string) error {
-	if err := lockscript.CheckPrefix(prefix); err != nil {
+	if err := script.CheckPrefix(prefix); err != nil {
 		return invalidOption("WithPrefix%v", err)
 	}
 	return nil

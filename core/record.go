@@ -10,8 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
-	"github.com/holdfast-go/holdfast/core/internal/oncescript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 )
 
 // State is the state of a record.
@@ -67,7 +66,7 @@ type Record struct {
 }
 
 // newRecord returns what Redis has stored for a key. It copies values, since callers with one question share the answer.
-func newRecord(key string, s oncescript.Record) Record {
+func newRecord(key string, s script.Record) Record {
 	r := Record{
 		Key: key, State: stateOf(s), Attempt: s.Attempt, Token: s.Token, Value: bytes.Clone(s.Value), Omitted: s.Omitted,
 		Fingerprint: bytes.Clone(s.Fingerprint), Reason: s.Reason, Note: s.Note,
@@ -77,25 +76,25 @@ func newRecord(key string, s oncescript.Record) Record {
 }
 
 // stateOf returns the state that a record has for callers.
-func stateOf(s oncescript.Record) State {
-	if s.State == oncescript.ExpiryAllowsRetry {
+func stateOf(s script.Record) State {
+	if s.State == script.ExpiryAllowsRetry {
 		return StateAbandoned
 	}
 	return State(s.State)
 }
 
 // seen returns what an operator saw of the record of this Once, for the scripts.
-func (o *Once) seen(r Record) (oncescript.Seen, error) {
+func (o *Once) seen(r Record) (script.Seen, error) {
 	if o.err != nil {
-		return oncescript.Seen{}, o.err
+		return script.Seen{}, o.err
 	}
 	if r.Key != "" && r.Key != o.key {
-		return oncescript.Seen{}, invalidOption("once %q: the record that was seen is that of %q", o.key, r.Key)
+		return script.Seen{}, invalidOption("once %q: the record that was seen is that of %q", o.key, r.Key)
 	}
-	s := oncescript.Seen{State: string(r.State), Token: r.Token, Ended: r.Ended}
+	s := script.Seen{State: string(r.State), Token: r.Token, Ended: r.Ended}
 	switch r.State {
 	case StateAbandoned:
-		s.State = oncescript.ExpiryAllowsRetry
+		s.State = script.ExpiryAllowsRetry
 	case StateNone, StateRunning, StateUnknown, StateCompleted:
 	default:
 		return s, invalidOption("once %q: the record that was seen has the state %q: pass what Peek returned", o.key, r.State)
@@ -110,7 +109,7 @@ func (c *Client) GroupRecords(ctx context.Context, key string) ([]Record, error)
 	if _, err := keysOf(c.prefix, key); err != nil {
 		return nil, err
 	}
-	group, ok := lockscript.GroupKey(c.prefix, key)
+	group, ok := script.GroupKey(c.prefix, key)
 	if !ok {
 		return nil, fmt.Errorf("%w: %q has no braces to name a group", ErrInvalidName, key)
 	}
@@ -145,7 +144,7 @@ func (c *Client) groupNames(ctx context.Context, key, group string) (names []str
 			return nil, err
 		}
 		names = append(names, listed...)
-		if seen += read; read < oncescript.MaxListed {
+		if seen += read; read < script.MaxListed {
 			return names, nil
 		}
 	}

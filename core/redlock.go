@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/redlock"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -41,7 +41,7 @@ func NewRedlock(nodes []redis.UniversalClient, opts ...Option) (*Redlock, error)
 	}
 	e := newEngine(config, nodes, redlockDrift)
 	r := &Redlock{engine: e}
-	var instances []*lockscript.Instance
+	var instances []*script.Instance
 	for _, rdb := range nodes {
 		s := newServer(e, rdb)
 		r.servers, instances = append(r.servers, s), append(instances, s.Instance)

@@ -1,6 +1,6 @@
 package core
 
-import "github.com/holdfast-go/holdfast/core/internal/lockscript"
+import "github.com/holdfast-go/holdfast/core/internal/script"
 
 // Semaphore returns a lock for at most n owners at a time. Each has a permit, or several by [WithPermits], with a TTL
 // of its own. Semaphore does no I/O; Lock and TryLock report a wrong name, n or option. n is 1 to 1,000,000.
@@ -27,15 +27,15 @@ import "github.com/holdfast-go/holdfast/core/internal/lockscript"
 // There is no Semaphore over a [Redlock], because each of its servers could grant permits to n other owners, so a majority
 // need not agree on n owners in all, or on any.
 func (c *Client) Semaphore(name string, n int, opts ...LockOption) *Lock {
-	queue := lockscript.Queue{OneRedis: lockscript.OneRedis{Instance: c.server.Instance}, Mode: "semaphore", Limit: n}
+	queue := script.Queue{OneRedis: script.OneRedis{Instance: c.server.Instance}, Mode: "semaphore", Limit: n}
 	return &c.newLock(name, queue, append([]LockOption{WithPermits(1), withLimit(n)}, opts...)).lock
 }
 
 // withLimit refuses a wrong n of a semaphore. It is an option because Lock and TryLock report wrong options.
 func withLimit(n int) LockOption {
 	return newLockOption("withLimit", nil, func(c *lockConfig) {
-		if n < 1 || n > lockscript.MaxLimit {
-			c.refuse(invalidOption("Semaphore(n = %d): 1 to %d is allowed", n, lockscript.MaxLimit))
+		if n < 1 || n > script.MaxLimit {
+			c.refuse(invalidOption("Semaphore(n = %d): 1 to %d is allowed", n, script.MaxLimit))
 		}
 	})
 }
@@ -50,15 +50,15 @@ func (c *Client) Limit(n int) Strategy {
 // Each permit costs Redis a microsecond and about 140 bytes. Defaults to 1.
 func WithPermits(k int) LockOption {
 	return newLockOption("WithPermits", nil, func(c *lockConfig) {
-		if k < 1 || k > lockscript.MaxPermits {
-			c.refuse(invalidOption("WithPermits(%d): 1 to %d is allowed", k, lockscript.MaxPermits))
+		if k < 1 || k > script.MaxPermits {
+			c.refuse(invalidOption("WithPermits(%d): 1 to %d is allowed", k, script.MaxPermits))
 		}
 		c.permits = k
 	})
 }
 
 // limit returns n of a semaphore. It returns 0 for any other lock.
-func (l *singleLock) limit() int { return lockscript.LimitOf(l.strategy) }
+func (l *singleLock) limit() int { return script.LimitOf(l.strategy) }
 
 // checkPermits refuses permits that the lock cannot have. The limit is 0 for a lock that is not a semaphore.
 func checkPermits(permits, limit int) error {

@@ -9,8 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/acquire"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
-	"github.com/holdfast-go/holdfast/core/internal/oncescript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
@@ -18,8 +17,8 @@ import (
 // server is one Redis as locks use it: the way for commands to it, and its subscriptions. It may be a Sentinel
 // group or a Cluster.
 type server struct {
-	*lockscript.Instance
-	once   oncescript.Strategy
+	*script.Instance
+	once   script.Once
 	engine *engine
 
 	check *transport.Preflight
@@ -39,12 +38,12 @@ func newServer(e *engine, rdb redis.UniversalClient) *server {
 		verb = "SPUBLISH"
 	}
 	s := &server{engine: e}
-	s.Instance = &lockscript.Instance{
+	s.Instance = &script.Instance{
 		Exec: exec, Subs: transport.NewSubscriptions(rdb, exec.Nodes, s.cannotSubscribe), IDs: &e.ids, Now: e.now,
 		OfRedlock: !e.acquiring.OneServer, ClientNumber: e.clientNumber, ClientNumberArg: e.clientNumber, PublishVerb: verb, PublishVerbArg: verb,
 		PublishRefused: s.cannotPublish,
 	}
-	s.once = oncescript.NewStrategy(s.Instance)
+	s.once = script.NewOnce(s.Instance)
 	if exec.InCluster() || !transport.IsOneServer(rdb) {
 		s.TokenKeys.UseSlots()
 	}

@@ -1,6 +1,6 @@
 package core
 
-import "github.com/holdfast-go/holdfast/core/internal/lockscript"
+import "github.com/holdfast-go/holdfast/core/internal/script"
 
 // Mutex returns a reentrant lock for one owner at a time. Mutex does no I/O; Lock and TryLock report a wrong name or
 // option.
@@ -22,7 +22,7 @@ func (c *Client) Mutex(name string, opts ...LockOption) *Lock {
 // [Client.FairWrite] are in its queue: use one strategy for one name. Fair costs a little more than [Client.Mutex],
 // which has no order between processes.
 func (c *Client) Fair(name string, opts ...LockOption) *Lock {
-	return &c.newLock(name, lockscript.Queue{OneRedis: lockscript.OneRedis{Instance: c.server.Instance}, Mode: "fair"}, opts).lock
+	return &c.newLock(name, script.Queue{OneRedis: script.OneRedis{Instance: c.server.Instance}, Mode: "fair"}, opts).lock
 }
 
 // Read returns the read side of a read-write lock: any number of owners hold it at once, but none while the lock is
@@ -46,7 +46,7 @@ func (c *Client) Read(name string, opts ...LockOption) *Lock {
 // Write returns the write side of a read-write lock: one owner holds it, and no owner holds the read side meanwhile.
 // See [Client.Read].
 func (c *Client) Write(name string, opts ...LockOption) *Lock {
-	return &c.newLock(name, lockscript.Queue{OneRedis: lockscript.OneRedis{Instance: c.server.Instance}, Mode: "writing", ReadersNext: true}, opts).lock
+	return &c.newLock(name, script.Queue{OneRedis: script.OneRedis{Instance: c.server.Instance}, Mode: "writing", ReadersNext: true}, opts).lock
 }
 
 // FairRead returns the read side of a read-write lock that follows strictly the order of arrival, with neighbouring
@@ -58,10 +58,10 @@ func (c *Client) FairRead(name string, opts ...LockOption) *Lock {
 // FairWrite returns the write side of a read-write lock that follows strictly the order of arrival. See
 // [Client.FairRead].
 func (c *Client) FairWrite(name string, opts ...LockOption) *Lock {
-	return &c.newLock(name, lockscript.Queue{OneRedis: lockscript.OneRedis{Instance: c.server.Instance}, Mode: "writing"}, opts).lock
+	return &c.newLock(name, script.Queue{OneRedis: script.OneRedis{Instance: c.server.Instance}, Mode: "writing"}, opts).lock
 }
 
 // reading is the read side of both kinds: which waiter follows a writer is decided when the write ends.
-func (c *Client) reading() lockscript.Queue {
-	return lockscript.Queue{OneRedis: lockscript.OneRedis{Instance: c.server.Instance}, Mode: "reading"}
+func (c *Client) reading() script.Queue {
+	return script.Queue{OneRedis: script.OneRedis{Instance: c.server.Instance}, Mode: "reading"}
 }

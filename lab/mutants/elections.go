@@ -7,7 +7,7 @@ var elections = []Mutant{
 		inTests("election", "TestElectionWithOwnContext"),
 	},
 	{
-		"term that does not rise", "a counter that begins anew after FLUSHALL, found by an election", "core/internal/lockscript/lua/token.lua",
+		"term that does not rise", "a counter that begins anew after FLUSHALL, found by an election", "core/internal/script/lua/lock/token.lua",
 		[][2]string{{"token = math.max(now, beyond", "token = math.max(1, beyond"}},
 		inTests("election", "TestElectionTermsAfterFlush"),
 	},

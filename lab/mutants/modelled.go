@@ -13,7 +13,7 @@ var (
 // modelled are bugs that the models of package linear have to find alone.
 var modelled = []Mutant{
 	{
-		"release without owner check, by the models alone", "a late release frees the lock of the next holder", "core/internal/lockscript/lua/release.lua",
+		"release without owner check, by the models alone", "a late release frees the lock of the next holder", "core/internal/script/lua/lock/release.lua",
 		[][2]string{
 			{"if not held[2] then", "if redis.call('EXISTS', lock) == 0 then"},
 			{"if tonumber(held[1]) > 1 then", "if tonumber(held[1] or 1) > 1 then"},
@@ -21,7 +21,7 @@ var modelled = []Mutant{
 		inModelsOfLocks,
 	},
 	{
-		"release that adds a permit, by the models alone", "a semaphore as a counter: a late release frees the permit of another holder", "core/internal/lockscript/lua/queue_release.lua",
+		"release that adds a permit, by the models alone", "a semaphore as a counter: a late release frees the permit of another holder", "core/internal/script/lua/lock/queue_release.lua",
 		[][2]string{{"local wasQueued = dequeue(id) > 0\n", "local wasQueued = dequeue(id) > 0\nif status == 0 and hasSlots then\n  call('ZREM', slots, call('ZREVRANGE', slots, 0, 0)[1])\nend\n"}},
 		inModelsOfSemaphores,
 	},

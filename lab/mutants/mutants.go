@@ -49,7 +49,7 @@ var locks = []Mutant{
 		inTests("lease", "TestValidityCountsFromSending"),
 	},
 	{
-		"release without owner check", "etcd-io/etcd#22082: a late release frees the lock of the next holder", "core/internal/lockscript/lua/release.lua",
+		"release without owner check", "etcd-io/etcd#22082: a late release frees the lock of the next holder", "core/internal/script/lua/lock/release.lua",
 		[][2]string{
 			{"if not held[2] then", "if redis.call('EXISTS', lock) == 0 then"},
 			{"if tonumber(held[1]) > 1 then", "if tonumber(held[1] or 1) > 1 then"},
@@ -62,7 +62,7 @@ var locks = []Mutant{
 		inKeepalive("TestAnswerAfterUnlockIsIgnored|TestRenewedEachThird"),
 	},
 	{
-		"release without owner check, simulated", "the same, found by its effects", "core/internal/lockscript/lua/release.lua",
+		"release without owner check, simulated", "the same, found by its effects", "core/internal/script/lua/lock/release.lua",
 		[][2]string{
 			{"if not held[2] then", "if redis.call('EXISTS', lock) == 0 then"},
 			{"if tonumber(held[1]) > 1 then", "if tonumber(held[1] or 1) > 1 then"},
@@ -70,7 +70,7 @@ var locks = []Mutant{
 		inSimulation,
 	},
 	{
-		"renew without owner check", "one holder prolongs the lease of the next", "core/internal/lockscript/lua/renew.lua",
+		"renew without owner check", "one holder prolongs the lease of the next", "core/internal/script/lua/lock/renew.lua",
 		[][2]string{
 			{"string.match(held[8] and held[6] or '', '^(.-)(%d+)$')", "string.match(held[6] or '', '^(%a* ?)(%d+)$')"},
 			{"if not held[5] and (not held[1] or held[6] == 'reading') then", "if not held[5] and not held[2] then"},
@@ -83,17 +83,17 @@ var locks = []Mutant{
 		inTests("waiting", "TestFreedWithoutAMessage"),
 	},
 	{
-		"re-entry counted by INCR", "a command that is sent twice enters twice, and one release does not free", "core/internal/lockscript/lua/mutex_common.lua",
+		"re-entry counted by INCR", "a command that is sent twice enters twice, and one release does not free", "core/internal/script/lua/lock/mutex_common.lua",
 		[][2]string{{"  if not r.repeated then", "  if true then"}},
 		inTests("mutex", "TestRepeatedAcquireRenews"),
 	},
 	{
-		"queue ordered by a clock", "a clock that is set back lets the last in first", "core/internal/lockscript/lua/queue_acquire.lua",
+		"queue ordered by a clock", "a clock that is set back lets the last in first", "core/internal/script/lua/lock/queue_acquire.lua",
 		[][2]string{{"number = math.max(micros, lastExclusive + 1, lastShared + 1)", "number = micros"}},
 		inTests("outage", "TestClockSetBackKeepsTheOrder"),
 	},
 	{
-		"hold key shared by readers", "one reader's renewal keeps the holds of crashed readers", "core/internal/lockscript/lua/renew.lua",
+		"hold key shared by readers", "one reader's renewal keeps the holds of crashed readers", "core/internal/script/lua/lock/renew.lua",
 		[][2]string{{
 			"  redis.call('ZADD', shareExpiries, newExpiry(before), id)",
 			"  for _, member in ipairs(redis.call('ZRANGE', shareExpiries, 0, -1)) do\n" +
@@ -111,27 +111,27 @@ var locks = []Mutant{
 		inTests("sentinel", "TestUnacknowledgedGrantsAreTakenBack"),
 	},
 	{
-		"token raised again without a write", "WAIT has nothing to wait for, and a promoted replica grants a smaller token", "core/internal/lockscript/lua/raise.lua",
+		"token raised again without a write", "WAIT has nothing to wait for, and a promoted replica grants a smaller token", "core/internal/script/lua/lock/raise.lua",
 		[][2]string{{"redis.call('HSET', lock, 'token', tonumber(held[2]) < token and ARGV[2] or held[2])", "if tonumber(held[2]) < token then redis.call('HSET', lock, 'token', ARGV[2]) end"}},
 		inCore("TestRepetitionsAreReplicated"),
 	},
 	{
-		"tombstone missing", "an acquire that arrives after its release blocks the lock without a holder", "core/internal/lockscript/lua/release.lua",
+		"tombstone missing", "an acquire that arrives after its release blocks the lock without a holder", "core/internal/script/lua/lock/release.lua",
 		[][2]string{{"  return remember(0, missingMemory)", "  return 0"}},
 		inTests("release", "TestAcquireAfterItsRelease"),
 	},
 	{
-		"token forgotten", "a counter that begins anew after FLUSHALL", "core/internal/lockscript/lua/token.lua",
+		"token forgotten", "a counter that begins anew after FLUSHALL", "core/internal/script/lua/lock/token.lua",
 		[][2]string{{"token = math.max(now, beyond", "token = math.max(1, beyond"}},
 		inTests("strategies", "TestConformance/^Mutex$/TokensGrow"),
 	},
 	{
-		"last token always fresh", "a failover that loses the last tokens draws them again", "core/internal/lockscript/lua/token.lua",
+		"last token always fresh", "a failover that loses the last tokens draws them again", "core/internal/script/lua/lock/token.lua",
 		[][2]string{{"local tokenFresh = 7199990", "local tokenFresh = 0"}},
 		inTests("mutex", "TestTokensAfterALossyFailover"),
 	},
 	{
-		"compact share renewed with two keys", "a reader loses its lease while its slot moves", "core/internal/lockscript/one_redis.go",
+		"compact share renewed with two keys", "a reader loses its lease while its slot moves", "core/internal/script/one_redis.go",
 		[][2]string{{"	if h.Shares && !h.Compact {", "	if h.Shares {"}},
 		inTests("cluster", "TestLeasesSurviveAMigration/plain"),
 	},
@@ -152,7 +152,7 @@ var locks = []Mutant{
 		inTests("strategies", "TestConformance/^Mutex$/UnlockWithDeadContextWorks"),
 	},
 	{
-		"renew that a full server refuses", "locks are lost while Redis is healthy", "core/internal/lockscript/lua/renew.lua",
+		"renew that a full server refuses", "locks are lost while Redis is healthy", "core/internal/script/lua/lock/renew.lua",
 		[][2]string{{
 			"  redis.call('PEXPIRE', key, math.min(left, longest))",
 			"  redis.call('SET', key .. ':renewed', 1, 'PX', 1)\n  redis.call('PEXPIRE', key, math.min(left, longest))",
@@ -160,64 +160,64 @@ var locks = []Mutant{
 		inTests("outage", "TestFullServer"),
 	},
 	{
-		"half a grant stays", "a script that stops halfway leaves a lock without an expiry", "core/internal/lockscript/lua/compact_grant.lua",
+		"half a grant stays", "a script that stops halfway leaves a lock without an expiry", "core/internal/script/lua/lock/compact_grant.lua",
 		[][2]string{{"    if type(redis.pcall('DEL', lock)) == 'table' then\n      redis.call('SET', lock, '', 'PX', 1)\n    end\n", ""}},
 		inTests("rights", "TestHalfAnAcquire|TestHalfAScript"),
 	},
 	{
-		"keys without a tag", "in a Cluster they lie in several slots", "core/internal/lockscript/keys.go",
+		"keys without a tag", "in a Cluster they lie in several slots", "core/internal/script/keys.go",
 		[][2]string{{`open, shut, colon := ":{", "}", ":{"`, `open, shut, colon := ":", "", ":"`}},
 		inCore("FuzzKeys"),
 	},
 	{
-		"once recorded by the last run to end", "a run that was overtaken overwrites the record", "core/internal/oncescript/lua/finish.lua",
+		"once recorded by the last run to end", "a run that was overtaken overwrites the record", "core/internal/script/lua/once/finish.lua",
 		[][2]string{{"  elseif other and other ~= 'retry' then", "  elseif false then"}},
 		inTests("once", "TestLateComplete"),
 	},
 	{
 		"success erased by a run that released", "a later attempt that took no effect keeps an earlier success from its record",
-		"core/internal/oncescript/lua/finish.lua",
+		"core/internal/script/lua/once/finish.lua",
 		[][2]string{{"  if other == 'running' then\n", "  if not other and tonumber(r.token or 0) > tonumber(ARGV[3]) then\n    return remember(0, kept)\n  elseif other == 'running' then\n"}},
 		inTests("once", "TestLateComplete|TestOnceModel"),
 	},
 	{
 		"run again before its own end is sent", "a client begins a key whose end it has not been able to send",
-		"core/internal/oncescript/unconfirmed.go",
+		"core/internal/script/once_unconfirmed.go",
 		[][2]string{{"	if u.count.Load() == 0 {\n", "	if u != nil {\n"}},
 		inTests("once", "TestEndBehindABegin"),
 	},
 	{
 		"overtaken end given up", "an end that finds another attempt running is remembered as stale",
-		"core/internal/oncescript/lua/finish.lua",
+		"core/internal/script/lua/once/finish.lua",
 		[][2]string{{"    return {0, correctDeadline(r, left), r.id or ''}\n", "    return remember(0, kept)\n"}},
 		inCore("TestOvertakenEndIsRecordedLater"),
 	},
 	{
 		"late declaration", "a copy of an earlier `Declare` overwrites a later one that was confirmed",
-		"core/internal/oncescript/lua/declare.lua",
+		"core/internal/script/lua/once/declare.lua",
 		[][2]string{{"if isNumber(r.declaration, maxToken) and tonumber(r.declaration) > tonumber(ARGV[3]) then", "if false then"}},
 		inTests("once", "TestDeclarationArrivesLate"),
 	},
 	{
 		"end without an answer, recorded anew", "a repeated `Complete` brings a record back that was forgotten",
-		"core/internal/oncescript/lua/marks.lua",
+		"core/internal/script/lua/once/marks.lua",
 		[][2]string{{"  call('ZADD', marks, integer(ms + memory), r.token)\n", ""}},
 		inTests("once", "TestEndWithoutAnswer"),
 	},
 	{
 		"own end taken for another one", "a repeated `Complete` does not recognise the record that it has left",
-		"core/internal/oncescript/lua/finish.lua",
+		"core/internal/script/lua/once/finish.lua",
 		[][2]string{{"if ownEnd(r) or call(", "if call("}},
 		inTests("once", "TestEndWithoutAnswer"),
 	},
 	{
 		"request in doubt, forgotten at the end", "the end of an attempt whose begin may still arrive is not remembered",
-		"core/internal/oncescript/end.go",
+		"core/internal/script/once_end.go",
 		[][2]string{{"	case h.Unanswered > 0:\n", "	case false:\n"}},
 		inTests("once", "TestEndOfABeginInDoubt"),
 	},
 	{
-		"quota without failures", "a run that fails leaves the quota, and its record stays", "core/internal/oncescript/lua/release.lua",
+		"quota without failures", "a run that fails leaves the quota, and its record stays", "core/internal/script/lua/once/release.lua",
 		[][2]string{{"  call('DEL', record)\n", ""}},
 		inTests("once", "TestQuotaAgainstEverNewKeys"),
 	},
@@ -230,38 +230,38 @@ var locks = []Mutant{
 		inCore("TestValidUntilOfAPausedProcess"),
 	},
 	{
-		"late request granted", "the end of a hold is forgotten while a request of it may arrive", "core/internal/lockscript/release.go",
+		"late request granted", "the end of a hold is forgotten while a request of it may arrive", "core/internal/script/release.go",
 		[][2]string{{"	case what == NeverHeld || h.Unanswered > 0:", "	case what == NeverHeld:"}},
 		inTests("release", "TestRequestArrivesAfterItsHold/Mutex|TestBeginArrivesAfterItsAttempt"),
 	},
 	{
 		"waiter's late request granted", "the end of a hold that was granted in the queue is forgotten while a request of it may arrive",
-		"core/internal/lockscript/release.go",
+		"core/internal/script/release.go",
 		[][2]string{{"h.Unanswered == 1 && !h.Stored:", "h.Unanswered == 1:"}},
 		inTests("release", "TestRequestArrivesAfterItsWaiter"),
 	},
 	{
-		"forced out, and called released", "a repeated unlock that finds nothing takes it for its own doing", "core/internal/lockscript/lua/force.lua",
+		"forced out, and called released", "a repeated unlock that finds nothing takes it for its own doing", "core/internal/script/lua/lock/force.lua",
 		[][2]string{{"  if mark[1] then", "  if false then"}},
 		inTests("release", "TestReleaseWithoutAnswer/^forced"),
 	},
 	{
-		"released, and called lost", "an unlock whose answer was lost is reported as a lost lock", "core/internal/lockscript/release.go",
+		"released, and called lost", "an unlock whose answer was lost is reported as a lost lock", "core/internal/script/release.go",
 		[][2]string{{"	if h.ReleasesUnanswered == 0 ||", "	if h.ReleasesUnanswered >= 0 ||"}},
 		inTests("release", "TestReleaseWithoutAnswer/^taken_between"),
 	},
 	{
-		"expired or released, unknown which", "the lease ends during the retries of an unlock", "core/internal/lockscript/release.go",
+		"expired or released, unknown which", "the lease ends during the retries of an unlock", "core/internal/script/release.go",
 		[][2]string{{"h.ValidUntil.Sub(i.Now()) < releaseMemory", "h.ValidUntil.Sub(i.Now()) < 0"}},
 		inTests("lease", "TestUnlockOutlivesTheLease"),
 	},
 	{
-		"token key of another slot", "a Cluster behind one address refuses each lock", "core/internal/lockscript/token_key.go",
+		"token key of another slot", "a Cluster behind one address refuses each lock", "core/internal/script/token_key.go",
 		[][2]string{{"	return t.Arg(lock) != used", "	return false"}},
 		inTests("cluster", "TestClusterBehindOneAddress"),
 	},
 	{
-		"late request not barred", "a lease that runs out is not released, so nothing refuses its late request", "core/internal/lockscript/one_redis.go",
+		"late request not barred", "a lease that runs out is not released, so nothing refuses its late request", "core/internal/script/one_redis.go",
 		[][2]string{{"func (r OneRedis) Bar(h *Hold) { r.barAll(h.Keys.Lock, h.Released) }", "func (r OneRedis) Bar(*Hold) {}"}},
 		inTests("release", "TestRequestArrivesAfterALeaseThatRanOut/Mutex|TestBeginArrivesAfterALostAttempt"),
 	},
@@ -310,7 +310,7 @@ var locks = []Mutant{
 		inTests("election", "TestRunAfterALoss|TestRunEndsItsContextFirst"),
 	},
 	{
-		"late proclamation", "a repetition overwrites the newer value", "core/internal/lockscript/lua/proclaim.lua",
+		"late proclamation", "a repetition overwrites the newer value", "core/internal/script/lua/lock/proclaim.lua",
 		[][2]string{{"tonumber(before) < number then", "tonumber(before) ~= number then"}},
 		inCore("TestProclamationArrivesLate"),
 	},
@@ -325,7 +325,7 @@ var locks = []Mutant{
 		inTests("election", "TestResignAfterALoss"),
 	},
 	{
-		"record that was given up, begun", "a begin that arrives after its release", "core/internal/oncescript/lua/begin_fast.lua",
+		"record that was given up, begun", "a begin that arrives after its release", "core/internal/script/lua/once/begin_fast.lua",
 		[][2]string{{"redis.call('EXISTS', KEYS[1], KEYS[3])", "redis.call('EXISTS', KEYS[1])"}},
 		inTests("release", "TestBeginArrivesAfterItsAttempt"),
 	},
@@ -335,12 +335,12 @@ var locks = []Mutant{
 		inTests("once", "TestAttemptBind"),
 	},
 	{
-		"token forgotten, in a round", "the same as above, found by its effects", "core/internal/lockscript/lua/token.lua",
+		"token forgotten, in a round", "the same as above, found by its effects", "core/internal/script/lua/lock/token.lua",
 		[][2]string{{"token = math.max(now, beyond", "token = math.max(1, beyond"}},
 		inRound("memory"),
 	},
 	{
-		"exclusion given up, in a round", "a caller that is too late enters all the same", "core/internal/lockscript/lua/mutex_common.lua",
+		"exclusion given up, in a round", "a caller that is too late enters all the same", "core/internal/script/lua/lock/mutex_common.lua",
 		[][2]string{{"    return {0, r.lockTTL, held[7] and 1 or 0, mutexOwner(r.lock)}\n", "    if r.lockTTL > 300 then return {0, r.lockTTL} end\n    r.count = 0\n    return nil\n"}},
 		inRound("aof"),
 	},

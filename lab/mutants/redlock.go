@@ -4,7 +4,7 @@ package mutants
 var redlocks = []Mutant{
 	{
 		"uptime taken as exact", "a server of a Redlock votes up to a second before its restart delay is over",
-		"core/internal/lockscript/lua/acquire.lua",
+		"core/internal/script/lua/lock/acquire.lua",
 		[][2]string{{"(%d+)') or 0) - 1", "(%d+)') or 0)"}},
 		inTests("redlock", "TestRedlockRestartDelayIsNoShorter"),
 	},
@@ -16,7 +16,7 @@ var redlocks = []Mutant{
 	{
 		"release of a frozen server given up", "the lock is taken without a holder once the servers run again",
 		"core/internal/redlock/node.go",
-		[][2]string{{"lasts += lockscript.AbandonMemory", "lasts += 0"}},
+		[][2]string{{"lasts += script.AbandonMemory", "lasts += 0"}},
 		Killer{Package: "core/internal/redlock", Run: "TestReleaseOutlivesTheTTL"},
 	},
 	{

@@ -19,7 +19,7 @@ func simulation(seeds ...string) Killer {
 // simulated are bugs that virtual hours have to find.
 var simulated = []Mutant{
 	{
-		"token that follows the clock back, simulated", "a clock that is set back makes tokens fall", "core/internal/lockscript/lua/token.lua",
+		"token that follows the clock back, simulated", "a clock that is set back makes tokens fall", "core/internal/script/lua/lock/token.lua",
 		[][2]string{{"  if last >= token then", "  if false then"}},
 		inSimulationOfClocks,
 	},

@@ -11,7 +11,7 @@ func lifeOfLoss() *svg.Picture {
 			"background, and then writes the log line and calls the hook. Redis frees the lock and refuses late requests of the hold.")}
 	l.part("A renewal is due")
 	timer := l.step(svg.Plain, "keepalive", "timer: takes what is due from its heap")
-	l.step(svg.Plain, "lockscript", "RenewAll: renew.lua for each lease")
+	l.step(svg.Plain, "script", "RenewAll: renew.lua for each lease")
 	l.step(svg.Plain, "transport", "a batch queue for renewals only")
 	top, bottom := l.fork(
 		branch{tone: svg.Wait, actor: "no answer", lines: []string{

@@ -12,7 +12,7 @@ func lifeOfOnce() *svg.Picture {
 			"still works until another attempt begins.")}
 	l.part("Begin")
 	l.step(svg.Plain, "core", "Do: an acquisition like that of a lock, with", "the local list, if it waits")
-	ask := l.step(svg.Plain, "oncescript", "Acquire: begin.lua, through transport")
+	ask := l.step(svg.Plain, "script", "Acquire: begin.lua, through transport")
 	l.step(svg.Held, "Redis", "reads the record of the key")
 	l.answer(svg.Good, "completed", "replay: Do returns the value of the record")
 	l.back(l.answer(svg.Wait, "running", "ErrInProgress, or with WithWait ask again"), ask)
@@ -21,13 +21,13 @@ func lifeOfOnce() *svg.Picture {
 
 	l.part("While fn runs")
 	l.step(svg.Plain, "keepalive", "Add, then RenewAll as for a lock")
-	l.step(svg.Plain, "oncescript", "renew.lua: the lease, and the record with it")
+	l.step(svg.Plain, "script", "renew.lua: the lease, and the record with it")
 	l.answer(svg.Bad, "a loss", "the context of fn ends, nothing is released:", "the lease expires, see outcome on expiry")
 
 	l.part("After fn")
 	l.step(svg.Plain, "core", "Complete; after an error or panic Release,", "or Hold with HoldFailures")
 	l.step(svg.Plain, "keepalive", "Remove: nothing renews the attempt any more")
-	l.step(svg.Plain, "oncescript", "complete.lua, release.lua or hold.lua")
+	l.step(svg.Plain, "script", "complete.lua, release.lua or hold.lua")
 	l.step(svg.Plain, "transport", "detached: sent even if ctx has ended;", "not confirmed: Pending sends it again")
 	l.fork(
 		branch{tone: svg.Good, actor: "Redis: recorded", end: true, lines: []string{"also after a loss; a message", "wakes waiters"}},

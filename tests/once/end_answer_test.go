@@ -56,7 +56,7 @@ func all(events ...func(*lostEnd)) func(*lostEnd) {
 	}
 }
 
-// endRow is a row of the table in internal/oncescript/doc.go.
+// endRow is a row of the table in internal/script/doc.go.
 type endRow struct {
 	hold            bool           // the attempt ends with Hold; false for Complete
 	before, between func(*lostEnd) // events before the first request is executed, and before the second one is
@@ -110,7 +110,7 @@ var endRows = map[string]endRow{
 // expire lets the retention of the record end.
 func (l *lostEnd) expire() { l.rdb.Del(context.Background(), coretest.RecordOf(l.other.Key())) }
 
-// TestEndWithoutAnswer plays the rows of the table in internal/oncescript/doc.go: the first request that ends an attempt has no
+// TestEndWithoutAnswer plays the rows of the table in internal/script/doc.go: the first request that ends an attempt has no
 // answer, so the client sends another one. The end returns the truth, and the record says it.
 func TestEndWithoutAnswer(t *testing.T) {
 	t.Parallel()

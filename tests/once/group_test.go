@@ -107,7 +107,7 @@ func TestRunningRecordStaysInItsGroup(t *testing.T) {
 		t.Error(err)
 	}
 	// One that comes too late.
-	status, err := coretest.LuaScript(t, "oncescript/common", "oncescript/group", "oncescript/enlist").Run(ctx, rdb,
+	status, err := coretest.LuaScript(t, "once/common", "once/group", "once/enlist").Run(ctx, rdb,
 		[]string{coretest.RecordOf("{a}:1"), groupOf("a")}, "id", 2048).Int()
 	if err != nil || status != 0 || rdb.Exists(ctx, groupOf("a"), coretest.RecordOf("{a}:1")).Val() != 0 {
 		t.Errorf("%d, %v", status, err)

@@ -41,10 +41,10 @@ func (s *onceScripts) run(parts []string, id string, args ...any) string {
 	keys := []string{coretest.RecordOf(s.name)}
 	ended := "holdfast:released:{lock:" + s.name + "}:" + id
 	switch script := parts[len(parts)-1]; script {
-	case "oncescript/begin":
+	case "once/begin":
 		keys = append(keys, "holdfast:token", ended)
-	case "oncescript/renew", "oncescript/declare":
-	case "oncescript/release":
+	case "once/renew", "once/declare":
+	case "once/release":
 		keys = append(keys, ended)
 	default:
 		keys = append(keys, ended, "holdfast:ended:{lock:"+s.name+"}")
@@ -112,7 +112,7 @@ func (s *onceScripts) giveUp(id string) string {
 func (s *onceScripts) see(id string) (state, token any) {
 	s.t.Helper()
 	if _, again := s.seen[id]; !again {
-		record, err := coretest.LuaScript(s.t, "oncescript/common", "oncescript/peek").Run(context.Background(), s.rdb, []string{coretest.RecordOf(s.name)}).Slice()
+		record, err := coretest.LuaScript(s.t, "once/common", "once/peek").Run(context.Background(), s.rdb, []string{coretest.RecordOf(s.name)}).Slice()
 		if err != nil {
 			s.t.Fatal(err)
 		}

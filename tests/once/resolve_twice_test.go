@@ -36,7 +36,7 @@ func TestHalfAResolve(t *testing.T) {
 				if command == "hset" && !maps.Equal(before, contents(t, rdb, name)) {
 					t.Errorf("half of a Resolve is left: %v", contents(t, rdb, name))
 				}
-				testkit.Eventually(t, coretest.Within, "the rest to expire", func() bool { // see expire in internal/oncescript/lua/common.lua
+				testkit.Eventually(t, coretest.Within, "the rest to expire", func() bool { // see expire in internal/script/lua/once/common.lua
 					return rdb.Type(ctx, coretest.RecordOf(name)).Val() != "string"
 				})
 				err := coretest.ResolveNow(ctx, locksOf(t, rdb, name), []byte("value"))

@@ -35,7 +35,7 @@ func TestReplicaKnowsNothing(t *testing.T) {
 		coretest.WantErr(t, lease.Extend(t.Context(), coretest.Long), core.ErrUnavailable)
 	}
 	coretest.WantErr(t, attempt.Declare(t.Context(), core.StateUnknown), core.ErrUnavailable)
-	renewed := rdb.Eval(t.Context(), luasource.Text("oncescript/common", "oncescript/renew"), []string{coretest.RecordOf("once")}, "id", 1000, 1000)
+	renewed := rdb.Eval(t.Context(), luasource.Text("once/common", "once/renew"), []string{coretest.RecordOf("once")}, "id", 1000, 1000)
 	if renewed.Err() == nil {
 		t.Errorf("to renew an attempt was answered with %v", renewed.Val())
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
@@ -13,8 +13,8 @@ import (
 // Request says what to acquire, and how long to wait for it.
 type Request struct {
 	Env      *Environment
-	Strategy lockscript.Strategy
-	Hold     lockscript.Hold // with an ID and an owner
+	Strategy script.Strategy
+	Hold     script.Hold // with an ID and an owner
 	Caller   Caller
 
 	Wait       time.Duration // the longest wait for another owner; 0 for none, negative for no limit
@@ -35,7 +35,7 @@ type Request struct {
 // Caller is the call that an acquisition serves. Its methods run on the goroutine of Run.
 type Caller interface {
 	// Accept makes the lease of a grant. It returns an error if the time of the grant was up. ctx is that of Run.
-	Accept(ctx context.Context, h *lockscript.Hold, g Grant) error
+	Accept(ctx context.Context, h *script.Hold, g Grant) error
 	// Waiting is called once, when the wait for another owner begins. position is that in the queue in Redis, from 1, or 0 if
 	// there is no queue. holderTTL is the rest of the holder's lease, or 0.
 	Waiting(ctx context.Context, position int, holderTTL time.Duration)
@@ -67,11 +67,11 @@ type Acquisition struct {
 	Outage    error // the last error that was not merely the end of the wait; nil if Redis has answered since
 	Contended bool  // true if the lock was held, or others waited before this acquisition
 	Position  int   // in the queue in Redis when the wait began, from 1; 0 if unknown
-	lockscript.WaitState
+	script.WaitState
 
 	ctx          context.Context   // the caller's, with the values of its hooks
 	localWaiter  waiters.Waiter    // in the list of this process, without a queue in Redis
-	want         lockscript.Wanted // by the next request
+	want         script.Wanted     // by the next request
 	unregistered bool              // true if the last grant has taken the client out of the set of waiting clients
 	sentAt       keepalive.Instant // of the last request
 	outage       transport.Outage  // failures in a row, through all states
@@ -84,7 +84,7 @@ type Acquisition struct {
 // Reusable returns true if nothing refers to the memory of the acquisition after Run: after a Mutex on one server without an
 // uncertain request. Otherwise a release in the background may still use the hold.
 func (a *Acquisition) Reusable() bool {
-	_, plain := a.Strategy.(lockscript.Mutex)
+	_, plain := a.Strategy.(script.Mutex)
 	return plain && !a.uncertain && !a.queued
 }
 
@@ -129,7 +129,7 @@ func (a *Acquisition) acquire(ctx context.Context) error {
 			a.Env.LastLeft(key)
 		}
 	}()
-	if queue, ok := a.Strategy.(lockscript.Queue); ok {
+	if queue, ok := a.Strategy.(script.Queue); ok {
 		return a.waitInQueue(ctx, queue)
 	}
 	return a.waitWithoutQueue(ctx)
@@ -181,8 +181,8 @@ func (a *Acquisition) reportWait(position int, place *waiters.Place) {
 func (a *Acquisition) cleanUp() {
 	switch {
 	case a.Hold.Unanswered > 0:
-		a.Env.ReleaseInBackground(a.Strategy, &a.Hold, lockscript.NeverHeld)
+		a.Env.ReleaseInBackground(a.Strategy, &a.Hold, script.NeverHeld)
 	case a.queued:
-		a.Env.ReleaseInBackground(a.Strategy, &a.Hold, lockscript.OnlyQueued)
+		a.Env.ReleaseInBackground(a.Strategy, &a.Hold, script.OnlyQueued)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
@@ -111,7 +111,7 @@ func (a *Acquisition) record(err error) {
 //
 // Validity counts from when the request was sent that was granted. A Redlock says when that was, because its rounds before
 // do not count.
-func (a *Acquisition) accept(ctx context.Context, granted *lockscript.Result) error {
+func (a *Acquisition) accept(ctx context.Context, granted *script.Result) error {
 	a.sentAt = max(a.sentAt, granted.SentAt)
 	a.Hold.Slot = granted.Slot
 	err := a.Caller.Accept(a.ctx, &a.Hold, Grant{
@@ -149,8 +149,8 @@ func (a *Acquisition) markAccepted() {
 func (a *Acquisition) replaceHold(ctx context.Context, reason error) {
 	a.LastErr = reason
 	abandoned := a.Hold // a copy: a Redlock may still release it on some servers after Release has returned
-	if _, err := a.Strategy.Release(ctx, &abandoned, lockscript.NeverHeld); err != nil {
-		a.Env.ReleaseInBackground(a.Strategy, &abandoned, lockscript.NeverHeld)
+	if _, err := a.Strategy.Release(ctx, &abandoned, script.NeverHeld); err != nil {
+		a.Env.ReleaseInBackground(a.Strategy, &abandoned, script.NeverHeld)
 	}
 	own := a.Hold.Owner == a.Hold.ID
 	if a.Env.IDs.Renew(&a.Hold); own {

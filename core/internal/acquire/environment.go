@@ -3,7 +3,7 @@ package acquire
 import (
 	"context"
 
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
@@ -12,7 +12,7 @@ import (
 // and is safe for concurrent use.
 type Environment struct {
 	transport.Background
-	IDs *lockscript.IDs
+	IDs *script.IDs
 	// OneServer is true if locks live on one server or Cluster, whose executor knows transport.DetachedContext. It is false
 	// for a Redlock.
 	OneServer bool
@@ -24,7 +24,7 @@ type Environment struct {
 
 	// NotReleased is called with a hold that no caller got and that could not be removed from Redis. It runs on
 	// the goroutine that sends pending commands, so it must not block.
-	NotReleased func(h *lockscript.Hold, err error)
+	NotReleased func(h *script.Hold, err error)
 	// TooManyPending is called if a hold is left to expire because transport.MaxPending releases are pending.
 	TooManyPending func()
 	// LastLeft is called when the last caller of this client that waited for a lock waits no more. It must be cheap.

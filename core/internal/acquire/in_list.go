@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
@@ -162,7 +162,7 @@ func (a *Acquisition) nextPoll(limit time.Duration) time.Duration {
 //  3. The command arrives, and takes out that registration too.
 //  4. RecheckAll notifies the caller of step 2. It asks again, and so registers the client once more.
 func (a *Acquisition) unregisterClient(t *waiters.Waiter) {
-	m, plain := a.Strategy.(lockscript.Mutex)
+	m, plain := a.Strategy.(script.Mutex)
 	if !plain || !t.Unregister {
 		return
 	}

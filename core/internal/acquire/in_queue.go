@@ -6,20 +6,20 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
 
 // heartbeatTimeout is how long a queued waiter waits without a reply to a heartbeat before it asks Redis itself. It is
-// shorter than lockscript.PlaceTTL, so that the request comes before the place is lost.
-const heartbeatTimeout = 3 * lockscript.HeartbeatInterval
+// shorter than script.PlaceTTL, so that the request comes before the place is lost.
+const heartbeatTimeout = 3 * script.HeartbeatInterval
 
 // queuedWaiter is a request in a queue in Redis. It need not ask again: a message grants it the lock, and heartbeats keep
 // its place. It asks only if the message or its place may be lost.
 type queuedWaiter struct {
 	*Acquisition
-	queue     lockscript.Queue
+	queue     script.Queue
 	place     *waiters.Place        // nil before the hold was queued
 	own       *transport.Subscriber // to messages with the hold ID of this waiter; nil until it must not miss them
 	broadcast *transport.Subscriber // to broadcasts, while the waiter needs them; nil otherwise
@@ -28,7 +28,7 @@ type queuedWaiter struct {
 // waitInQueue asks for the lock, and waits in the queue in Redis if it is held. It asks again whenever awaitGrant says so.
 //
 // The address of messages and the place have the ID of the hold. So both are made anew if ask has replaced the hold.
-func (a *Acquisition) waitInQueue(ctx context.Context, queue lockscript.Queue) error {
+func (a *Acquisition) waitInQueue(ctx context.Context, queue script.Queue) error {
 	a.want.Place = true
 	w := &queuedWaiter{Acquisition: a, queue: queue}
 	defer w.unregister()
@@ -160,11 +160,11 @@ func nextQueuePoll(p *waiters.Place, now keepalive.Instant) time.Duration {
 //  4. The message arrives. Its token is not greater than the last one, so it is ignored.
 func (w *queuedWaiter) acceptMessage(token int64, slot int) {
 	at := w.place.State()
-	ttl := min(w.Hold.TTL, lockscript.PlaceTTL)
+	ttl := min(w.Hold.TTL, script.PlaceTTL)
 	switch {
 	case at.LastToken == 0 || token <= at.LastToken:
 		return // a message about an older grant, or about none; or the last token is unknown
-	case token > lockscript.TokenLimit, slot < 0 || slot > 0 && slot >= w.Hold.Slots:
+	case token > script.TokenLimit, slot < 0 || slot > 0 && slot >= w.Hold.Slots:
 		return // another program has published it
 	case !w.RenewsGrants:
 		return

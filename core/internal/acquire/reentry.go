@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 )
 
 // Parent is the lease under which a request is a re-entry.
@@ -35,7 +35,7 @@ func (a *Acquisition) leaveForeignParent(ctx context.Context) {
 //  3. Redis would grant both a re-entry, and they would be in the lock together.
 //
 // As new owners, B and C exclude each other. If Redis knows of the end before the client, the scripts refuse the owner by
-// the ID of the parent, see lockscript/lua/mutex_common.lua. If an earlier request is uncertain or queued, its hold is
+// the ID of the parent, see script/lua/lock/mutex_common.lua. If an earlier request is uncertain or queued, its hold is
 // replaced first, because it belongs to the old owner.
 func (a *Acquisition) dropParents(ctx context.Context, drops func(Parent) bool) {
 	if !slices.ContainsFunc(a.Parents, drops) {
@@ -44,8 +44,8 @@ func (a *Acquisition) dropParents(ctx context.Context, drops func(Parent) bool) 
 	if a.uncertain || a.queued {
 		a.replaceHold(ctx, a.LastErr)
 	}
-	holds := []*lockscript.Hold{&a.Hold}
-	if batch, ok := a.Strategy.(lockscript.MutexBatch); ok {
+	holds := []*script.Hold{&a.Hold}
+	if batch, ok := a.Strategy.(script.MutexBatch); ok {
 		holds = batch.MemberPointers()
 	}
 	for i, h := range holds {

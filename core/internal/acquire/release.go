@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 const (
 	// ReleaseTimeout bounds how long Unlock and Close wait for an answer.
-	ReleaseTimeout = lockscript.ReleaseTimeout
+	ReleaseTimeout = script.ReleaseTimeout
 	// BackgroundReleaseLimit is how long beyond the TTL of a hold its release is retried in the background. Why beyond: other
 	// holds of the owner may keep it in Redis.
 	BackgroundReleaseLimit = 10 * time.Minute
@@ -23,7 +23,7 @@ const (
 // On one server the first try has no timer of its own, because that costs more than the release. Retries follow, unless ctx
 // has ended during the first try: the caller wants to leave, and the background goes on. If ctx had ended before, its end
 // says nothing about how long the caller can wait.
-func (e *Environment) Release(ctx context.Context, p lockscript.Strategy, h *lockscript.Hold, what lockscript.ReleaseReason) (held bool, err error) {
+func (e *Environment) Release(ctx context.Context, p script.Strategy, h *script.Hold, what script.ReleaseReason) (held bool, err error) {
 	over := ctx.Err() != nil
 	if e.OneServer {
 		held, err = p.Release(h.ReleaseCtx.Reset(ctx, transport.FirstAnswerTimeout), h, what)
@@ -38,7 +38,7 @@ func (e *Environment) Release(ctx context.Context, p lockscript.Strategy, h *loc
 }
 
 // releaseWithRetry sends a release until it is answered, detached from ctx and bounded by ReleaseTimeout.
-func releaseWithRetry(ctx context.Context, p lockscript.Strategy, h *lockscript.Hold, what lockscript.ReleaseReason) (held bool, err error) {
+func releaseWithRetry(ctx context.Context, p script.Strategy, h *script.Hold, what script.ReleaseReason) (held bool, err error) {
 	detached, cancel := Detach(ctx)
 	defer cancel()
 	err = transport.RetryUntilAnswered(detached, func(ctx context.Context) (err error) {
@@ -82,7 +82,7 @@ func Detach(ctx context.Context) (context.Context, context.CancelFunc) {
 // confirmed. The release is retried until Redis answers, or until the TTL and BackgroundReleaseLimit have passed. The
 // script remembers the hold if a request may still arrive, so that Redis refuses that request. It copies the hold, so h may
 // be used again. Close does not wait for the release of a hold that has expired by itself.
-func (e *Environment) ReleaseInBackground(p lockscript.Strategy, h *lockscript.Hold, what lockscript.ReleaseReason) {
+func (e *Environment) ReleaseInBackground(p script.Strategy, h *script.Hold, what script.ReleaseReason) {
 	abandoned := *h
 	pending := p.Pending(h)
 	if pending == nil { // each server of a Redlock has one, to which its release adds
@@ -102,7 +102,7 @@ func (e *Environment) ReleaseInBackground(p lockscript.Strategy, h *lockscript.H
 		Due: now, Until: now.Add(max(abandoned.TTL, abandoned.MinHold) + BackgroundReleaseLimit), Moot: moot,
 		Ended: func(err error) {
 			// The caller of a lock that was held knows already: from the error of Unlock, or from the loss of the lease.
-			if err != nil && what != lockscript.HeldByCaller && !transport.WrongType(err) {
+			if err != nil && what != script.HeldByCaller && !transport.WrongType(err) {
 				e.NotReleased(&abandoned, err)
 			}
 		},

@@ -8,8 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
-	"github.com/holdfast-go/holdfast/core/internal/oncescript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -24,20 +23,20 @@ const maxHolds = 64
 
 // Lister lists the locks and records of one client.
 type Lister struct {
-	Instance *lockscript.Instance
+	Instance *script.Instance
 	Prefix   string // of the client
 }
 
 // Lock is one lock of a list.
 type Lock struct {
 	Name string
-	lockscript.Summary
+	script.Summary
 }
 
 // Record is one record of a list.
 type Record struct {
 	Key string
-	oncescript.Record
+	script.Record
 	Size int // bytes of the value, which is not read
 }
 
@@ -45,14 +44,14 @@ type Record struct {
 // "" at the end. skipped counts hashes that are no locks.
 func (l *Lister) Locks(ctx context.Context, begin, cursor string, want int) (locks []Lock, skipped int, next string, err error) {
 	w := Walk{Exec: l.Instance.Exec, Pattern: lockPattern(l.Prefix + begin), NameOf: func(key string) (string, bool) {
-		return lockscript.NameOf(l.Prefix, key)
+		return script.NameOf(l.Prefix, key)
 	}}
 	names, next, err := w.page(ctx, cursor, want)
 	if err != nil {
 		return nil, 0, "", err
 	}
 	found := make([]Lock, len(names))
-	err = l.readAll(names, func(i int, k lockscript.Keys) (err error) {
+	err = l.readAll(names, func(i int, k script.Keys) (err error) {
 		found[i].Name = names[i]
 		found[i].Summary, err = l.Instance.Summary(ctx, k, maxHolds)
 		return err
@@ -72,7 +71,7 @@ func (l *Lister) Locks(ctx context.Context, begin, cursor string, want int) (loc
 // If wanted is not nil, it returns only records for which wanted returns true. Then it reads pages until it has as many as want,
 // but no more than maxRead records, and none after a page for which the walk has used all its SCANs.
 func (l *Lister) Records(
-	ctx context.Context, begin, cursor string, want int, wanted func(oncescript.Record) bool,
+	ctx context.Context, begin, cursor string, want int, wanted func(script.Record) bool,
 ) (records []Record, next string, err error) {
 	for read := 0; ; cursor = next {
 		page, n, end, err := l.recordPage(ctx, begin, cursor, want, wanted)
@@ -89,10 +88,10 @@ func (l *Lister) Records(
 
 // recordPage returns one page of the walk, and how many records it has read for it.
 func (l *Lister) recordPage(
-	ctx context.Context, begin, cursor string, want int, wanted func(oncescript.Record) bool,
+	ctx context.Context, begin, cursor string, want int, wanted func(script.Record) bool,
 ) (records []Record, read int, next string, err error) {
 	w := Walk{Exec: l.Instance.Exec, Pattern: oncePattern(l.Prefix + begin), NameOf: func(key string) (string, bool) {
-		name, ok := lockscript.NameOfOnce(l.Prefix, key)
+		name, ok := script.NameOfOnce(l.Prefix, key)
 		return name, ok && strings.HasPrefix(name, begin)
 	}}
 	names, next, err := w.page(ctx, cursor, want)
@@ -100,8 +99,8 @@ func (l *Lister) recordPage(
 		return nil, 0, "", err
 	}
 	found := make([]Record, len(names))
-	once := oncescript.NewStrategy(l.Instance)
-	err = l.readAll(names, func(i int, k lockscript.Keys) (err error) {
+	once := script.NewOnce(l.Instance)
+	err = l.readAll(names, func(i int, k script.Keys) (err error) {
 		found[i].Key = names[i]
 		found[i].Record, found[i].Size, err = once.Summary(ctx, k.Once())
 		return err
@@ -116,9 +115,9 @@ func (l *Lister) recordPage(
 
 // Find returns the names of locks, or of records, whose keys match, and the cursor of the next page. It reads only keys.
 func (l *Lister) Find(ctx context.Context, records bool, match func(key string) bool, cursor string) (names []string, next string, err error) {
-	pattern, nameOf := lockPattern(l.Prefix), lockscript.NameOf
+	pattern, nameOf := lockPattern(l.Prefix), script.NameOf
 	if records {
-		pattern, nameOf = oncePattern(l.Prefix), lockscript.NameOfOnce
+		pattern, nameOf = oncePattern(l.Prefix), script.NameOfOnce
 	}
 	w := Walk{Exec: l.Instance.Exec, Pattern: pattern, NameOf: func(key string) (string, bool) {
 		name, ok := nameOf(l.Prefix, key)
@@ -128,12 +127,12 @@ func (l *Lister) Find(ctx context.Context, records bool, match func(key string) 
 }
 
 // readAll calls read for all names, side by side: the executor makes batches of the commands. It returns the first error.
-func (l *Lister) readAll(names []string, read func(i int, k lockscript.Keys) error) error {
+func (l *Lister) readAll(names []string, read func(i int, k script.Keys) error) error {
 	errs := make([]error, len(names))
 	var all sync.WaitGroup
 	for i, name := range names {
 		all.Go(func() {
-			k := lockscript.NewKeys(l.Prefix, name)
+			k := script.NewKeys(l.Prefix, name)
 			if err := read(i, k); err != nil && !transport.WrongType(err) { // another key has taken its place meanwhile
 				errs[i] = fmt.Errorf("%q: %w", k.Lock, err)
 			}

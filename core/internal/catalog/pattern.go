@@ -3,7 +3,7 @@ package catalog
 import (
 	"strings"
 
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 )
 
 // escaper takes their meaning from the characters of a pattern.
@@ -13,7 +13,7 @@ var escaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 func lockPattern(begin string) string { return escaper.Replace(begin) + "*" }
 
 // oncePattern returns a pattern of the keys of records whose lock's key would begin with this text. It matches some keys of other
-// records too. Why: what is in front of the text depends on braces that may follow it, see lockscript.NewKeys.
+// records too. Why: what is in front of the text depends on braces that may follow it, see script.NewKeys.
 func oncePattern(begin string) string {
-	return lockscript.Reserved + "once*" + escaper.Replace(begin) + "*"
+	return script.Reserved + "once*" + escaper.Replace(begin) + "*"
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -50,7 +50,7 @@ func (w *Walk) scanServer(ctx context.Context, master *redis.Client, cursor stri
 	s.server = field(info, "role") + field(info, "master_replid")
 	reply, _ := answers[1].Reply.([]any)
 	if len(reply) != 2 {
-		return scanned{}, lockscript.Unexpected(answers[1].Reply)
+		return scanned{}, script.Unexpected(answers[1].Reply)
 	}
 	s.cursor, _ = reply[0].(string)
 	keys, _ := reply[1].([]any)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -156,5 +156,5 @@ func (w *Walk) choose(ctx context.Context, c *Cursor) (*redis.Client, error) {
 
 // ownerOf returns the master that owns a slot, as far as the client knows.
 func (w *Walk) ownerOf(ctx context.Context, slot int) (*redis.Client, error) {
-	return w.Exec.MasterOf(ctx, lockscript.SlotKey(slot))
+	return w.Exec.MasterOf(ctx, script.SlotKey(slot))
 }

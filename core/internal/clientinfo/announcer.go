@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -45,7 +45,7 @@ type Announcer struct {
 // NewAnnouncer returns the announcer of the client with that UUID. An empty text is never written. It calls failed for each
 // write that a server has not confirmed. Servers must be added before the first Touch.
 func NewAnnouncer(client, text string, now keepalive.Clock, failed func(error)) *Announcer {
-	a := &Announcer{key: lockscript.ClientKey(client), text: text, now: now, failed: failed, interval: firstInterval}
+	a := &Announcer{key: script.ClientKey(client), text: text, now: now, failed: failed, interval: firstInterval}
 	if text == "" {
 		a.due.Store(math.MaxInt64)
 		a.covered.Store(math.MaxInt64)
@@ -71,7 +71,7 @@ func (a *Announcer) Touch(now keepalive.Instant, ttl time.Duration) {
 	a.covered.Store(int64(longest))
 	a.due.Store(int64(a.now().Add(a.interval)))
 	a.wrote = true
-	a.send(a.note, announceScript, a.text, lockscript.Milliseconds(longest+2*a.interval))
+	a.send(a.note, announceScript, a.text, script.Milliseconds(longest+2*a.interval))
 	a.interval = min(2*a.interval, Interval)
 }
 
@@ -86,7 +86,7 @@ func (a *Announcer) Leave() {
 	a.mu.Unlock()
 	a.sending.Wait()
 	if wrote {
-		a.send(func(error) {}, leaveScript, lockscript.Milliseconds(time.Duration(a.covered.Load())))
+		a.send(func(error) {}, leaveScript, script.Milliseconds(time.Duration(a.covered.Load())))
 		a.sending.Wait()
 	}
 }

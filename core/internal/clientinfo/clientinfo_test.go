@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
@@ -45,7 +45,7 @@ func TestAnnouncerWritesAgain(t *testing.T) {
 	rdb, now := testkit.Start(t).Client(), new(testClock)
 	a := NewAnnouncer(client(1), "web-1", now.Now, func(err error) { t.Error(err) })
 	a.AddServer(executor(t, rdb))
-	key := lockscript.ClientKey(client(1))
+	key := script.ClientKey(client(1))
 	// rewritten deletes the key and returns true if a Touch has brought it back with that expiry.
 	rewritten := func(ttl, expiry time.Duration) {
 		t.Helper()
@@ -103,7 +103,7 @@ func TestAnnouncerRetries(t *testing.T) {
 	now.pass(retryInterval)
 	a.Touch(now.Now(), time.Minute)
 	testkit.Eventually(t, 20*time.Second, "the text to be written", func() bool {
-		return rdb.Get(context.Background(), lockscript.ClientKey(client(1))).Val() == "web-1"
+		return rdb.Get(context.Background(), script.ClientKey(client(1))).Val() == "web-1"
 	})
 }
 
@@ -118,7 +118,7 @@ func TestDirectoryAsksSeldom(t *testing.T) {
 	}
 	owner := client(1) + ":7"
 	d.Find(t.Context(), []string{owner, owner, "Ada"}) // it has no text yet
-	rdb.Set(t.Context(), lockscript.ClientKey(client(1)), "web-1", time.Hour)
+	rdb.Set(t.Context(), script.ClientKey(client(1)), "web-1", time.Hour)
 	if d.Find(t.Context(), []string{owner}); d.Instance(owner) != "" {
 		t.Error("asked again at once")
 	}
@@ -126,12 +126,12 @@ func TestDirectoryAsksSeldom(t *testing.T) {
 	if d.Find(t.Context(), []string{owner}); d.Instance(owner) != "web-1" {
 		t.Errorf("found %q", d.Instance(owner))
 	}
-	rdb.Set(t.Context(), lockscript.ClientKey(client(1)), "other", time.Hour)
+	rdb.Set(t.Context(), script.ClientKey(client(1)), "other", time.Hour)
 	now.pass(time.Hour)
 	if d.Find(t.Context(), []string{owner}); d.Instance(owner) != "web-1" {
 		t.Error("asked for a client that is known")
 	}
-	rdb.Set(t.Context(), lockscript.ClientKey(client(2)), "forged\nline", time.Hour)
+	rdb.Set(t.Context(), script.ClientKey(client(2)), "forged\nline", time.Hour)
 	if d.Find(t.Context(), []string{client(2) + ":1"}); d.Instance(client(2)+":1") != "" {
 		t.Error("took a text that would break the log")
 	}
@@ -142,7 +142,7 @@ func TestForeignTexts(t *testing.T) {
 	t.Parallel()
 	rdb := testkit.Start(t).Client()
 	exec := executor(t, rdb)
-	key := lockscript.ClientKey(client(1))
+	key := script.ClientKey(client(1))
 	for what, write := range map[string]func(){
 		"a megabyte":   func() { rdb.Set(t.Context(), key, strings.Repeat("x", 1<<20), time.Hour) },
 		"an escape":    func() { rdb.Set(t.Context(), key, "\x1b[2J", time.Hour) },

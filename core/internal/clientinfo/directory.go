@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -51,7 +51,7 @@ func (d *Directory) AddServer(exec *transport.Executor) { d.servers = append(d.s
 // Instance returns the text of the client that has an owner. It returns "" if the text is not known, or if the owner has
 // another form than that of a client. If the client is not known yet, it asks all servers, without waiting for the answers.
 func (d *Directory) Instance(owner string) string {
-	client, ok := lockscript.ClientOf(owner)
+	client, ok := script.ClientOf(owner)
 	if !ok {
 		return ""
 	}
@@ -60,7 +60,7 @@ func (d *Directory) Instance(owner string) string {
 		return text
 	}
 	for _, exec := range d.servers {
-		c := transport.NewCommand(findScript, []string{lockscript.ClientKey(client)})
+		c := transport.NewCommand(findScript, []string{script.ClientKey(client)})
 		c.Done = func(c *transport.Command) { d.learn(client, c.Reply) }
 		exec.SubmitRenewals([]*transport.Command{c})
 	}
@@ -116,7 +116,7 @@ func (d *Directory) learn(client string, reply any) {
 func (d *Directory) Find(ctx context.Context, owners []string) {
 	var unknown []string
 	for _, owner := range owners {
-		client, ok := lockscript.ClientOf(owner)
+		client, ok := script.ClientOf(owner)
 		if !ok || len(unknown) == maxAsked {
 			continue
 		}
@@ -126,7 +126,7 @@ func (d *Directory) Find(ctx context.Context, owners []string) {
 	}
 	transport.DoGrouped(ctx, len(unknown)*len(d.servers), func(ctx context.Context, i int) error {
 		client := unknown[i/len(d.servers)]
-		reply, err := d.servers[i%len(d.servers)].Do(ctx, findScript, []string{lockscript.ClientKey(client)})
+		reply, err := d.servers[i%len(d.servers)].Do(ctx, findScript, []string{script.ClientKey(client)})
 		d.learn(client, reply)
 		return err
 	})

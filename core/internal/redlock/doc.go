@@ -1,6 +1,6 @@
 // Package redlock is the protocol of a lock on a majority of independent servers.
 //
-// A [Quorum] is a lockscript.Strategy that runs the scripts of a Mutex on each server. The answer of a majority is the
+// A [Quorum] is a script.Strategy that runs the scripts of a Mutex on each server. The answer of a majority is the
 // answer. No operation waits for a minority: commands that a server has missed are sent again in the background.
 //
 // Source: Redis documentation, "Distributed Locks with Redis" (Redlock). It does not have tokens (and so no second phase of

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -13,7 +13,7 @@ import (
 // goroutines at once.
 type Environment struct {
 	transport.Background
-	IDs    *lockscript.IDs
+	IDs    *script.IDs
 	Prefix string // of keys
 	Logger *slog.Logger
 

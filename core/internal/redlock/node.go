@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // node is one of the independent servers of a Redlock: the Mutex of that server, with a vote. It is safe for concurrent use.
 type node struct {
-	lockscript.Mutex
+	script.Mutex
 	number int // from 1, as the user counts them
 	quorum *Quorum
 
@@ -33,9 +33,9 @@ const suspectMemory = keepalive.Instant(time.Second)
 var errSlow = errors.New("not answered in the time that one server of several gets")
 
 // newRedlockNode returns a node that is not verified yet, and not suspect.
-func newRedlockNode(number int, instance *lockscript.Instance, q *Quorum) *node {
+func newRedlockNode(number int, instance *script.Instance, q *Quorum) *node {
 	v := &node{
-		Mutex:  lockscript.Mutex{OneRedis: lockscript.OneRedis{Instance: instance}, RestartDelay: q.env.RestartDelay},
+		Mutex:  script.Mutex{OneRedis: script.OneRedis{Instance: instance}, RestartDelay: q.env.RestartDelay},
 		number: number, quorum: q,
 	}
 	v.failedAt.Store(int64(-suspectMemory)) // not 0: a clock may begin there
@@ -115,7 +115,7 @@ func (v *node) suspect() bool {
 //
 // In a round regrant must be false. Why: a hold that ended between vote and commit would come back, although another client
 // may have had the lock on this server meanwhile.
-func (v *node) commitToken(ctx context.Context, h *lockscript.Hold, token int64, regrant bool) error {
+func (v *node) commitToken(ctx context.Context, h *script.Hold, token int64, regrant bool) error {
 	return v.ask(ctx, h.TTL, func(ctx context.Context) error {
 		committed, err := v.Commit(ctx, h, token, regrant)
 		if err == nil && !committed {
@@ -129,7 +129,7 @@ func (v *node) commitToken(ctx context.Context, h *lockscript.Hold, token int64,
 // is pending, and a goroutine in the background sends it again. So the caller need not repeat it.
 //
 // It writes to h, so each goroutine must pass a hold of its own.
-func (v *node) releaseHold(ctx context.Context, h *lockscript.Hold, what lockscript.ReleaseReason) (held bool, err error) {
+func (v *node) releaseHold(ctx context.Context, h *script.Hold, what script.ReleaseReason) (held bool, err error) {
 	err = v.ask(ctx, h.TTL, func(ctx context.Context) (err error) {
 		held, err = v.Release(ctx, h, what)
 		return err
@@ -146,16 +146,16 @@ func (v *node) pendingReleases() *transport.Pending { return v.Exec.PendingOf(""
 // releaseLater adds a pending release. It is sent until the server has confirmed it, or until the hold has expired there.
 //
 // A hold that no caller got may begin late: a frozen server reads the request only once it runs again. If a majority was
-// frozen, that would be a lock without a holder. So its release is sent for lockscript.AbandonMemory longer. Any other hold
+// frozen, that would be a lock without a holder. So its release is sent for script.AbandonMemory longer. Any other hold
 // was granted by a majority, and a late copy of it is on a minority. Why not the same time: while a server is down, each
 // release adds to its pending ones.
 //
 // A hold whose release is pending gets no second one, by its ID. Why: the caller of Release repeats it while too few servers
 // answer, and each try would add one.
-func (v *node) releaseLater(h lockscript.Hold, what lockscript.ReleaseReason) {
+func (v *node) releaseLater(h script.Hold, what script.ReleaseReason) {
 	lasts := max(h.TTL, h.MinHold)
-	if what == lockscript.NeverHeld {
-		lasts += lockscript.AbandonMemory
+	if what == script.NeverHeld {
+		lasts += script.AbandonMemory
 	}
 	taken := v.pendingReleases().Add(&transport.PendingCommand{
 		ID: h.ID,

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
@@ -19,12 +19,12 @@ func TestMissedReleasesEndWithTheirTTL(t *testing.T) {
 	p := v.pendingReleases()
 	const each = 1000
 	for i := range 2 * each {
-		h := lockscript.Hold{Keys: lockscript.NewKeys("", "name"), TTL: time.Hour, Owner: "owner"}
+		h := script.Hold{Keys: script.NewKeys("", "name"), TTL: time.Hour, Owner: "owner"}
 		v.quorum.env.IDs.Renew(&h)
 		if i%2 == 0 {
 			h.TTL = 10 * time.Millisecond
 		}
-		v.releaseLater(h, lockscript.HeldByCaller)
+		v.releaseLater(h, script.HeldByCaller)
 	}
 	testkit.Eventually(t, 20*time.Second, "the releases that are of no use to be dropped", func() bool {
 		return p.Len() == each
@@ -40,9 +40,9 @@ func TestTooManyMissedReleases(t *testing.T) {
 	told := 0
 	q.env.TooManyPending = func() { told++ }
 	for range transport.MaxPending + 1000 {
-		h := lockscript.Hold{Keys: lockscript.NewKeys("", "name"), TTL: time.Hour, Owner: "owner"}
+		h := script.Hold{Keys: script.NewKeys("", "name"), TTL: time.Hour, Owner: "owner"}
 		q.env.IDs.Renew(&h)
-		q.nodes[0].releaseLater(h, lockscript.NeverHeld)
+		q.nodes[0].releaseLater(h, script.NeverHeld)
 	}
 	if told < 900 { // up to a batch is in flight, and does not count
 		t.Errorf("told %d times that there are too many", told)
@@ -57,20 +57,20 @@ func TestReleaseOutlivesTheTTL(t *testing.T) {
 	rdb := frozen.Client()
 	v := quorumOf(t, rdb, testkit.Start(t).Client(), testkit.Start(t).Client()).nodes[0]
 	frozen.Pause()
-	held := lockscript.Hold{Keys: lockscript.NewKeys("", "held"), TTL: 10 * time.Millisecond, Owner: "owner"}
-	never := lockscript.Hold{Keys: lockscript.NewKeys("", "never"), TTL: 10 * time.Millisecond, Owner: "owner"}
-	for _, h := range []*lockscript.Hold{&held, &never} {
+	held := script.Hold{Keys: script.NewKeys("", "held"), TTL: 10 * time.Millisecond, Owner: "owner"}
+	never := script.Hold{Keys: script.NewKeys("", "never"), TTL: 10 * time.Millisecond, Owner: "owner"}
+	for _, h := range []*script.Hold{&held, &never} {
 		v.quorum.env.IDs.Renew(h)
 	}
-	v.releaseLater(never, lockscript.NeverHeld)
-	v.releaseLater(held, lockscript.HeldByCaller)
+	v.releaseLater(never, script.NeverHeld)
+	v.releaseLater(held, script.HeldByCaller)
 	p := v.pendingReleases()
 	testkit.Eventually(t, 20*time.Second, "the release of the expired hold to be dropped", func() bool { return p.Len() == 1 })
 
 	frozen.Resume()
 	testkit.Eventually(t, 20*time.Second, "the other release to be confirmed", func() bool { return p.Len() == 0 })
 	late := never
-	if a, err := v.Acquire(context.Background(), &late, lockscript.Wanted{}); err != nil || a.Granted {
+	if a, err := v.Acquire(context.Background(), &late, script.Wanted{}); err != nil || a.Granted {
 		t.Errorf("a request that arrives after its release: %+v, %v", a, err)
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// Quorum is the lockscript.Strategy of core.Redlock: that of a Mutex on each of several independent servers. The answer of a
+// Quorum is the script.Strategy of core.Redlock: that of a Mutex on each of several independent servers. The answer of a
 // majority is the answer. No operation waits for a minority: its missed commands are sent again in the background.
 //
 // It is safe for concurrent use. What it remembers of an acquisition is in the hold, see rounds.
@@ -49,7 +49,7 @@ var (
 )
 
 // New returns the quorum of these servers, an odd number. It sends nothing, see Introduce. It keeps env.
-func New(env *Environment, instances []*lockscript.Instance) *Quorum {
+func New(env *Environment, instances []*script.Instance) *Quorum {
 	q := &Quorum{env: env, majority: len(instances)/2 + 1, roster: &roster{byRunID: make(map[string]*node)}}
 	for i, instance := range instances {
 		q.nodes = append(q.nodes, newRedlockNode(i+1, instance, q))
@@ -114,10 +114,10 @@ func (e *Error) hopeless() bool {
 	return lasting > (e.of-1)/2
 }
 
-// Name implements lockscript.Strategy.
+// Name implements script.Strategy.
 func (q *Quorum) Name() string { return "redlock" }
 
-// Acquire implements lockscript.Strategy. It runs vote rounds until any client has won, at most for splitPatience. It gives
+// Acquire implements script.Strategy. It runs vote rounds until any client has won, at most for splitPatience. It gives
 // h a new ID for each round after the first. So after Acquire, h.ID is that of the last round.
 //
 // Why not all servers at once in each round: clients that wait for the same release would split the votes again and again.
@@ -126,7 +126,7 @@ func (q *Quorum) Name() string { return "redlock" }
 //  2. Each client releases what it has, and pauses for a random time that grows with each split.
 //  3. Each client asks one server after the other, all in the same order. A is the first to ask s1, and s1 grants.
 //  4. A asks all other servers at once. B is refused by s1, and pauses before it asks s2, so A is faster.
-func (q *Quorum) Acquire(ctx context.Context, h *lockscript.Hold, _ lockscript.Wanted) (lockscript.Result, error) {
+func (q *Quorum) Acquire(ctx context.Context, h *script.Hold, _ script.Wanted) (script.Result, error) {
 	until := q.env.Now().Add(splitPatience * q.nodeTimeout(h.TTL))
 	for {
 		a, split, err := q.vote(ctx, h)
@@ -146,7 +146,7 @@ type rounds struct {
 }
 
 // roundsOf returns the rounds of a hold. For a hold without them it makes them.
-func roundsOf(h *lockscript.Hold) *rounds {
+func roundsOf(h *script.Hold) *rounds {
 	r, ok := h.Own.(*rounds)
 	if !ok {
 		r = new(rounds)
@@ -165,7 +165,7 @@ func roundsOf(h *lockscript.Hold) *rounds {
 //
 // If the round was not won, its hold is released in the background. So err is ErrNotSent if ctx has ended before the
 // decision.
-func (q *Quorum) vote(ctx context.Context, h *lockscript.Hold) (a lockscript.Result, split bool, err error) {
+func (q *Quorum) vote(ctx context.Context, h *script.Hold) (a script.Result, split bool, err error) {
 	past := roundsOf(h)
 	if past.lost > 0 {
 		keepalive.Pause(ctx, min(splitBackoff(past.lost, past.rtt), q.nodeTimeout(h.TTL)), nil, nil)
@@ -183,9 +183,9 @@ func (q *Quorum) vote(ctx context.Context, h *lockscript.Hold) (a lockscript.Res
 		if err != nil {
 			q.releaseAllLater(h) // the goroutines of a round that was won do not release
 			past.lost++
-			return lockscript.Result{}, false, err
+			return script.Result{}, false, err
 		}
-		return lockscript.Result{Granted: true, Token: b.token, SentAt: began}, false, nil
+		return script.Result{Granted: true, Token: b.token, SentAt: began}, false, nil
 	}
 	split = b.granted > 0 && len(b.holderTTLs) > 0 && !b.othersWon
 	if split {
@@ -194,12 +194,12 @@ func (q *Quorum) vote(ctx context.Context, h *lockscript.Hold) (a lockscript.Res
 		past.lost = 1
 	}
 	if ctx.Err() != nil {
-		return lockscript.Result{}, false, transport.ErrNotSent // the caller has nothing to take back
+		return script.Result{}, false, transport.ErrNotSent // the caller has nothing to take back
 	}
 	if !b.busy() || b.reentryUnclear() {
-		return lockscript.Result{}, false, b.err()
+		return script.Result{}, false, b.err()
 	}
-	return lockscript.Result{WaitState: lockscript.WaitState{Holder: b.holder(), HolderTTL: b.holderTTL()}}, split, nil
+	return script.Result{WaitState: script.WaitState{Holder: b.holder(), HolderTTL: b.holderTTL()}}, split, nil
 }
 
 // splitBackoff returns how long to wait before the next round: the time in which a release or a vote reaches all servers,
@@ -212,11 +212,11 @@ func splitBackoff(defeats int, trip time.Duration) time.Duration {
 
 // releaseAllLater releases a hold that no caller had on all servers, in the background. A commit that is still in flight
 // does no harm: a server that gets it after the release refuses it.
-func (q *Quorum) releaseAllLater(h *lockscript.Hold) {
+func (q *Quorum) releaseAllLater(h *script.Hold) {
 	abandoned := *h // the next round gives h another ID
 	for _, v := range q.nodes {
 		mine := abandoned // each release writes to its own copy
-		q.env.Go(func(ctx context.Context) { _, _ = v.releaseHold(ctx, &mine, lockscript.NeverHeld) })
+		q.env.Go(func(ctx context.Context) { _, _ = v.releaseHold(ctx, &mine, script.NeverHeld) })
 	}
 }
 
@@ -264,18 +264,18 @@ func (q *Quorum) agree(ctx context.Context, ask func(ctx context.Context, v *nod
 	return false, &Error{answered: yes + no, of: len(q.nodes), errs: errs}
 }
 
-// Release implements lockscript.Strategy. A server that does not answer gets the release later, whatever Release returns.
+// Release implements script.Strategy. A server that does not answer gets the release later, whatever Release returns.
 // Each goroutine has a copy of the hold, because a release writes to it.
-func (q *Quorum) Release(ctx context.Context, h *lockscript.Hold, what lockscript.ReleaseReason) (bool, error) {
+func (q *Quorum) Release(ctx context.Context, h *script.Hold, what script.ReleaseReason) (bool, error) {
 	return q.agree(ctx, func(ctx context.Context, v *node) (bool, error) {
 		mine := *h
 		return v.releaseHold(ctx, &mine, what)
 	})
 }
 
-// Renew implements lockscript.Strategy: it extends the hold on demand. Unlike RenewAll, it repairs no server. The next
+// Renew implements script.Strategy: it extends the hold on demand. Unlike RenewAll, it repairs no server. The next
 // renewal of the lease does that, with the extended TTL.
-func (q *Quorum) Renew(ctx context.Context, h *lockscript.Hold, ttl time.Duration) (bool, error) {
+func (q *Quorum) Renew(ctx context.Context, h *script.Hold, ttl time.Duration) (bool, error) {
 	return q.agree(ctx, func(ctx context.Context, v *node) (held bool, err error) {
 		err = v.ask(ctx, h.TTL, func(ctx context.Context) (err error) {
 			held, err = v.Renew(ctx, h, ttl)
@@ -285,8 +285,8 @@ func (q *Quorum) Renew(ctx context.Context, h *lockscript.Hold, ttl time.Duratio
 	})
 }
 
-// Raise implements lockscript.Strategy.
-func (q *Quorum) Raise(ctx context.Context, h *lockscript.Hold, token int64) (bool, error) {
+// Raise implements script.Strategy.
+func (q *Quorum) Raise(ctx context.Context, h *script.Hold, token int64) (bool, error) {
 	return q.agree(ctx, func(ctx context.Context, v *node) (held bool, err error) {
 		err = v.ask(ctx, h.TTL, func(ctx context.Context) (err error) {
 			held, err = v.Raise(ctx, h, token)
@@ -296,17 +296,17 @@ func (q *Quorum) Raise(ctx context.Context, h *lockscript.Hold, token int64) (bo
 	})
 }
 
-// Bar implements lockscript.Strategy. It does nothing, although a request without an answer may still arrive. Why: it was
+// Bar implements script.Strategy. It does nothing, although a request without an answer may still arrive. Why: it was
 // sent to each server only once. While the lease lasts, the server grants what belongs to the lease. After the release the
 // server refuses it, as long as it remembers the release. Even later, a minority has a hold until its TTL expires.
-func (q *Quorum) Bar(*lockscript.Hold) {}
+func (q *Quorum) Bar(*script.Hold) {}
 
-// Pending implements lockscript.Strategy. It returns nil: each node has its own, and Release adds to them by itself.
-func (q *Quorum) Pending(*lockscript.Hold) *transport.Pending { return nil }
+// Pending implements script.Strategy. It returns nil: each node has its own, and Release adds to them by itself.
+func (q *Quorum) Pending(*script.Hold) *transport.Pending { return nil }
 
 // DeploymentID returns the smallest of the IDs of the servers. So it is the same for all clients while the same servers
 // answer. That is why it waits for all servers, each for as long as one gets.
-func (q *Quorum) DeploymentID(ctx context.Context, k lockscript.Keys) (string, error) {
+func (q *Quorum) DeploymentID(ctx context.Context, k script.Keys) (string, error) {
 	type reply struct {
 		name string
 		err  error
@@ -346,7 +346,7 @@ func (q *Quorum) DeploymentID(ctx context.Context, k lockscript.Keys) (string, e
 }
 
 // Force takes the lock from its holders on all servers. It returns true if the lock was held on a majority.
-func (q *Quorum) Force(ctx context.Context, k lockscript.Keys) (bool, error) {
+func (q *Quorum) Force(ctx context.Context, k script.Keys) (bool, error) {
 	id := q.env.IDs.Next()
 	return q.agree(ctx, func(ctx context.Context, v *node) (bool, error) {
 		return v.Force(ctx, k, id)

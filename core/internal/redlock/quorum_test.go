@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 )
 
 // TestNodeTimeoutFollowsTheTTL: servers have time even if all of them are slow, but do not use up a short lease.
@@ -32,10 +32,10 @@ func TestNodeTimeoutFollowsTheTTL(t *testing.T) {
 func TestRoundsBeforeTakeNothingOff(t *testing.T) {
 	t.Parallel()
 	q := startQuorum(t)
-	h := &lockscript.Hold{Keys: lockscript.NewKeys("", "name"), TTL: time.Hour, Owner: "owner", Own: &rounds{lost: 8}}
+	h := &script.Hold{Keys: script.NewKeys("", "name"), TTL: time.Hour, Owner: "owner", Own: &rounds{lost: 8}}
 	q.env.IDs.Renew(h)
 	began := q.env.Now()
-	a, err := q.Acquire(context.Background(), h, lockscript.Wanted{})
+	a, err := q.Acquire(context.Background(), h, script.Wanted{})
 	if err != nil || !a.Granted || a.SentAt.Sub(began) < time.Millisecond {
 		t.Errorf("%+v, %v: counted from %v after the call", a, err, a.SentAt.Sub(began))
 	}

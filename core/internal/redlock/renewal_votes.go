@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -13,7 +13,7 @@ import (
 // answers after the decision too: a server that has lost the hold is repaired even if its answer comes last.
 type renewalVotes struct {
 	quorum  *Quorum
-	renewal *lockscript.Renewal
+	renewal *script.Renewal
 
 	mu sync.Mutex
 
@@ -25,7 +25,7 @@ type renewalVotes struct {
 	decided bool              // true once one answer was the one after which Done is called
 }
 
-// RenewAll implements lockscript.Strategy: it renews on every server. A hold is renewed if a majority confirms. Its validity
+// RenewAll implements script.Strategy: it renews on every server. A hold is renewed if a majority confirms. Its validity
 // counts from the first request of that majority. Why the first: from then on, that server may let the hold expire.
 //
 // A server that has lost the hold, by a restart or a partition, is granted it again (read repair). Such a server counts only
@@ -36,7 +36,7 @@ type renewalVotes struct {
 //  3. A renews. s1 confirms, s2 and s3 do not have the hold.
 //
 // If the repair of s2 counted in step 3, A would keep its lease, although B had the lock in between.
-func (q *Quorum) RenewAll(renewals []*lockscript.Renewal) {
+func (q *Quorum) RenewAll(renewals []*script.Renewal) {
 	votes := make([]*renewalVotes, len(renewals))
 	for i, r := range renewals {
 		votes[i] = &renewalVotes{quorum: q, renewal: r, sentAt: keepalive.Never} // later than any command
@@ -67,7 +67,7 @@ type renewalOutcome struct {
 //
 //  1. A server has lost the hold. A majority confirms, and the repair is sent.
 //  2. The holder unlocks. The release reaches the server before the repair.
-//  3. The repair arrives. The server remembers the release (redlockMemory in lockscript), and refuses.
+//  3. The repair arrives. The server remembers the release (redlockMemory in package script), and refuses.
 //
 // The repair copies the hold. So the release of a lease must not write to the hold of a Redlock.
 func (t *renewalVotes) count(v *node, sentAt keepalive.Instant, held bool, err error) {

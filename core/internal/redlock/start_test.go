@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
@@ -40,13 +40,13 @@ func quorumOf(t *testing.T, rdbs ...*redis.Client) *Quorum {
 			}()
 			return true
 		}},
-		IDs: &lockscript.IDs{Client: "client"}, Logger: slog.New(slog.DiscardHandler),
+		IDs: &script.IDs{Client: "client"}, Logger: slog.New(slog.DiscardHandler),
 		TrustedUntil: func(at keepalive.Instant, ttl time.Duration) keepalive.Instant { return at.Add(ttl) },
 	}
-	var instances []*lockscript.Instance
+	var instances []*script.Instance
 	for _, rdb := range rdbs {
 		exec := transport.NewExecutor(rdb, env.Background, ctx.Done())
-		instances = append(instances, &lockscript.Instance{
+		instances = append(instances, &script.Instance{
 			OfRedlock: true, Exec: exec, Subs: transport.NewSubscriptions(rdb, exec.Nodes, func(error, bool) {}), IDs: env.IDs, Now: env.Now,
 			PublishVerb: "PUBLISH", PublishVerbArg: "PUBLISH", PublishRefused: func() {},
 		})

@@ -3,7 +3,7 @@ package redlock
 import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 )
 
 // quorumSubscription subscribes to releases on all servers of a Redlock. The first message of any server notifies.
@@ -13,9 +13,9 @@ type quorumSubscription struct {
 	need int // servers that must have confirmed, for a message to be expected
 }
 
-// Subscribe implements lockscript.Strategy. A majority must confirm the subscription. Why: the servers that had granted the
+// Subscribe implements script.Strategy. A majority must confirm the subscription. Why: the servers that had granted the
 // lock are a majority too, so at least one of them is subscribed when they publish its release.
-func (q *Quorum) Subscribe(k lockscript.Keys) lockscript.Subscription {
+func (q *Quorum) Subscribe(k script.Keys) script.Subscription {
 	e := &quorumSubscription{c: make(chan struct{}, 1), need: q.majority}
 	for _, v := range q.nodes {
 		e.each = append(e.each, v.Subs.SubscribeTo(e.c, k.Channel))
@@ -23,13 +23,13 @@ func (q *Quorum) Subscribe(k lockscript.Keys) lockscript.Subscription {
 	return e
 }
 
-// SubscribeIfActive implements lockscript.Strategy. It returns nil, so a waiter asks once before it subscribes.
-func (*Quorum) SubscribeIfActive(lockscript.Keys) lockscript.Subscription { return nil }
+// SubscribeIfActive implements script.Strategy. It returns nil, so a waiter asks once before it subscribes.
+func (*Quorum) SubscribeIfActive(script.Keys) script.Subscription { return nil }
 
-// Notifications implements lockscript.Subscription.
+// Notifications implements script.Subscription.
 func (e *quorumSubscription) Notifications() <-chan struct{} { return e.c }
 
-// Confirmed implements lockscript.Subscription. It becomes false again if connections break.
+// Confirmed implements script.Subscription. It becomes false again if connections break.
 func (e *quorumSubscription) Confirmed() bool {
 	confirmed := 0
 	for _, l := range e.each {
@@ -40,11 +40,11 @@ func (e *quorumSubscription) Confirmed() bool {
 	return confirmed >= e.need
 }
 
-// StartAsking implements lockscript.Subscription. It returns false, because a release of a Redlock wakes all clients. Why:
+// StartAsking implements script.Subscription. It returns false, because a release of a Redlock wakes all clients. Why:
 // each server might wake another client, and none of them would learn that a majority is free.
 func (*quorumSubscription) StartAsking() bool { return false }
 
-// Close implements lockscript.Subscription. It ends the subscription on each server.
+// Close implements script.Subscription. It ends the subscription on each server.
 func (e *quorumSubscription) Close() {
 	for _, l := range e.each {
 		l.Close()

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -25,7 +25,7 @@ import (
 // All channels have room for one value of each server, so no goroutine waits for a reader.
 type voteRound struct {
 	quorum  *Quorum
-	request lockscript.Hold // a copy; each goroutine makes its own, because a request may write to its hold
+	request script.Hold // a copy; each goroutine makes its own, because a request may write to its hold
 	votes   chan vote
 
 	// Used by the goroutine of run only.
@@ -49,13 +49,13 @@ type voteRound struct {
 // vote is the answer of one server. If err is not nil, there was none, and the Result has no meaning.
 type vote struct {
 	node *node
-	lockscript.Result
+	script.Result
 	took time.Duration
 	err  error
 }
 
 // newVoteRound returns a round that has asked no server yet. It copies the hold, because the round outlives the use of h.
-func newVoteRound(q *Quorum, h *lockscript.Hold) *voteRound {
+func newVoteRound(q *Quorum, h *script.Hold) *voteRound {
 	n := len(q.nodes)
 	return &voteRound{
 		quorum: q, request: *h, votes: make(chan vote, n), pending: make(map[*node]bool), holders: make(map[string]int),
@@ -212,7 +212,7 @@ func (b *voteRound) ask(ctx context.Context, v *node) {
 		got := vote{node: v}
 		began := b.quorum.env.Now()
 		got.err = v.ask(ctx, claim.TTL, func(ctx context.Context) (err error) {
-			got.Result, err = v.Acquire(ctx, &claim, lockscript.Wanted{})
+			got.Result, err = v.Acquire(ctx, &claim, script.Wanted{})
 			return err
 		})
 		got.took = b.quorum.env.Now().Sub(began)
@@ -235,7 +235,7 @@ func (b *voteRound) ask(ctx context.Context, v *node) {
 //
 //  1. B asks. s1 grants, and s2 and s3 refuse. B releases s1, which tells C that the lock is free.
 //  2. C asks, with the same result. Its release wakes B, and so on, as fast as servers answer, until A has repaired s1.
-func (b *voteRound) finishNode(ctx context.Context, got vote, claim *lockscript.Hold) {
+func (b *voteRound) finishNode(ctx context.Context, got vote, claim *script.Hold) {
 	switch o := transport.Classify(got.err); {
 	case b.won && got.Result.Granted && !(got.TokenCommitted && got.Token == b.token):
 		b.commits <- got.node.commitToken(ctx, claim, b.token, false)
@@ -245,7 +245,7 @@ func (b *voteRound) finishNode(ctx context.Context, got vote, claim *lockscript.
 		b.commits <- cmp.Or(got.err, errNotCommitted)
 	case got.Result.Granted, o == transport.Unknown, o == transport.Failed:
 		claim.Silent = b.othersWon // run has ended, and does not write it any more
-		_, _ = got.node.releaseHold(ctx, claim, lockscript.NeverHeld)
+		_, _ = got.node.releaseHold(ctx, claim, script.NeverHeld)
 	}
 }
 

@@ -171,7 +171,7 @@ const lastStatus = 255
 
 // Succeeded returns true if the reply says that the script has written what it was sent for. Such a reply is 1, 2, 5 or a token,
 // or a list that begins so. The reply 2 means renewed in part, released in part, or recorded anew. The reply 5 means renewed in part,
-// see lua/renew.lua of lockscript.
+// see lua/lock/renew.lua of package script.
 func Succeeded(reply any) bool {
 	if list, ok := reply.([]any); ok && len(list) > 0 {
 		reply = list[0]

@@ -11,7 +11,7 @@ import (
 
 // Clients that wait for a Mutex are woken one at a time (wake-one). Each has a number in a set in Redis. A release takes
 // one number out and publishes two messages: the number, which wakes that client, and handedOver, which the others
-// receive; see internal/lockscript/lua/wake_next.lua. Why: otherwise every release would wake all clients, and all but one
+// receive; see internal/script/lua/lock/wake_next.lua. Why: otherwise every release would wake all clients, and all but one
 // in vain.
 //
 // The woken client may have crashed, or may have stopped waiting. The steps:

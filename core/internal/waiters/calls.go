@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 )
 
 // Calls are the calls of this process that wait, whatever the strategy, for operators. A call enters when its wait begins, so a
@@ -18,7 +18,7 @@ type Calls struct {
 type Call struct {
 	Name     string
 	Owner    string
-	Strategy lockscript.Strategy
+	Strategy script.Strategy
 	Since    keepalive.Instant
 	Local    *Waiter // in the list of this process; nil if it waits in a queue in Redis
 	Place    *Place  // in a queue in Redis; nil if it waits in a list, or takes a new place at this moment

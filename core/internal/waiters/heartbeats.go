@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -15,7 +15,7 @@ import (
 //
 // The timer runs only while there are places. So a client without queued waiters sends nothing.
 type Heartbeats struct {
-	instance *lockscript.Instance
+	instance *script.Instance
 	now      keepalive.Clock
 
 	mu sync.Mutex
@@ -35,12 +35,12 @@ type waiterGroup struct {
 // Place is one waiter's place in a queue. The waiter reads it by State, and heartbeats write to it.
 type Place struct {
 	C          chan struct{} // receives a value when the waiter is first in the queue, or must ask; it holds one value
-	keys       lockscript.Keys
+	keys       script.Keys
 	id         string // of the hold
 	heartbeats *Heartbeats
 
 	// Guarded by the mutex of heartbeats.
-	lockscript.WaitState
+	script.WaitState
 	// AskedAt is when the request or heartbeat with this wait state was sent. Its reply says that the waiter is in the queue,
 	// so a grant is later than AskedAt.
 	AskedAt    keepalive.Instant
@@ -52,13 +52,13 @@ type Place struct {
 const maxWaitersPerHeartbeat = 64
 
 // NewHeartbeats returns heartbeats that are sent to s. It starts no timer.
-func NewHeartbeats(s *lockscript.Instance, now keepalive.Clock) *Heartbeats {
+func NewHeartbeats(s *script.Instance, now keepalive.Clock) *Heartbeats {
 	return &Heartbeats{instance: s, now: now, groups: make(map[string]*waiterGroup)}
 }
 
 // Register starts heartbeats for a place that the hold has just taken, with the wait state of that reply. askedAt is when
 // the request was sent. The caller must call Unregister.
-func (b *Heartbeats) Register(h *lockscript.Hold, s lockscript.WaitState, askedAt keepalive.Instant) *Place {
+func (b *Heartbeats) Register(h *script.Hold, s script.WaitState, askedAt keepalive.Instant) *Place {
 	p := &Place{C: make(chan struct{}, 1), keys: h.Keys, id: h.ID, heartbeats: b}
 	p.Update(s, askedAt)
 	b.mu.Lock()
@@ -70,7 +70,7 @@ func (b *Heartbeats) Register(h *lockscript.Hold, s lockscript.WaitState, askedA
 	}
 	c.places[h.ID] = p
 	if b.timer == nil {
-		b.timer = time.AfterFunc(lockscript.HeartbeatInterval, b.tick)
+		b.timer = time.AfterFunc(script.HeartbeatInterval, b.tick)
 	}
 	return p
 }
@@ -97,7 +97,7 @@ func (p *Place) State() Place {
 
 // Update records the reply to a request of the waiter itself, which was sent at askedAt. Replies to heartbeats that were
 // sent before are ignored from then on. So MustAsk is false until a later heartbeat.
-func (p *Place) Update(s lockscript.WaitState, askedAt keepalive.Instant) {
+func (p *Place) Update(s script.WaitState, askedAt keepalive.Instant) {
 	p.heartbeats.mu.Lock()
 	defer p.heartbeats.mu.Unlock()
 	p.WaitState, p.AskedAt, p.AnsweredAt, p.MustAsk = s, askedAt, p.heartbeats.now(), false
@@ -118,7 +118,7 @@ func (b *Heartbeats) tick() {
 	}
 	b.timer = nil
 	if len(b.groups) > 0 {
-		b.timer = time.AfterFunc(lockscript.HeartbeatInterval, b.tick)
+		b.timer = time.AfterFunc(script.HeartbeatInterval, b.tick)
 	}
 	b.mu.Unlock()
 	b.instance.Exec.SubmitRenewals(calls)
@@ -174,7 +174,7 @@ func (b *Heartbeats) answered(answer *transport.Command, places []*Place) {
 	if answer.Err != nil {
 		return
 	}
-	state, ahead, err := lockscript.ReadHeartbeat(answer.Reply, len(places))
+	state, ahead, err := script.ReadHeartbeat(answer.Reply, len(places))
 	if err != nil {
 		return
 	}

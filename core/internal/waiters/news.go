@@ -1,13 +1,13 @@
 package waiters
 
-import "github.com/holdfast-go/holdfast/core/internal/lockscript"
+import "github.com/holdfast-go/holdfast/core/internal/script"
 
 // news decides which of the states that an observer reads are new. The zero value has read none.
 type news struct {
-	told     lockscript.Leader // the last one
-	any      bool              // true if told is one
-	newest   lockscript.Leader // with the greatest term, and its greatest number; not a vacancy
-	heldBack int64             // the term that was held back because it was unproclaimed; 0 for none
+	told     script.Leader // the last one
+	any      bool          // true if told is one
+	newest   script.Leader // with the greatest term, and its greatest number; not a vacancy
+	heldBack int64         // the term that was held back because it was unproclaimed; 0 for none
 }
 
 // next returns what to tell of a state, and false if there is nothing to tell. A vacancy gets the term of the leader before
@@ -17,7 +17,7 @@ type news struct {
 // master that was replaced has answered. It cannot tell whether a vacancy is as old as that.
 //
 // It holds an unproclaimed leader back once. Why: the value follows within a round trip, unless the leader cannot reach Redis.
-func (n *news) next(l lockscript.Leader) (tell lockscript.Leader, ok, wait bool) {
+func (n *news) next(l script.Leader) (tell script.Leader, ok, wait bool) {
 	switch {
 	case l.Owner == "":
 		l.Token = n.newest.Token

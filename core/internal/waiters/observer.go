@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 // Observer tells a caller of the leaders of one election, on the goroutine of the caller.
 type Observer struct {
 	// Read reads the state.
-	Read func(ctx context.Context) (lockscript.Leader, error)
+	Read func(ctx context.Context) (script.Leader, error)
 	// Start is called before each read. If it returns false, the observer ends. Otherwise Finish is called after the read.
 	Start  func() bool
 	Finish func()
@@ -38,7 +38,7 @@ type Observer struct {
 }
 
 // Run calls tell with the present state, and with each new one, until tell returns false, ctx ends, or Start returns false.
-func (o *Observer) Run(ctx context.Context, tell func(lockscript.Leader) bool) {
+func (o *Observer) Run(ctx context.Context, tell func(script.Leader) bool) {
 	for ctx.Err() == nil {
 		state, ok := o.read(ctx)
 		interval := pollInterval
@@ -56,9 +56,9 @@ func (o *Observer) Run(ctx context.Context, tell func(lockscript.Leader) bool) {
 }
 
 // read reads the state. It returns false if it has failed, or if the client is closing.
-func (o *Observer) read(ctx context.Context) (lockscript.Leader, bool) {
+func (o *Observer) read(ctx context.Context) (script.Leader, bool) {
 	if !o.Start() {
-		return lockscript.Leader{}, false
+		return script.Leader{}, false
 	}
 	defer o.Finish()
 	state, err := o.Read(ctx)
@@ -70,7 +70,7 @@ func (o *Observer) read(ctx context.Context) (lockscript.Leader, bool) {
 }
 
 // pollAfter returns the interval until the next read. It ends with the lease of the leader, if that is sooner.
-func pollAfter(state lockscript.Leader, wait bool) time.Duration {
+func pollAfter(state script.Leader, wait bool) time.Duration {
 	switch {
 	case wait:
 		return proclamationGrace

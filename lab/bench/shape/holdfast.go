@@ -100,9 +100,9 @@ func queue(name, mode string, readersNext int) Shape {
 
 // Once sends what core.Client.Once does for a run that completes with a value.
 func Once(value string) Shape {
-	begin := luasource.Script("oncescript/begin_fast", "oncescript/common", "oncescript/group", "oncescript/begin")
-	complete := luasource.Script("oncescript/complete_fast", "publish", "oncescript/common", "oncescript/group",
-		"oncescript/finish_common", "oncescript/finish", "oncescript/complete")
+	begin := luasource.Script("once/begin_fast", "once/common", "once/group", "once/begin")
+	complete := luasource.Script("once/complete_fast", "publish", "once/common", "once/group",
+		"once/finish_common", "once/finish", "once/complete")
 	return Shape{
 		Name: "holdfast Once", Scripts: []*redis.Script{begin, complete},
 		Lock: func(h *Hold) Command {

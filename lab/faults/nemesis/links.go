@@ -113,12 +113,12 @@ func slow(n *Nemesis) func() {
 // The scripts by their hashes, which is what requests carry.
 var (
 	acquiring = hashes(luasource.Acquire, luasource.AcquireAll, luasource.QueueAcquire,
-		[]string{"oncescript/begin_fast", "oncescript/common", "oncescript/group", "oncescript/begin"})
-	renewing  = hashes([]string{"renew"}, []string{"oncescript/common", "oncescript/renew"})
+		[]string{"once/begin_fast", "once/common", "once/group", "once/begin"})
+	renewing  = hashes([]string{"renew"}, []string{"once/common", "once/renew"})
 	releasing = hashes(luasource.Release, luasource.QueueRelease,
 		[]string{
-			"oncescript/complete_fast", "publish", "oncescript/common", "oncescript/group", "oncescript/finish_common",
-			"oncescript/finish", "oncescript/complete",
+			"once/complete_fast", "publish", "once/common", "once/group", "once/finish_common",
+			"once/finish", "once/complete",
 		})
 )
 

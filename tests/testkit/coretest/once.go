@@ -153,8 +153,8 @@ func LoadOnce(t testing.TB, rdb *redis.Client) {
 	t.Helper()
 	for _, parts := range [][]string{
 		BeginParts, RenewParts, DeclareParts, CompleteParts, HoldParts, ResolveParts, ReleaseParts, ForgetParts,
-		{"oncescript/common", "oncescript/group", "oncescript/enlist"},
-		{"oncescript/common", "oncescript/peek"},
+		{"once/common", "once/group", "once/enlist"},
+		{"once/common", "once/peek"},
 	} {
 		if err := LuaScript(t, parts...).Load(context.Background(), rdb).Err(); err != nil {
 			t.Fatal(err)
@@ -203,20 +203,20 @@ func WantUnconfirmed(t *testing.T, end func(context.Context) error) {
 
 // The parts of the scripts of Once.
 var (
-	BeginParts    = []string{"oncescript/begin_fast", "oncescript/common", "oncescript/group", "oncescript/begin"}
-	RenewParts    = []string{"oncescript/common", "oncescript/renew"}
-	DeclareParts  = []string{"oncescript/common", "oncescript/declare"}
+	BeginParts    = []string{"once/begin_fast", "once/common", "once/group", "once/begin"}
+	RenewParts    = []string{"once/common", "once/renew"}
+	DeclareParts  = []string{"once/common", "once/declare"}
 	CompleteParts = []string{
-		"oncescript/complete_fast", "publish", "oncescript/common", "oncescript/group", "oncescript/finish_common",
-		"oncescript/finish", "oncescript/complete",
+		"once/complete_fast", "publish", "once/common", "once/group", "once/finish_common",
+		"once/finish", "once/complete",
 	}
 	HoldParts = []string{
-		"publish", "oncescript/common", "oncescript/group", "oncescript/finish_common", "oncescript/finish", "oncescript/hold",
+		"publish", "once/common", "once/group", "once/finish_common", "once/finish", "once/hold",
 	}
-	ReleaseParts = []string{"publish", "oncescript/common", "oncescript/group", "oncescript/release"}
+	ReleaseParts = []string{"publish", "once/common", "once/group", "once/release"}
 	ResolveParts = []string{
-		"publish", "oncescript/common", "oncescript/seen", "oncescript/group", "oncescript/marks", "oncescript/finish_common",
-		"oncescript/resolve",
+		"publish", "once/common", "once/seen", "once/group", "once/marks", "once/finish_common",
+		"once/resolve",
 	}
-	ForgetParts = []string{"publish", "oncescript/common", "oncescript/seen", "oncescript/marks", "oncescript/forget"}
+	ForgetParts = []string{"publish", "once/common", "once/seen", "once/marks", "once/forget"}
 )

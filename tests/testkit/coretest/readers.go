@@ -12,7 +12,7 @@ import (
 const (
 	SharesOfName = "holdfast:share_expiries:{lock:name}"
 	ManyShares   = 40_000
-	Sweep        = 100 // of them in one run, see internal/lockscript/lua/queue_common.lua
+	Sweep        = 100 // of them in one run, see internal/script/lua/lock/queue_common.lua
 )
 
 // ShareOut gives the lock, which is shared by one holder, to many others that have crashed. Their shares end, or have

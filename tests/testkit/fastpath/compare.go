@@ -21,7 +21,7 @@ var (
 
 // Path is a fast path, and how to test it.
 type Path struct {
-	File   string      // in the folder lua, without its extension
+	File   string      // without its extension
 	Source string      // of the whole script
 	Fields []string    // hash fields that the script knows and Draw writes
 	Draw   func(*Draw) // makes a random state, keys and arguments
@@ -70,7 +70,7 @@ func Compare(t *testing.T, files fs.FS, paths ...Path) {
 // checkFiles fails if a fast path is missing in the list. It also fails if a field of the random states is not one of the
 // script: a renamed field would make these states meaningless.
 func checkFiles(t *testing.T, files fs.FS, paths []Path) {
-	found, err := fs.Glob(files, "lua/*_fast.lua")
+	found, err := fs.Glob(files, "*_fast.lua")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func checkFiles(t *testing.T, files fs.FS, paths []Path) {
 
 // parts returns the Lua source of the fast path and that of the slow path. Both have what comes in front of the fast path.
 func (p *Path) parts(t *testing.T, files fs.FS) (fast, slow string) {
-	text, err := fs.ReadFile(files, "lua/"+p.File+".lua")
+	text, err := fs.ReadFile(files, p.File+".lua")
 	if err != nil {
 		t.Fatal(err)
 	}

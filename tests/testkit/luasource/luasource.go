@@ -21,8 +21,8 @@ var (
 	QueueRelease = []string{"publish", "queue_release_fast", "token", "lock_kind", "compact", "permits", "queue_common", "queue_release"}
 )
 
-// Script returns the script of these files, in order. A file is named as "oncescript/begin", or as "acquire" for one of
-// lockscript. Script panics if a file is missing.
+// Script returns the script of these files, in order. A file of a Once is named as "once/begin", one of locks as "acquire".
+// Script panics if a file is missing.
 func Script(files ...string) *redis.Script { return redis.NewScript(Text(files...)) }
 
 // Text returns the text of the files of [Script].
@@ -30,11 +30,10 @@ func Text(files ...string) string {
 	_, here, _, _ := runtime.Caller(0)
 	var text strings.Builder
 	for _, file := range files {
-		room, name, found := strings.Cut(file, "/")
-		if !found {
-			room, name = "lockscript", file
+		if !strings.Contains(file, "/") {
+			file = "lock/" + file
 		}
-		part, err := os.ReadFile(filepath.Join(filepath.Dir(here), "..", "..", "..", "core", "internal", room, "lua", name+".lua"))
+		part, err := os.ReadFile(filepath.Join(filepath.Dir(here), "..", "..", "..", "core", "internal", "script", "lua", file+".lua"))
 		if err != nil {
 			panic(fmt.Errorf("script of core: %w", err)) // the program runs beside its source
 		}

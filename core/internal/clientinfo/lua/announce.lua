@@ -1,6 +1,6 @@
 -- Writes what a client says of itself.
 --
--- KEYS[1] client  string, see ClientKey of lockscript
+-- KEYS[1] client  string, see ClientKey of package script
 -- ARGV[1] the text     ARGV[2] ms for which it is kept
 --
 -- Returns 1. Running it twice changes nothing.

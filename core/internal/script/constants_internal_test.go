@@ -1,0 +1,34 @@
+package script
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestConstantsOfScripts: the scripts have the same durations and bounds as Go.
+func TestConstantsOfScripts(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]struct {
+		file string
+		d    time.Duration
+	}{
+		"tokenMemory": {"token", TokenMemory},
+		"tokenFresh":  {"token", TokenMemory - 10*time.Millisecond},
+		"placeTTL":    {"queue_common", PlaceTTL},
+	} {
+		wantLine(t, want.file, name, Milliseconds(want.d))
+	}
+	wantLine(t, "token", "tokenLimit", TokenLimit)
+	wantLine(t, "lock_kind", "maxToken", TokenLimit)
+	wantLine(t, "lock_kind", "maxLimit", MaxLimit)
+	wantLine(t, "lock_kind", "maxPermits", MaxPermits)
+}
+
+func wantLine(t *testing.T, file, name string, value int64) {
+	t.Helper()
+	if line := fmt.Sprintf("\nlocal %s = %d", name, value); !strings.Contains(source(file), line) {
+		t.Errorf("lua/%s.lua has no line %q", file, line[1:])
+	}
+}

@@ -1,0 +1,82 @@
+package script
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/transport"
+)
+
+// An election is a lock of the strategy Queue. Its leader is the holder, and what the leader proclaims is one more field of
+// the lock. Observers have a channel of their own. Why: the subscribers of the main channel count as waiters.
+
+// LeaderChannel returns the channel on which observers of an election are told that they should ask for the state. It begins
+// with the channel of the lock, so the rights of a Redis user cover both.
+func (k Keys) LeaderChannel() string { return k.Channel + ":leader" }
+
+// Leader is the leader of an election at one instant. The zero value is a vacancy.
+type Leader struct {
+	Owner   string // "" of a vacancy
+	Value   string
+	Token   int64
+	Granted time.Time // by the server's clock
+	TTL     time.Duration
+	Number  int64 // of the proclamation, which grows with each in a grant; 0 until the first
+}
+
+// Leader reads the leader of the election of that lock.
+func (i *Instance) Leader(ctx context.Context, k Keys) (Leader, error) {
+	var reply any
+	err := transport.Retry(ctx, 0, transport.Transient, func() (err error) {
+		reply, err = i.Exec.Do(ctx, leaderScript, []string{k.Lock})
+		return err
+	})
+	if err != nil {
+		return Leader{}, err
+	}
+	return readLeader(reply)
+}
+
+// readLeader returns the leader in a reply of lua/lock/leader.lua.
+func readLeader(reply any) (Leader, error) {
+	d := Decode(reply)
+	if d.Len() == 0 {
+		return Leader{}, d.End()
+	}
+	l := Leader{Owner: d.Text(), Token: d.Token(), Granted: d.Time(), TTL: d.TTL(), Number: d.Int(0, maxExact), Value: d.Text()}
+	if err := d.End(); err != nil {
+		return Leader{}, err
+	}
+	return l, nil
+}
+
+// Proclaim writes the value of a leader into the lock that it holds, and tells the observers. It returns false if the hold
+// does not have the lock with that token any more. Of two proclamations of one hold the one with the greater number wins,
+// whichever arrives last.
+func (i *Instance) Proclaim(ctx context.Context, k Keys, id string, token, number int64, value string) (bool, error) {
+	reply, err := i.Exec.Do(ctx, proclaimScript, []string{k.Lock}, id, token, number, value, k.LeaderChannel(), i.PublishVerb)
+	if err != nil {
+		return false, err
+	}
+	status, err := Status(reply, 0, 3)
+	if err != nil {
+		return false, err
+	}
+	if status >= 2 {
+		i.PublishRefused()
+	}
+	return status != 0, nil
+}
+
+// announce tells the observers that the lead was given up. It does not wait, because the release has been confirmed. Nothing
+// follows from an error: observers also poll.
+func (i *Instance) announce(k Keys) {
+	c := transport.NewCommand(announceScript, []string{k.Lock}, k.LeaderChannel(), i.PublishVerb)
+	c.Done = func(*transport.Command) {}
+	i.Exec.SubmitRenewals([]*transport.Command{c})
+}
+
+// SubscribeToLeader subscribes to the changes of the lead. The caller must call Close.
+func (i *Instance) SubscribeToLeader(k Keys) *transport.Subscriber {
+	return i.Subs.Subscribe(k.LeaderChannel(), "")
+}

@@ -1,0 +1,82 @@
+package script
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/core/internal/transport"
+)
+
+// Force takes the lock from its holders, of whatever strategy. It returns true if the lock was held. It is idempotent: another
+// call with the same id returns the same, for AbandonMemory.
+func (i *Instance) Force(ctx context.Context, k Keys, id string) (bool, error) {
+	reply, err := i.force(ctx, forceScript, k, id)
+	if err != nil {
+		return false, err
+	}
+	status, err := Status(reply, 0, 1)
+	return status == 1, err
+}
+
+// ForceSeen is Force that takes the lock only from holders that an operator saw. changed is true if another owner holds it, or
+// more owners than one script compares. Then nothing was written.
+func (i *Instance) ForceSeen(ctx context.Context, k Keys, id string, seen []Holder) (forced, changed bool, err error) {
+	args := make([]any, 1, 1+2*len(seen))
+	args[0] = len(seen)
+	for _, h := range seen {
+		args = append(args, h.Owner, h.Token)
+	}
+	reply, err := i.force(ctx, forceScript, k, id, args...)
+	if err != nil {
+		return false, false, err
+	}
+	status, err := Status(reply, -1, 1)
+	return status == 1, status == -1, err
+}
+
+// ForceHolder takes the lock from the owner with that name and that token, with all of its holds. An empty name and a token of 0
+// are those of any owner. It returns true if it ended a hold.
+//
+// Why it begins anew: one script looks at some shares only, and renewals move others past it meanwhile.
+func (i *Instance) ForceHolder(ctx context.Context, k Keys, owner string, token int64) (bool, error) {
+	found, endedInPass := false, int64(0)
+	for from := int64(0); ; {
+		reply, err := i.force(ctx, forceHolderScript, k, i.IDs.Next(), owner, token, from)
+		if err != nil {
+			return found, err
+		}
+		d := Decode(reply)
+		ended, next := d.Int(0, maxExact), d.Int(-1, maxExact)
+		if err := d.End(); err != nil {
+			return found, err
+		}
+		endedInPass += ended
+		found = found || ended > 0
+		whole := from == 0
+		if from = next; from >= 0 {
+			continue
+		}
+		if whole || endedInPass == 0 {
+			return found, nil
+		}
+		from, endedInPass = 0, 0
+	}
+}
+
+// force runs a script that takes the lock, until it is answered.
+func (i *Instance) force(ctx context.Context, script *transport.Script, k Keys, id string, args ...any) (reply any, err error) {
+	// The timeout lets no repetition arrive after Redis has forgotten the first one.
+	bounded, cancel := context.WithTimeout(ctx, transport.AnswerTimeout)
+	defer cancel()
+	done := k.Released("forced:" + id)
+	all := i.queueArgs(k, append([]any{Milliseconds(AbandonMemory)}, args...)...)
+	send := func(ctx context.Context) (err error) {
+		reply, err = i.Exec.Do(ctx, script, i.queueKeys(k, done, k.Forced()), all...)
+		return err
+	}
+	tokenKey := i.TokenKeys.Arg(k.Lock)
+	err = transport.RetryUntilAnswered(bounded, send)
+	if i.TokenKeys.LearnSlots(err, k.Lock, tokenKey) {
+		err = transport.RetryUntilAnswered(bounded, send)
+	}
+	return reply, err
+}

@@ -1,0 +1,98 @@
+package script
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
+)
+
+// Hold is one acquisition of a lock in Redis: what Lock requests, and what a Lease keeps. It must not be used by several
+// goroutines at once, except for the requests of a Redlock to its servers, see countRepeated.
+type Hold struct {
+	Name     string // of the lock, for errors
+	Keys     Keys
+	ID       string // never used for another hold; only SetID and IDs.Renew set it
+	Owner    string // not "" once the hold has an ID
+	ParentID string // the hold under which the owner re-enters; "" for a new owner, and for one that WithOwner has named
+	TTL      time.Duration
+	MinHold  time.Duration // for which the lock stays taken at least; 0 for none
+	Ack      transport.Ack
+
+	Released   string // the key that bars requests of the hold, see bar.lua
+	ScriptArgs ScriptArgs
+	ReleaseCtx transport.DetachedContext // memory for the context of the release
+	// Unanswered is how many requests have an unknown outcome. Each of them may still arrive, even if a later one was
+	// answered.
+	Unanswered int
+	// Stored is true if an answer has said that Redis has the hold, granted or in the queue. Then a release that finds the hold
+	// does not tell whether the unanswered requests have arrived.
+	Stored bool
+	// ReleasesUnanswered is how many releases have an unknown outcome. Each of them may have ended the hold.
+	ReleasesUnanswered int
+	// ValidUntil is that of the lease when its release begins; zero if no caller had the hold, and in a Redlock. See release.go.
+	ValidUntil keepalive.Instant
+	// ExpiresAt is when Redis lets the hold expire by itself, counted from the last grant or renewal that it has confirmed; zero if
+	// that is not known.
+	ExpiresAt keepalive.Instant
+
+	QueueNumber int64 // in the queue in Redis; 0 before it was there
+	Permits     int   // of a semaphore that the hold takes; 0 for any other lock
+	Slot        int   // of the first of its permits, as of the last grant
+	Slots       int   // of which a grant of the last request may have one, see Queue.slots; 0 for any other lock
+	Shares      bool  // true if other owners may hold the lock too
+	Compact     bool  // true if the hold was granted in the compact state, see lua/lock/compact_grant.lua
+	Silent      bool  // true if the release wakes no waiter: another client has the lock by a majority of a Redlock
+
+	// Own is what the strategy keeps for this hold; nil for most.
+	Own any
+}
+
+// Do runs a script for the hold, with its Ack, and returns the reply. It counts the request as unanswered if it was repeated.
+func (h *Hold) Do(ctx context.Context, e *transport.Executor, s *transport.Script, keys []string, args ...any) (any, error) {
+	c := transport.NewCommand(s, keys, args...)
+	c.Ack = h.Ack
+	err := e.Run(ctx, c)
+	h.countRepeated(c)
+	if err != nil {
+		return nil, err
+	}
+	return c.Reply, nil
+}
+
+// countRepeated counts a repeated request as unanswered. It writes to the hold only then. Why: the requests of a Redlock
+// to its servers share one hold and run concurrently, and are never repeated.
+func (h *Hold) countRepeated(c *transport.Command) {
+	if c.Repeated {
+		h.Unanswered++
+	}
+}
+
+// SetID sets the ID of a hold, and what depends on it.
+func (h *Hold) SetID(id string) {
+	h.ID, h.Released = id, h.Keys.Released(id)
+	h.setScriptArgs()
+}
+
+// ScriptArgs are parts of a hold as arguments of scripts. Why kept: each conversion to any costs an allocation. The first
+// two are the same for all holds of a lock, so a caller may set them before it sets the ID.
+type ScriptArgs struct {
+	Lock, WaitingClients, released, id any
+}
+
+// setScriptArgs sets the arguments that depend on the ID, and the others unless they are set.
+func (h *Hold) setScriptArgs() {
+	if h.ScriptArgs.Lock == nil {
+		h.ScriptArgs.Lock, h.ScriptArgs.WaitingClients = h.Keys.Lock, h.Keys.WaitingClients
+	}
+	h.ScriptArgs.released, h.ScriptArgs.id = h.Released, h.ID
+}
+
+// ownerArg returns the owner as an argument.
+func (h *Hold) ownerArg() any {
+	if h.Owner == h.ID {
+		return h.ScriptArgs.id
+	}
+	return h.Owner
+}

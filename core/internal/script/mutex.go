@@ -1,0 +1,195 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/transport"
+)
+
+const (
+	// TokenMemory is how long Redis remembers the last token after the last grant, see lua/lock/token.lua. A token is the server's time
+	// in microseconds, or one more than the last. So the memory only matters after the server's clock was set back.
+	TokenMemory = 2 * time.Hour
+	// AbandonMemory is how long Redis refuses requests of a hold that arrive after its end. Only a hold with an unanswered
+	// request has such a memory. ForceUnlock has one too, so that a repetition returns the same.
+	AbandonMemory = 10 * time.Minute
+)
+
+// Refusals of acquire.lua and acquire_all.lua that do not tell whether the lock is held.
+var (
+	// errRestarted is temporary: the request may be repeated.
+	errRestarted = transport.WithOutcome(errors.New("server restarted recently and may have lost the lock"), transport.NotExecuted)
+	// ErrOtherStrategy is the error of a MutexBatch whose script cannot grant one of the locks. The locks may be acquired one
+	// by one instead.
+	ErrOtherStrategy = transport.WithOutcome(errors.New("held by another strategy than Mutex"), transport.Rejected)
+)
+
+// Durations as arguments of scripts, in ms.
+var (
+	redlockMemoryArg any = Milliseconds(redlockMemory)
+	releaseMemoryArg any = Milliseconds(releaseMemory)
+	noMemoryArg      any = int64(0)
+	// AbandonMemoryArg is AbandonMemory.
+	AbandonMemoryArg any = Milliseconds(AbandonMemory)
+
+	lastTTL atomic.Pointer[ttlText] // nil before the first
+)
+
+// ttlText is a TTL and its argument.
+type ttlText struct {
+	ttl time.Duration
+	arg any
+}
+
+// ttlArg returns a TTL as an argument of scripts. It keeps the last one, because mostly all TTLs of a process are the same.
+func ttlArg(ttl time.Duration) any {
+	last := lastTTL.Load()
+	if last == nil || last.ttl != ttl {
+		last = &ttlText{ttl, Milliseconds(ttl)}
+		lastTTL.Store(last)
+	}
+	return last.arg
+}
+
+// Mutex is the [Strategy] of a lock with one owner and without order between processes.
+type Mutex struct {
+	OneRedis
+	RestartDelay time.Duration // for which a server grants no free locks after it has started; 0 for none
+}
+
+// Name implements [Strategy].
+func (Mutex) Name() string { return "mutex" }
+
+// Acquire implements [Strategy]. If another strategy holds the lock, Acquire requests it as a [Queue].
+func (m Mutex) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error) {
+	c, tokenKey := new(transport.Command), m.TokenKeys.Arg(h.Keys.Lock)
+	c.Init(acquireScript, 4, h.ScriptArgs.Lock, tokenKey, h.ScriptArgs.released, h.ScriptArgs.WaitingClients,
+		h.ownerArg(), ttlArg(h.TTL))
+	client := any("")
+	if want.Registration {
+		client = m.ClientNumberArg
+	}
+	c.Args = appendOptional(c.Args,
+		h.idArg(), Milliseconds(h.MinHold), Milliseconds(m.RestartDelay), client, want.Woken, h.ParentID)
+	c.Ack = h.Ack
+	err := m.Exec.Run(ctx, c)
+	h.countRepeated(c)
+	if m.TokenKeys.LearnSlots(err, h.Keys.Lock, tokenKey) {
+		return m.Acquire(ctx, h, want)
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	result, status, err := readMutexReply(c.Reply)
+	switch {
+	case err != nil:
+		return Result{}, err
+	case status == otherStrategy:
+		return m.asQueued().Acquire(ctx, h, Wanted{})
+	case status == restarted:
+		return Result{}, fmt.Errorf("%w: for %v more it grants no locks", errRestarted, result.HolderTTL)
+	}
+	result.Unregistered = status == granted && want.Registration
+	return result, nil
+}
+
+// The statuses with which the replies of acquire.lua, acquire_all.lua and queue_acquire.lua begin.
+const (
+	granted       = 1
+	refused       = 0
+	wasReleased   = -1
+	otherStrategy = -2
+	upgrade       = -2 // of queue_acquire.lua
+	restarted     = -3
+)
+
+// readMutexReply returns what a reply of acquire.lua says, and its status. The status is 0 for a grant in the compact state.
+func readMutexReply(reply any) (result Result, status int64, err error) {
+	if _, compact := reply.(int64); compact {
+		token, err := Status(reply, 1, TokenLimit)
+		return Result{Granted: err == nil, Token: token}, 0, err
+	}
+	d := Decode(reply)
+	switch status = d.Int(restarted, granted); status {
+	case granted:
+		result.Granted, result.Token = true, d.Token()
+		flags := d.Int(0, 3)
+		result.TokenCommitted, result.ByParent = flags&1 != 0, flags&2 != 0
+	case refused:
+		result.HolderTTL, result.TokenCommitted = d.TTL(), d.Bool()
+		result.Holder = d.Text()
+	case wasReleased, otherStrategy:
+		d.Int(0, 0)
+		result.HoldReleased = status == wasReleased
+	case restarted:
+		result.HolderTTL = d.TTL()
+	}
+	if err := d.End(); err != nil {
+		return Result{}, 0, err
+	}
+	return result, status, nil
+}
+
+// Subscribe implements [Strategy]: to broadcasts and to the number of this client, see internal/transport/wake_one.go.
+func (m Mutex) Subscribe(k Keys) Subscription {
+	return m.Subs.SubscribeAsClient(k.Channel, k.Lock, k.WaitingClients)
+}
+
+// SubscribeIfActive implements [Strategy].
+func (m Mutex) SubscribeIfActive(k Keys) Subscription {
+	if sub := m.Subs.SubscribeAsClientIfActive(k.Channel, k.Lock, k.WaitingClients); sub != nil {
+		return sub
+	}
+	return nil
+}
+
+// asQueued returns the strategy that can request a lock that another strategy holds. The holder may be the same owner.
+func (m Mutex) asQueued() Queue {
+	return Queue{OneRedis: m.OneRedis, Mode: "fair"}
+}
+
+// Release implements [Strategy]. The script wakes one waiting client. If another strategy holds the lock, Release releases
+// the hold as a [Queue].
+func (m Mutex) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
+	found, missing := m.releaseMemoryArgs(h, what)
+	c, verb := new(transport.Command), m.PublishVerbArg
+	if h.Silent {
+		verb = ""
+	}
+	c.Init(releaseScript, 3, h.ScriptArgs.Lock, h.ScriptArgs.released, h.ScriptArgs.WaitingClients, h.ownerArg(), verb)
+	c.Args = appendOptional(c.Args, h.idArg(), found, what == NeverHeld, missing)
+	if err := h.SendRelease(ctx, m.Exec, c); err != nil {
+		return false, err
+	}
+	switch status, err := Status(c.Reply, 0, 4); {
+	case err != nil:
+		return false, err
+	case status == 0:
+		return m.wasReleased(ctx, h)
+	case status == 3:
+		m.PublishRefused()
+	case status == 4:
+		return m.asQueued().Release(ctx, h, what)
+	}
+	return true, nil
+}
+
+// Commit writes the token of a majority of a Redlock to a hold of this server. If regrant is true and the server has lost the
+// hold, Commit grants it anew. It returns false if the hold is not there, or if another owner has the lock.
+func (m Mutex) Commit(ctx context.Context, h *Hold, token int64, regrant bool) (bool, error) {
+	grant := 0
+	if regrant {
+		grant = 1
+	}
+	reply, err := m.Exec.Do(ctx, redlockCommitScript, []string{h.Keys.Lock, m.TokenKeys.Of(h.Keys.Lock), h.Released},
+		h.Owner, h.ID, Milliseconds(h.TTL), token, Milliseconds(h.MinHold), grant)
+	if err != nil {
+		return false, err
+	}
+	status, err := Status(reply, 0, 1)
+	return status == 1, err
+}

@@ -1,0 +1,167 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/transport"
+)
+
+const (
+	// PlaceTTL is how long Redis keeps the place of a waiter without heartbeats. It is also the TTL of a grant by message,
+	// until the first renewal. So it is the delay that a crashed waiter causes to the others.
+	PlaceTTL = 5 * time.Second
+	// HeartbeatInterval is how often the heartbeats of a waiter are sent: several may get lost within PlaceTTL.
+	HeartbeatInterval = time.Second
+)
+
+// errUpgrade refuses a write lock to an owner that holds the read side. Why: the owner would wait for itself.
+var errUpgrade = errors.New("read lock cannot be upgraded")
+
+// Queue is the [Strategy] of locks with a queue in Redis. The script that releases the lock grants it to the next waiter, and
+// notifies only that one. See lua/lock/queue_common.lua.
+type Queue struct {
+	OneRedis
+	Mode string // as in Redis: fair, writing, reading or semaphore
+	// Limit is how many permits of a semaphore may be in use; 0 for any other mode.
+	Limit int
+	// ReadersNext is true if all readers that wait at the end of a write go before the next writer.
+	ReadersNext bool
+	// Observed is true for an election, whose observers are told of each release.
+	Observed bool
+}
+
+// Bounds of semaphores. Scripts have the same in lua/lock/permits.lua.
+const (
+	// MaxLimit is the largest number of permits that a semaphore may have, so that its state fits into a sorted set that Redis handles
+	// in no time. An owner keeps its slot if a later request has a smaller limit, see Queue.slots.
+	MaxLimit = 1_000_000
+	// MaxPermits is the largest number of permits of one hold, because one script writes them all.
+	MaxPermits = 1_000
+)
+
+// Channel returns the channel of this client for the lock. Each message on it has the hold ID of one waiter as its address.
+func (q Queue) Channel(k Keys) string { return k.Channel + ":" + q.IDs.Client }
+
+// Name implements [Strategy].
+func (q Queue) Name() string {
+	switch {
+	case q.Observed:
+		return "election"
+	case q.Limit > 0:
+		return "semaphore"
+	case q.Mode == "reading":
+		return "read"
+	case q.Mode == "writing":
+		return "write"
+	}
+	return q.Mode
+}
+
+// Acquire implements [Strategy]. If the hold is not granted and want.Place is true, it is in the queue afterwards, and h has its
+// number.
+func (q Queue) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error) {
+	h.Shares, h.Compact, h.Slots = q.Mode == "reading" || q.Limit > 0, false, q.slots(h)
+	tokenKey := q.TokenKeys.Arg(h.Keys.Lock)
+	args := q.queueArgs(h.Keys, h.ownerArg(), ttlArg(h.TTL), q.modeArg(h), want.Place)
+	reply, err := h.Do(ctx, q.Exec, queueAcquireScript, q.queueKeys(h.Keys, h.Released),
+		appendOptional(args, h.idArg(), h.QueueNumber, Milliseconds(h.MinHold), h.ParentID)...)
+	if q.TokenKeys.LearnSlots(err, h.Keys.Lock, tokenKey) {
+		return q.Acquire(ctx, h, want)
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	result, number, err := readQueueReply(reply, h.Slots)
+	if err != nil {
+		return Result{}, err
+	}
+	if _, h.Compact = reply.(int64); number > 0 {
+		h.QueueNumber = number
+	}
+	return result, nil
+}
+
+// slots returns how many slots the request may be granted one of, 0 if the lock has none. An owner that may have had permits before
+// keeps its slot, and a request with a larger limit may have got it.
+func (q Queue) slots(h *Hold) int {
+	switch {
+	case q.Limit == 0 || h.Owner == h.ID:
+		return q.Limit
+	default:
+		return MaxLimit
+	}
+}
+
+// readQueueReply returns what a reply of queue_acquire.lua to a request for one of so many slots says, and the number of the caller
+// in the queue, 0 if it has none.
+func readQueueReply(reply any, slots int) (result Result, number int64, err error) {
+	if _, compact := reply.(int64); compact {
+		token, err := Status(reply, 1, TokenLimit)
+		return Result{Granted: err == nil, Token: token}, 0, err
+	}
+	d := Decode(reply)
+	switch d.Int(upgrade, granted) {
+	case granted:
+		result.Granted, result.Token = true, d.Token()
+		if d.Len() > 0 {
+			result.Slot = int(d.Int(1, int64(slots)-1))
+		}
+	case refused:
+		result.HolderTTL, result.Ahead = d.TTL(), int(d.Int(0, math.MaxInt32))
+		number, result.LastToken = d.Int(0, maxExact), d.Int(0, TokenLimit)
+		result.Broadcasts, result.Holder = d.Bool(), d.Text()
+	case wasReleased:
+		result.HoldReleased = true
+	case upgrade:
+		result.Refused = errUpgrade
+	}
+	if err := d.End(); err != nil {
+		return Result{}, 0, err
+	}
+	return result, number, nil
+}
+
+// modeArg returns the mode as an argument of scripts, see lua/lock/permits.lua.
+func (q Queue) modeArg(h *Hold) any {
+	if q.Limit == 0 {
+		return q.Mode
+	}
+	return SemaphoreMode(q.Limit, h.Permits)
+}
+
+// SemaphoreMode returns the mode of a request for permits of a semaphore with that limit, see lua/lock/permits.lua.
+func SemaphoreMode(limit, permits int) string { return fmt.Sprintf("semaphore:%d:%d", limit, permits) }
+
+// Release implements [Strategy]. The script grants the lock to the next waiters.
+func (q Queue) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
+	found, missing := q.releaseMemoryArgs(h, what)
+	args := appendOptional(q.queueArgs(h.Keys, h.ownerArg(), q.ReadersNext), h.idArg(), found, what != HeldByCaller, missing)
+	c := transport.NewCommand(queueReleaseScript, q.queueKeys(h.Keys, h.Released), args...)
+	if err := h.SendRelease(ctx, q.Exec, c); err != nil {
+		return false, err
+	}
+	status, err := Status(c.Reply, 0, 3)
+	if err != nil {
+		return false, err
+	}
+	if status >= 2 {
+		q.PublishRefused()
+	}
+	if q.Observed {
+		q.announce(h.Keys)
+	}
+	if status%2 == 0 {
+		return q.wasReleased(ctx, h)
+	}
+	return true, nil
+}
+
+// LimitOf returns n of a semaphore. It returns 0 for any other lock.
+func LimitOf(s Strategy) int {
+	queue, _ := s.(Queue)
+	return queue.Limit
+}
