@@ -7,7 +7,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/acquire"
 	"github.com/holdfast-go/holdfast/core/internal/script"
-	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
 
 // acquisition is one call of Lock, TryLock or Begin: it makes the lease of a grant, and the error of the API otherwise.
@@ -92,7 +91,7 @@ func (a *acquisition) publicError(caller context.Context, err error) error {
 		return a.failed(failure(caller, a.Hold.Keys.Lock, end.Err))
 	}
 	switch err {
-	case waiters.ErrTimeUp:
+	case acquire.ErrTimeUp:
 		return a.timeUpError(caller)
 	case acquire.ErrWaiterLimit:
 		return a.notAcquired(tooManyWaiters(a.engine.acquiring.Limit.Most))

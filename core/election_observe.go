@@ -5,8 +5,8 @@ import (
 	"iter"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/internal/acquire"
 	"github.com/holdfast-go/holdfast/core/internal/script"
-	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
 
 // Leader is the leader of an election, or a vacancy.
@@ -74,7 +74,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 		news := e.lock.strategy.(script.Queue).SubscribeToLeader(e.lock.keys)
 		c.operations.Finish()
 		defer news.Close()
-		observer := waiters.Observer{
+		observer := acquire.Observer{
 			Read: e.read, Start: c.operations.Start, Finish: c.operations.Finish,
 			Notifications: news.Notifications(), Closing: c.operations.Closing,
 			Failed: func(err error) {

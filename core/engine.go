@@ -15,7 +15,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
-	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
 
 // engine acquires and keeps leases: it is what a [Client] and a [Redlock] have in common, whatever servers their locks live on.
@@ -38,7 +37,7 @@ type engine struct {
 	renewals keepalive.Log
 	losses   *keepalive.Losses
 	overdue  sync.Once         // too many holds wait to be released
-	waits    waiters.LongWaits // by the lock's key
+	waits    acquire.LongWaits // by the lock's key
 
 	announcer   *clientinfo.Announcer
 	directory   *clientinfo.Directory
@@ -67,7 +66,7 @@ func newEngine(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 	e.acquisitions.New = func() any { return new(acquisition) }
 	e.acquiring = acquire.Environment{
 		Background: e.work(), IDs: &e.ids, OneServer: len(rdbs) == 1,
-		Lists: waiters.NewLists(), Limit: waiters.NewLimit(config.maxWaiters), Calls: waiters.NewCalls(),
+		Lists: acquire.NewLists(), Limit: acquire.NewLimit(config.maxWaiters), Calls: acquire.NewCalls(),
 		NotReleased: e.warnNotReleased, TooManyPending: e.warnPending, LastLeft: e.waits.Forget,
 	}
 	return e

@@ -11,7 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/acquire"
 	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
-	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
 
 // server is one Redis as locks use it: the way for commands to it, and its subscriptions. It may be a Sentinel
@@ -57,7 +56,7 @@ func newServer(e *engine, rdb redis.UniversalClient) *server {
 	if e.acquiring.OneServer { // the servers of a Redlock are asked side by side, for as long as each gets
 		exec.OnLasting = s.warnLasting // a Redlock warns of its servers by itself
 		exec.UseDirectPath()
-		e.acquiring.Heartbeats = waiters.NewHeartbeats(s.Instance, e.now)
+		e.acquiring.Heartbeats = acquire.NewHeartbeats(s.Instance, e.now)
 	}
 	return s
 }

@@ -78,7 +78,7 @@ var locks = []Mutant{
 		inTests("inspect", "TestRenewalOfASuccessorsLock"),
 	},
 	{
-		"pub/sub without poll", "redisson/redisson#5761: the waiter waits for ever for a lost message", "core/internal/waiters/list.go",
+		"pub/sub without poll", "redisson/redisson#5761: the waiter waits for ever for a lost message", "core/internal/acquire/list.go",
 		[][2]string{{"subscribedPollInterval = 2 * time.Second", "subscribedPollInterval = time.Hour"}},
 		inTests("waiting", "TestFreedWithoutAMessage"),
 	},

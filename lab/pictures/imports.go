@@ -18,14 +18,13 @@ const packageHeight = 46
 // drawnPackages are the packages. Each stands above those that it imports.
 var drawnPackages = []drawnPackage{
 	{"core", "public API, leases, Once, Multi", 20, 16, 480},
-	{"redlock", "majority", 20, 92, 86},
-	{"catalog", "lists", 118, 92, 88},
-	{"acquire", "loop, release", 218, 92, 88},
-	{"clientinfo", "who holds", 318, 92, 182},
-	{"waiters", "in this process", 218, 168, 88},
-	{"script", "locks and records in Redis: keys, scripts, strategies", 20, 244, 480},
-	{"transport", "commands to Redis, subscriptions, preflight", 20, 320, 480},
-	{"keepalive", "renewal, end of a lease, clock", 20, 396, 480},
+	{"redlock", "majority", 20, 92, 111},
+	{"catalog", "lists", 143, 92, 111},
+	{"acquire", "ask, wait, release", 266, 92, 111},
+	{"clientinfo", "who holds", 389, 92, 111},
+	{"script", "locks and records in Redis: keys, scripts, strategies", 20, 168, 480},
+	{"transport", "commands to Redis, subscriptions, preflight", 20, 244, 480},
+	{"keepalive", "renewal, end of a lease, clock", 20, 320, 480},
 }
 
 // drawnArrow is an import, drawn as a vertical arrow at x.
@@ -36,22 +35,21 @@ type drawnArrow struct {
 
 // drawnArrows are the imports in the table of docs/architecture.md, without those that other arrows imply.
 var drawnArrows = []drawnArrow{
-	{"core", "redlock", 63},
-	{"core", "catalog", 162},
-	{"core", "acquire", 262},
-	{"core", "clientinfo", 409},
-	{"redlock", "script", 63},
-	{"catalog", "script", 162},
-	{"acquire", "waiters", 262},
-	{"waiters", "script", 262},
-	{"clientinfo", "script", 409},
+	{"core", "redlock", 75},
+	{"core", "catalog", 198},
+	{"core", "acquire", 321},
+	{"core", "clientinfo", 444},
+	{"redlock", "script", 75},
+	{"catalog", "script", 198},
+	{"acquire", "script", 321},
+	{"clientinfo", "script", 444},
 	{"script", "transport", 260},
 	{"transport", "keepalive", 260},
 }
 
 // imports draws which package of core imports which.
 func imports() *svg.Picture {
-	p := svg.New(458, "The imports of the packages of core", importsText())
+	p := svg.New(382, "The imports of the packages of core", importsText())
 	at := make(map[string]drawnPackage)
 	for _, r := range drawnPackages {
 		at[r.name] = r

@@ -11,7 +11,7 @@ func lifeOfLock() *svg.Picture {
 			"releases the lock by the same way. Redis publishes the number of one waiting client, which asks next.")}
 	l.part("Lock")
 	l.step(svg.Plain, "core", "checks name, options, re-entry; calls hooks")
-	l.step(svg.Plain, "waiters", "local list of the name: its first waiter asks")
+	l.step(svg.Plain, "acquire", "local list of the name: its first waiter asks")
 	ask := l.step(svg.Plain, "script", "Acquire: one request, acquire.lua")
 	l.fork(
 		branch{tone: svg.Plain, actor: "transport: direct path", lines: []string{

@@ -7,7 +7,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
-	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
 
 // Request says what to acquire, and how long to wait for it.
@@ -70,14 +69,14 @@ type Acquisition struct {
 	script.WaitState
 
 	ctx          context.Context   // the caller's, with the values of its hooks
-	localWaiter  waiters.Waiter    // in the list of this process, without a queue in Redis
+	localWaiter  Waiter            // in the list of this process, without a queue in Redis
 	want         script.Wanted     // by the next request
 	unregistered bool              // true if the last grant has taken the client out of the set of waiting clients
 	sentAt       keepalive.Instant // of the last request
 	outage       transport.Outage  // failures in a row, through all states
 	uncertain    bool              // true if the outcome of a request is unknown, of this hold or of an earlier one
 	queued       bool              // true if a hold of this acquisition has been in the queue in Redis
-	call         *waiters.Call     // among the calls that wait; nil until Waiting is called
+	call         *Call             // among the calls that wait; nil until Waiting is called
 	accepted     bool              // true if the caller has a lease: then nothing is released
 }
 
@@ -89,7 +88,7 @@ func (a *Acquisition) Reusable() bool {
 }
 
 // Run acquires the lock. If it returns nil, the caller has accepted a grant, and its lease has the hold. Otherwise Run
-// leaves no hold in Redis, and the error is waiters.ErrTimeUp, [ErrWaiterLimit], a [RefusedError], an [UnavailableError] or
+// leaves no hold in Redis, and the error is ErrTimeUp, [ErrWaiterLimit], a [RefusedError], an [UnavailableError] or
 // a [FailedError]. It must be called once.
 //
 // The longest wait ends a context that only Run knows. Hooks and the lease get the caller's. Why: a lease that was granted
@@ -97,7 +96,7 @@ func (a *Acquisition) Reusable() bool {
 func (a *Acquisition) Run(caller context.Context) error {
 	a.ctx = caller
 	if caller.Err() != nil {
-		return waiters.ErrTimeUp
+		return ErrTimeUp
 	}
 	ctx, cancel := caller, context.CancelFunc(func() {})
 	if a.Wait > 0 {
@@ -118,7 +117,7 @@ func (a *Acquisition) Run(caller context.Context) error {
 // acquire asks for the lock, and waits for it if it is held and the limit allows one more waiter.
 func (a *Acquisition) acquire(ctx context.Context) error {
 	if a.SingleTry || a.Wait == 0 {
-		return a.askWithoutWaiting(ctx, waiters.ErrTimeUp)
+		return a.askWithoutWaiting(ctx, ErrTimeUp)
 	}
 	key := a.Hold.Keys.Lock
 	if !a.Env.Limit.TryAdd(key) {
@@ -159,14 +158,14 @@ func (a *Acquisition) askAtWaiterLimit(ctx context.Context) error {
 
 // reportWait enters the call among those that wait, and calls Waiting, unless that was done before. A position of 0 is
 // unknown. place is nil without a queue in Redis.
-func (a *Acquisition) reportWait(position int, place *waiters.Place) {
+func (a *Acquisition) reportWait(position int, place *Place) {
 	if a.call != nil {
 		if a.call.Place != place { // only this goroutine writes to it
 			a.Env.Calls.Update(a.call, a.Hold.Owner, place)
 		}
 		return
 	}
-	a.call = &waiters.Call{Name: a.Hold.Name, Owner: a.Hold.Owner, Strategy: a.Strategy, Since: a.Env.Now(), Place: place}
+	a.call = &Call{Name: a.Hold.Name, Owner: a.Hold.Owner, Strategy: a.Strategy, Since: a.Env.Now(), Place: place}
 	if place == nil {
 		a.call.Local = &a.localWaiter
 	}

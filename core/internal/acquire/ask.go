@@ -7,7 +7,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
-	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
 
 // ask sends the request until it is answered. It returns nil after a grant that the caller has accepted, and errBusy if
@@ -34,7 +33,7 @@ func (a *Acquisition) ask(ctx context.Context) error {
 		}
 		switch {
 		case a.Env.timeUp(ctx):
-			return waiters.ErrTimeUp
+			return ErrTimeUp
 		case a.Wait == 0 && transport.Unacknowledged(err):
 			return &UnavailableError{err} // the replicas have had the time of WAIT already
 		case !transport.Transient(err) && (a.Wait == 0 || !transport.Unrecognized(err)):
@@ -53,7 +52,7 @@ func (a *Acquisition) ask(ctx context.Context) error {
 		}
 		keepalive.Pause(ctx, pause, nil, a.Env.Operations.Closing)
 		if a.Env.timeUp(ctx) {
-			return waiters.ErrTimeUp
+			return ErrTimeUp
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package acquire runs one acquisition of a lock: requests until Redis grants the hold or there is a reason to stop, and the
-// release of holds.
+// Package acquire runs one acquisition of a lock: requests until Redis grants the hold or there is a reason to stop, the wait
+// with the other callers of this process, and the release of holds.
 //
 // # States
 //
@@ -34,9 +34,36 @@
 //	  │                                                                    ├── for OutageLimit ──► end: UnavailableError
 //	  └──────────────────────────── pause ◄────────────────────────────────┘
 //
-// In each state the end of the context, of the longest wait, or of the client ends the acquisition with waiters.ErrTimeUp. An
+// In each state the end of the context, of the longest wait, or of the client ends the acquisition with ErrTimeUp. An
 // acquisition without a lease leaves no hold: cleanUp releases what may have been granted or queued, in the background, until
 // Redis confirms it.
+//
+// # The callers that wait
+//
+// The callers of this process that wait for a lock wait in one of two places. Where the lock has no queue in Redis, the [Lists]
+// have one local list for each name, and only the first waiter of a list asks Redis. Where it has one, [Heartbeats] keep the
+// places of all waiters in it. A [Limit] bounds both, and [Calls] has all that wait in either, for operators.
+//
+// A [Waiter] of a list passes through these states:
+//
+//	Enter ──► behind others ── those before it have left ──► first ── granted, refused, or its time is up ──► Leave
+//	               │                                           ▲
+//	               │            Enter of an empty list ────────┘
+//	               ├── its time is up ──────────────────────────────────────────────────────────────────────► Leave
+//	               └── dismissed: with the answer to the first (Share, FailAll), or to ask alone (Share) ───► removed
+//
+// A [Place] in a queue in Redis has these:
+//
+//	Register ──► waiting ◄── heartbeat: so many waiters are before it
+//	                │ └───── heartbeat: the place is gone, or the owner has the lock ──► MustAsk ── Update ──► waiting
+//	                └── Unregister ──► without heartbeats, Redis drops the place after PlaceTTL
+//
+// An [Observer] waits for changes of the lead. A message is only a hint, so it also polls:
+//
+//	reading ──► nothing new, an older answer, or an error ──► waiting ── a message, or the poll interval is over ──► reading
+//	   └──────► a new state ──► its caller is told, and works ──► waiting
+//
+// While the caller works, nothing is read and nothing is kept. So a slow caller is told of the newest state only.
 //
 // # Terms
 //
@@ -46,4 +73,11 @@
 //   - Named owner: an owner that WithOwner has named. Another process may hold the lock for it.
 //   - First: the only waiter of a local list that asks Redis.
 //   - Detached: sent even if the caller's context has ended.
+//   - Question: what the answer to a waiter depends on. Waiters with equal questions get equal answers.
+//   - Dismissed: removed from the list by the first waiter, with an error that the wait returns.
+//   - Registered: the client is in the set of waiting clients in Redis, so that a release can wake it.
+//   - Place: a waiter's place in a queue in Redis.
+//   - Heartbeat: the command that keeps places, and brings the wait state of the lock.
+//   - Vacancy: a state of an election without a leader.
+//   - Unproclaimed: a leader that was granted the lock, and has not written its value yet.
 package acquire

@@ -5,7 +5,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
-	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
 
 // Environment is what the acquisitions and releases of one client share. It must not be changed after the first of them,
@@ -17,10 +16,10 @@ type Environment struct {
 	// for a Redlock.
 	OneServer bool
 
-	Lists      *waiters.Lists      // for locks without a queue in Redis
-	Heartbeats *waiters.Heartbeats // nil for a Redlock, which has no queues
-	Limit      *waiters.Limit
-	Calls      *waiters.Calls // that wait, for operators
+	Lists      *Lists      // for locks without a queue in Redis
+	Heartbeats *Heartbeats // nil for a Redlock, which has no queues
+	Limit      *Limit
+	Calls      *Calls // that wait, for operators
 
 	// NotReleased is called with a hold that no caller got and that could not be removed from Redis. It runs on
 	// the goroutine that sends pending commands, so it must not block.
@@ -32,7 +31,7 @@ type Environment struct {
 }
 
 // timeUp returns true if ctx has ended or Close of the client has begun. Then the acquisition must end with
-// waiters.ErrTimeUp.
+// ErrTimeUp.
 func (e *Environment) timeUp(ctx context.Context) bool {
 	return ctx.Err() != nil || e.Operations.IsClosed()
 }

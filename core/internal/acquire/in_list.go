@@ -8,7 +8,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
-	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
 
 const (
@@ -30,7 +29,7 @@ func (a *Acquisition) waitWithoutQueue(ctx context.Context) error {
 	}
 	for {
 		err := a.waitInList(ctx)
-		if err != waiters.ErrAskAlone {
+		if err != ErrAskAlone {
 			return err
 		}
 		if err = a.ask(ctx); err != errBusy {
@@ -46,7 +45,7 @@ func (a *Acquisition) waitWithoutQueue(ctx context.Context) error {
 // outage, or answers for as long that no Redis gives, all do. In all other cases the next becomes the first.
 func (a *Acquisition) waitInList(ctx context.Context) error {
 	t := &a.localWaiter
-	*t = waiters.Waiter{Question: a.Question}
+	*t = Waiter{Question: a.Question}
 	a.Env.Lists.Enter(t, a.listKey(), a.Hold.Ack)
 	defer func() {
 		t.Leave()
@@ -101,7 +100,7 @@ func (a *Acquisition) listKey() string {
 //  4. Redis confirms the subscription, which notifies the waiter too. It asks again.
 //
 // A request registers the client as waiting only with a confirmed subscription, because only then can a release wake it.
-func (a *Acquisition) pollAsHead(ctx context.Context, t *waiters.Waiter) error {
+func (a *Acquisition) pollAsHead(ctx context.Context, t *Waiter) error {
 	sub := a.Strategy.SubscribeIfActive(a.Hold.Keys)
 	defer func() {
 		if sub != nil {
@@ -133,7 +132,7 @@ func (a *Acquisition) pollAsHead(ctx context.Context, t *waiters.Waiter) error {
 		}
 		keepalive.Pause(ctx, a.nextPoll(limit), sub.Notifications(), a.Env.Operations.Closing)
 		if a.Env.timeUp(ctx) {
-			return waiters.ErrTimeUp
+			return ErrTimeUp
 		}
 		// A named owner has a list of its own: the client may have been woken for a waiter of another list.
 		a.want.Woken = sub.StartAsking() && !a.NamedOwner
@@ -161,7 +160,7 @@ func (a *Acquisition) nextPoll(limit time.Duration) time.Duration {
 //  2. Another caller of this client waits for the lock, and registers the client again.
 //  3. The command arrives, and takes out that registration too.
 //  4. RecheckAll notifies the caller of step 2. It asks again, and so registers the client once more.
-func (a *Acquisition) unregisterClient(t *waiters.Waiter) {
+func (a *Acquisition) unregisterClient(t *Waiter) {
 	m, plain := a.Strategy.(script.Mutex)
 	if !plain || !t.Unregister {
 		return

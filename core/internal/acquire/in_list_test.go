@@ -3,11 +3,7 @@ package acquire
 import (
 	"testing"
 	"time"
-
-	"github.com/holdfast-go/holdfast/tests/testkit"
 )
-
-func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
 
 // TestNextLookIsAfterTheHoldersTime: a waiter that knows when the lock expires asks right aftea.
 func TestNextLookIsAfterTheHoldersTime(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
-	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
 
 // heartbeatTimeout is how long a queued waiter waits without a reply to a heartbeat before it asks Redis itself. It is
@@ -20,7 +19,7 @@ const heartbeatTimeout = 3 * script.HeartbeatInterval
 type queuedWaiter struct {
 	*Acquisition
 	queue     script.Queue
-	place     *waiters.Place        // nil before the hold was queued
+	place     *Place                // nil before the hold was queued
 	own       *transport.Subscriber // to messages with the hold ID of this waiter; nil until it must not miss them
 	broadcast *transport.Subscriber // to broadcasts, while the waiter needs them; nil otherwise
 }
@@ -83,7 +82,7 @@ func (w *queuedWaiter) unregister() {
 }
 
 // awaitGrant waits until a message grants the lock. It returns nil with accepted set if the caller has a lease, nil without
-// it if the waiter must ask Redis, and waiters.ErrTimeUp.
+// it if the waiter must ask Redis, and ErrTimeUp.
 //
 // The waiter asks if a message granted nothing that can be used, a broadcast came, or its place is gone. It also asks if
 // there was no reply to heartbeats until nextQueuePoll.
@@ -118,7 +117,7 @@ func (w *queuedWaiter) awaitGrant(ctx context.Context) error {
 		}
 		timer.Stop()
 		if w.Env.timeUp(ctx) {
-			return waiters.ErrTimeUp
+			return ErrTimeUp
 		}
 	}
 }
@@ -139,7 +138,7 @@ func (w *queuedWaiter) listenToBroadcasts(listen bool) *transport.Subscriber {
 
 // nextQueuePoll returns how long to wait before asking Redis: until heartbeatTimeout, or for the first waiter in the queue
 // until the holder's lease expires.
-func nextQueuePoll(p *waiters.Place, now keepalive.Instant) time.Duration {
+func nextQueuePoll(p *Place, now keepalive.Instant) time.Duration {
 	poll := p.AnsweredAt.Add(heartbeatTimeout).Sub(now)
 	if p.Ahead == 0 && p.HolderTTL >= 0 {
 		// A little after the expiry: Redis counts whole milliseconds.

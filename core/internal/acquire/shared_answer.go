@@ -1,4 +1,4 @@
-package waiters
+package acquire
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package waiters
+package acquire
 
 import "github.com/holdfast-go/holdfast/core/internal/script"
 
