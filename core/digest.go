@@ -7,7 +7,7 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/core/internal/catalog"
+	"github.com/holdfast-go/holdfast/core/internal/inventory"
 	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
@@ -61,7 +61,7 @@ func matcher(wanted string) (func(key string) bool, bool) {
 // withDigest is FindDigest for locks, or for records. It reads only the names of keys.
 func (c clientFacts) withDigest(ctx context.Context, matches func(key string) bool, records bool) iter.Seq2[seal.Named, error] {
 	return pages(ctx, func(p *seal.Page) (found []seal.Named, err error) {
-		err = c.listing(ctx, "find digest", 0, func(l *catalog.Lister, want int) error {
+		err = c.listing(ctx, "find digest", 0, func(l *inventory.Lister, want int) error {
 			names, next, err := l.Find(ctx, records, matches, p.Cursor)
 			p.Next = next
 			for _, name := range names {

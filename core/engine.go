@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/acquire"
-	"github.com/holdfast-go/holdfast/core/internal/clientinfo"
+	"github.com/holdfast-go/holdfast/core/internal/inventory"
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
@@ -39,8 +39,8 @@ type engine struct {
 	overdue  sync.Once         // too many holds wait to be released
 	waits    acquire.LongWaits // by the lock's key
 
-	announcer   *clientinfo.Announcer
-	directory   *clientinfo.Directory
+	announcer   *inventory.Announcer
+	directory   *inventory.Directory
 	unannounced sync.Once // the instance could not be written
 }
 
@@ -61,8 +61,8 @@ func newEngine(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 	e.renewer = keepalive.NewRenewer[script.Hold](e.now, drift)
 	e.losses = keepalive.NewLosses(e.reportFurther)
 	e.waits.First = config.waitWarning
-	e.announcer = clientinfo.NewAnnouncer(e.ids.Client, config.instance, e.now, e.cannotAnnounce)
-	e.directory = clientinfo.NewDirectory(e.ids.Client, config.instance, e.now)
+	e.announcer = inventory.NewAnnouncer(e.ids.Client, config.instance, e.now, e.cannotAnnounce)
+	e.directory = inventory.NewDirectory(e.ids.Client, config.instance, e.now)
 	e.acquisitions.New = func() any { return new(acquisition) }
 	e.acquiring = acquire.Environment{
 		Background: e.work(), IDs: &e.ids, OneServer: len(rdbs) == 1,

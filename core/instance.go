@@ -3,7 +3,7 @@ package core
 import (
 	"context"
 
-	"github.com/holdfast-go/holdfast/core/internal/clientinfo"
+	"github.com/holdfast-go/holdfast/core/internal/inventory"
 	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -20,7 +20,7 @@ import (
 // printable ASCII. With "" nothing is written. Defaults to the name of the host and the process ID, as in "web-1:4711".
 func WithInstance(text string) Option {
 	return clientOption(func(c *clientConfig) {
-		if err := clientinfo.Check(text); err != nil {
+		if err := inventory.CheckInstance(text); err != nil {
 			c.lock.refuse(invalidOption("WithInstance: %v", err))
 		}
 		c.instance = text

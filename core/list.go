@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/catalog"
+	"github.com/holdfast-go/holdfast/core/internal/inventory"
 	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
@@ -67,7 +67,7 @@ type RecordEntry struct {
 // Locks finds only locks under the prefix of this client.
 func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[Entry, error] {
 	return pages(ctx, func(p *seal.Page) (entries []Entry, err error) {
-		err = c.listing(ctx, "list locks", p.Limit, func(l *catalog.Lister, want int) error {
+		err = c.listing(ctx, "list locks", p.Limit, func(l *inventory.Lister, want int) error {
 			found, skipped, next, err := l.Locks(ctx, prefix, p.Cursor, want)
 			if err != nil {
 				return err
@@ -84,7 +84,7 @@ func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[Entry, erro
 }
 
 // newEntry returns the entry of a lock.
-func newEntry(s catalog.Lock) Entry {
+func newEntry(s inventory.Lock) Entry {
 	info := newInfo(s.State)
 	e := Entry{
 		Name: s.Name, Mode: info.Mode, Foreign: s.Foreign, Holders: info.Holders, Holds: s.Holds,
@@ -104,7 +104,7 @@ func (c *Client) Records(ctx context.Context, prefix string) iter.Seq2[RecordEnt
 		if err != nil {
 			return nil, err
 		}
-		err = c.listing(ctx, "list records", p.Limit, func(l *catalog.Lister, want int) error {
+		err = c.listing(ctx, "list records", p.Limit, func(l *inventory.Lister, want int) error {
 			found, next, err := l.Records(ctx, prefix, p.Cursor, want, wanted)
 			if err != nil {
 				return err
@@ -136,7 +136,7 @@ func inStates(states []string) (func(script.Record) bool, error) {
 }
 
 // listing runs read, which lists about as many as want, and makes its error one of the API.
-func (c *Client) listing(ctx context.Context, what string, limit int, read func(l *catalog.Lister, want int) error) error {
+func (c *Client) listing(ctx context.Context, what string, limit int, read func(l *inventory.Lister, want int) error) error {
 	if limit < 0 || limit > maxListed {
 		return invalidOption("%s: limit of %d: 0 to %d is allowed", what, limit, maxListed)
 	}
@@ -144,11 +144,11 @@ func (c *Client) listing(ctx context.Context, what string, limit int, read func(
 		return ErrClosed
 	}
 	defer c.operations.Finish()
-	err := read(&catalog.Lister{Instance: c.server.Instance, Prefix: c.prefix}, cmp.Or(limit, defaultListed))
+	err := read(&inventory.Lister{Instance: c.server.Instance, Prefix: c.prefix}, cmp.Or(limit, defaultListed))
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, catalog.ErrCursor):
+	case errors.Is(err, inventory.ErrCursor):
 		return invalidOption("%s: %v", what, err)
 	}
 	return errorf("holdfast: %s: %w", what, failure(ctx, c.prefix, err))

@@ -6,7 +6,7 @@ import (
 	"errors"
 
 	"github.com/holdfast-go/holdfast/core/internal/acquire"
-	"github.com/holdfast-go/holdfast/core/internal/clientinfo"
+	"github.com/holdfast-go/holdfast/core/internal/inventory"
 	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/internal/seal"
@@ -38,7 +38,7 @@ func (c *Client) Once(key string, opts ...OnceOption) *Once {
 		o.keys = o.keys.Once()
 		o.err = o.config.check(c.redis)
 	}
-	o.config.record.Instance = clientinfo.Short(c.instance)
+	o.config.record.Instance = inventory.ShortInstance(c.instance)
 	if o.err == nil && o.config.record.Grouped {
 		group, ok := script.GroupKey(c.prefix, key)
 		if !ok {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/internal/clientinfo"
+	"github.com/holdfast-go/holdfast/core/internal/inventory"
 	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/internal/seal"
@@ -75,7 +75,7 @@ type lockConfig struct {
 func newClientConfig(opts []Option) clientConfig {
 	c := clientConfig{
 		prefix: defaultPrefix, logger: slog.Default(), maxWaiters: defaultMaxWaiters,
-		instance: clientinfo.Default(), waitWarning: waitWarningInterval, holdWarning: holdWarningInterval,
+		instance: inventory.DefaultInstance(), waitWarning: waitWarningInterval, holdWarning: holdWarningInterval,
 		lock: lockConfig{ttl: defaultTTL, wait: -1},
 	}
 	for _, opt := range opts {

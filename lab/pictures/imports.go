@@ -18,10 +18,9 @@ const packageHeight = 46
 // drawnPackages are the packages. Each stands above those that it imports.
 var drawnPackages = []drawnPackage{
 	{"core", "public API, leases, Once, Multi", 20, 16, 480},
-	{"redlock", "majority", 20, 92, 111},
-	{"catalog", "lists", 143, 92, 111},
-	{"acquire", "ask, wait, release", 266, 92, 111},
-	{"clientinfo", "who holds", 389, 92, 111},
+	{"redlock", "Redlock: a majority", 20, 92, 152},
+	{"acquire", "ask, wait, release", 184, 92, 152},
+	{"inventory", "lists, who holds", 348, 92, 152},
 	{"script", "locks and records in Redis: keys, scripts, strategies", 20, 168, 480},
 	{"transport", "commands to Redis, subscriptions, preflight", 20, 244, 480},
 	{"keepalive", "renewal, end of a lease, clock", 20, 320, 480},
@@ -35,14 +34,12 @@ type drawnArrow struct {
 
 // drawnArrows are the imports in the table of docs/architecture.md, without those that other arrows imply.
 var drawnArrows = []drawnArrow{
-	{"core", "redlock", 75},
-	{"core", "catalog", 198},
-	{"core", "acquire", 321},
-	{"core", "clientinfo", 444},
-	{"redlock", "script", 75},
-	{"catalog", "script", 198},
-	{"acquire", "script", 321},
-	{"clientinfo", "script", 444},
+	{"core", "redlock", 96},
+	{"core", "acquire", 260},
+	{"core", "inventory", 424},
+	{"redlock", "script", 96},
+	{"acquire", "script", 260},
+	{"inventory", "script", 424},
 	{"script", "transport", 260},
 	{"transport", "keepalive", 260},
 }

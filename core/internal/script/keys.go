@@ -85,7 +85,7 @@ func (k Keys) Of(kind string) string { return Reserved + kind + k.tag }
 // EndMarks returns the key of the marks of ends of a Once, see once/once/marks.lua.
 func (k Keys) EndMarks() string { return Reserved + "ended" + k.tag }
 
-// ClientKey returns the key of what the client with that UUID says of itself, see package clientinfo. Each client has a slot
+// ClientKey returns the key of what the client with that UUID says of itself, see package inventory. Each client has a slot
 // of its own, because no script needs that key and a lock.
 func ClientKey(client string) string { return Reserved + "client:{" + client + "}" }
 

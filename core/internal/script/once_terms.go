@@ -17,7 +17,7 @@ type Terms struct {
 	Earliest     time.Time     // the window in which an attempt may begin, by the server's clock; zero for no bound
 	Latest       time.Time
 	Note         string // for readers of the record
-	Instance     string // of the client, see clientinfo
+	Instance     string // of the client, see package inventory
 	Label        string // place of the guard
 }
 

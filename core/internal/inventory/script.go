@@ -1,4 +1,4 @@
-package clientinfo
+package inventory
 
 import (
 	"embed"

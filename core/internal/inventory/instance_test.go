@@ -1,4 +1,4 @@
-package clientinfo
+package inventory
 
 import (
 	"context"
@@ -66,20 +66,20 @@ func TestAnnouncerWritesAgain(t *testing.T) {
 	}
 	rewritten(time.Minute, 3*time.Minute)
 	for doubled := range 8 {
-		interval := min(time.Minute<<doubled, Interval)
+		interval := min(time.Minute<<doubled, longestInterval)
 		kept(time.Second)
 		now.pass(interval - time.Second)
 		kept(time.Minute)
 		now.pass(time.Second)
-		rewritten(time.Second, 2*min(2*interval, Interval)+time.Minute) // a lease of a minute may still be held
+		rewritten(time.Second, 2*min(2*interval, longestInterval)+time.Minute) // a lease of a minute may still be held
 	}
-	rewritten(5*time.Hour, 2*Interval+5*time.Hour)
+	rewritten(5*time.Hour, 2*longestInterval+5*time.Hour)
 	a.Leave()
 	if left := rdb.PTTL(t.Context(), key).Val(); left > 5*time.Hour {
 		t.Errorf("kept for %v after Leave, longer than the longest lease", left)
 	}
 	rdb.Del(t.Context(), key)
-	now.pass(2 * Interval)
+	now.pass(2 * longestInterval)
 	a.Touch(now.Now(), 10*time.Hour)
 	if a.covered.Load() != int64(5*time.Hour) {
 		t.Error("written after Leave")
@@ -155,7 +155,7 @@ func TestForeignTexts(t *testing.T) {
 		if d.Find(t.Context(), []string{client(1) + ":7"}); d.Instance(client(1)+":7") != "" {
 			t.Errorf("%s is taken for an instance", what)
 		}
-		if reply, _ := exec.Do(t.Context(), findScript, []string{key}); reply != nil && len(reply.(string)) > maxText+1 {
+		if reply, _ := exec.Do(t.Context(), findScript, []string{key}); reply != nil && len(reply.(string)) > maxInstance+1 {
 			t.Errorf("%s: a reply of %d bytes", what, len(reply.(string)))
 		}
 	}
@@ -176,8 +176,8 @@ func TestDirectoryIsBounded(t *testing.T) {
 // TestDefaultText: it has the host and the process, and is one that may be written.
 func TestDefaultText(t *testing.T) {
 	t.Parallel()
-	if text := Default(); Check(text) != nil || !strings.Contains(text, ":") {
-		t.Errorf("%q: %v", text, Check(text))
+	if text := DefaultInstance(); CheckInstance(text) != nil || !strings.Contains(text, ":") {
+		t.Errorf("%q: %v", text, CheckInstance(text))
 	}
 }
 
@@ -202,10 +202,10 @@ func TestDirectoryAsksLessOften(t *testing.T) {
 func TestShortText(t *testing.T) {
 	t.Parallel()
 	longest := strings.Repeat("a", 64)
-	if text := Short(longest); text != longest {
+	if text := ShortInstance(longest); text != longest {
 		t.Errorf("64 bytes became %q", text)
 	}
-	text := Short("checkout-" + strings.Repeat("x", 110) + "-x2x4z:4711")
+	text := ShortInstance("checkout-" + strings.Repeat("x", 110) + "-x2x4z:4711")
 	if len(text) != 64 || !strings.HasPrefix(text, "checkout-xxx") || !strings.HasSuffix(text, "xxx-x2x4z:4711") || !strings.Contains(text, "...") {
 		t.Errorf("%d bytes: %q", len(text), text)
 	}

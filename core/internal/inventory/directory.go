@@ -1,4 +1,4 @@
-package clientinfo
+package inventory
 
 import (
 	"context"
@@ -101,7 +101,7 @@ func (d *Directory) addLocked(client string, e *entry) {
 // learn keeps a text that a server has replied.
 func (d *Directory) learn(client string, reply any) {
 	text, _ := reply.(string)
-	if text == "" || Check(text) != nil { // another program has written it
+	if text == "" || CheckInstance(text) != nil { // another program has written it
 		return
 	}
 	d.mu.Lock()

@@ -1,4 +1,4 @@
-package clientinfo
+package inventory
 
 import (
 	"math"
@@ -16,8 +16,8 @@ const (
 	// interval is twice as long as the one before. Why: each text is kept for two intervals beyond the longest lease, until
 	// the next write. So a process that is killed early does not leave its text for hours.
 	firstInterval = time.Minute
-	// Interval is the longest interval.
-	Interval = time.Hour
+	// longestInterval bounds these intervals.
+	longestInterval = time.Hour
 	// retryInterval is when a failed write is repeated.
 	retryInterval = time.Minute
 )
@@ -72,7 +72,7 @@ func (a *Announcer) Touch(now keepalive.Instant, ttl time.Duration) {
 	a.due.Store(int64(a.now().Add(a.interval)))
 	a.wrote = true
 	a.send(a.note, announceScript, a.text, script.Milliseconds(longest+2*a.interval))
-	a.interval = min(2*a.interval, Interval)
+	a.interval = min(2*a.interval, longestInterval)
 }
 
 // Leave says that the client has closed. What is written expires with the longest lease that may be left. It waits for the

@@ -1,9 +1,0 @@
-package clientinfo
-
-import (
-	"testing"
-
-	"github.com/holdfast-go/holdfast/tests/testkit"
-)
-
-func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
