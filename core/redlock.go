@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/internal/redlock"
+	"github.com/holdfast-go/holdfast/core/internal/quorum"
 	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -25,7 +25,7 @@ import (
 type Redlock struct {
 	*engine
 	servers []*server
-	quorum  *redlock.Quorum
+	quorum  *quorum.Strategy
 }
 
 // NewRedlock returns a Redlock on the masters of nodes: three, five or another odd number. Each is an independent
@@ -46,7 +46,7 @@ func NewRedlock(nodes []redis.UniversalClient, opts ...Option) (*Redlock, error)
 		s := newServer(e, rdb)
 		r.servers, instances = append(r.servers, s), append(instances, s.Instance)
 	}
-	r.quorum = redlock.New(&redlock.Environment{
+	r.quorum = quorum.New(&quorum.Environment{
 		Background: e.work(), IDs: &e.ids, Prefix: e.prefix, Logger: e.logger,
 		NodeTimeout: e.nodeTimeout, RestartDelay: e.lock.restartDelay, TrustedUntil: e.renewer.TrustedUntil,
 		SameServer: func(a, b int) error {

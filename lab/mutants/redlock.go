@@ -15,22 +15,22 @@ var redlocks = []Mutant{
 	},
 	{
 		"release of a frozen server given up", "the lock is taken without a holder once the servers run again",
-		"core/internal/redlock/node.go",
+		"core/internal/quorum/node.go",
 		[][2]string{{"lasts += script.AbandonMemory", "lasts += 0"}},
-		Killer{Package: "core/internal/redlock", Run: "TestReleaseOutlivesTheTTL"},
+		Killer{Package: "core/internal/quorum", Run: "TestReleaseOutlivesTheTTL"},
 	},
 	{
-		"half of the masters are enough", "two of five grant to one, and the others to another one", "core/internal/redlock/quorum.go",
+		"half of the masters are enough", "two of five grant to one, and the others to another one", "core/internal/quorum/strategy.go",
 		[][2]string{{"majority: len(instances)/2 + 1,", "majority: len(instances) / 2,"}},
 		inTests("redlock", "TestRedlockWithoutAMajority"),
 	},
 	{
-		"tokens of a minority", "what one majority grants the next one does not know", "core/internal/redlock/vote_round.go",
+		"tokens of a minority", "what one majority grants the next one does not know", "core/internal/quorum/vote_round.go",
 		[][2]string{{"for committed := 0; committed < b.quorum.majority; {", "for committed := 0; committed < 1; {"}},
 		inTests("redlock", "TestRedlockTokenIsWrittenToAMajority"),
 	},
 	{
-		"majority taken for a split vote", "a caller that finds a holder without all of the servers never stops asking", "core/internal/redlock/vote_round.go",
+		"majority taken for a split vote", "a caller that finds a holder without all of the servers never stops asking", "core/internal/quorum/vote_round.go",
 		[][2]string{{"b.othersWon = b.othersWon || v.TokenCommitted", "_ = v.TokenCommitted"}},
 		inTests("redlock", "TestRedlockLeavesAMinority"),
 	},

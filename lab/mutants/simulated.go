@@ -24,12 +24,12 @@ var simulated = []Mutant{
 		inSimulationOfClocks,
 	},
 	{
-		"one master of three is enough, simulated", "each of three holders has another one", "core/internal/redlock/quorum.go",
+		"one master of three is enough, simulated", "each of three holders has another one", "core/internal/quorum/strategy.go",
 		[][2]string{{"majority: len(instances)/2 + 1,", "majority: len(instances) / 2,"}},
 		inSimulationOfRedlock,
 	},
 	{
-		"defeated vote that wakes waiters", "waiters wake each other as fast as servers answer", "core/internal/redlock/vote_round.go",
+		"defeated vote that wakes waiters", "waiters wake each other as fast as servers answer", "core/internal/quorum/vote_round.go",
 		[][2]string{{"claim.Silent = b.othersWon", "claim.Silent = false"}},
 		inTests("redlock", "TestRedlockDefeatWakesNoWaiter"),
 	},

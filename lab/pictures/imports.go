@@ -18,7 +18,7 @@ const packageHeight = 46
 // drawnPackages are the packages. Each stands above those that it imports.
 var drawnPackages = []drawnPackage{
 	{"core", "public API, leases, Once, Multi", 20, 16, 480},
-	{"redlock", "Redlock: a majority", 20, 92, 152},
+	{"quorum", "Redlock: a majority", 20, 92, 152},
 	{"acquire", "ask, wait, release", 184, 92, 152},
 	{"inventory", "lists, who holds", 348, 92, 152},
 	{"script", "locks and records in Redis: keys, scripts, strategies", 20, 168, 480},
@@ -34,10 +34,10 @@ type drawnArrow struct {
 
 // drawnArrows are the imports in the table of docs/architecture.md, without those that other arrows imply.
 var drawnArrows = []drawnArrow{
-	{"core", "redlock", 96},
+	{"core", "quorum", 96},
 	{"core", "acquire", 260},
 	{"core", "inventory", 424},
-	{"redlock", "script", 96},
+	{"quorum", "script", 96},
 	{"acquire", "script", 260},
 	{"inventory", "script", 424},
 	{"script", "transport", 260},

@@ -1,8 +1,6 @@
 package acquire
 
-import (
-	"sync"
-)
+import "sync"
 
 // Limit bounds how many callers wait for one name, whatever the strategy. Each name has its own count, so that a busy
 // name does not affect callers of other names. It is safe for concurrent use.

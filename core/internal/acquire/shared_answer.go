@@ -1,8 +1,6 @@
 package acquire
 
-import (
-	"errors"
-)
+import "errors"
 
 // The first waiter of a list may get an answer that holds for others behind it: a Once was completed. This file gives
 // them that answer at once. Why: one after the other, 500 waiters take 500 round trips.

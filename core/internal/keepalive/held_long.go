@@ -1,8 +1,6 @@
 package keepalive
 
-import (
-	"time"
-)
+import "time"
 
 // warnTime returns the first instant of a grid at which a lease has been held for that time. Why a grid: of the leases that
 // are due together only one is mentioned, so that a client with very many leases does not fill the log.

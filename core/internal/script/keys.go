@@ -82,7 +82,7 @@ func (k Keys) Once() Keys {
 // Of returns the key of a kind that an adapter keeps beside the lock of that name.
 func (k Keys) Of(kind string) string { return Reserved + kind + k.tag }
 
-// EndMarks returns the key of the marks of ends of a Once, see once/once/marks.lua.
+// EndMarks returns the key of the marks of ends of a Once, see lua/once/marks.lua.
 func (k Keys) EndMarks() string { return Reserved + "ended" + k.tag }
 
 // ClientKey returns the key of what the client with that UUID says of itself, see package inventory. Each client has a slot

@@ -1,8 +1,6 @@
 package script_test
 
-import (
-	"github.com/holdfast-go/holdfast/core/internal/script"
-)
+import "github.com/holdfast-go/holdfast/core/internal/script"
 
 // The operations of the model.
 

@@ -1,8 +1,6 @@
 package script
 
-import (
-	"math/bits"
-)
+import "math/bits"
 
 // Group is the group in which a record counts, see lua/once/group.lua. The zero value is no group.
 type Group struct {

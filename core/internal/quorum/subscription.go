@@ -1,13 +1,12 @@
-package redlock
+package quorum
 
 import (
-	"github.com/holdfast-go/holdfast/core/internal/transport"
-
 	"github.com/holdfast-go/holdfast/core/internal/script"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// quorumSubscription subscribes to releases on all servers of a Redlock. The first message of any server notifies.
-type quorumSubscription struct {
+// subscription subscribes to releases on all servers of a Redlock. The first message of any server notifies.
+type subscription struct {
 	c    chan struct{} // shared by all subscribers; it holds one value, so messages that come together notify once
 	each []*transport.Subscriber
 	need int // servers that must have confirmed, for a message to be expected
@@ -15,8 +14,8 @@ type quorumSubscription struct {
 
 // Subscribe implements script.Strategy. A majority must confirm the subscription. Why: the servers that had granted the
 // lock are a majority too, so at least one of them is subscribed when they publish its release.
-func (q *Quorum) Subscribe(k script.Keys) script.Subscription {
-	e := &quorumSubscription{c: make(chan struct{}, 1), need: q.majority}
+func (q *Strategy) Subscribe(k script.Keys) script.Subscription {
+	e := &subscription{c: make(chan struct{}, 1), need: q.majority}
 	for _, v := range q.nodes {
 		e.each = append(e.each, v.Subs.SubscribeTo(e.c, k.Channel))
 	}
@@ -24,13 +23,13 @@ func (q *Quorum) Subscribe(k script.Keys) script.Subscription {
 }
 
 // SubscribeIfActive implements script.Strategy. It returns nil, so a waiter asks once before it subscribes.
-func (*Quorum) SubscribeIfActive(script.Keys) script.Subscription { return nil }
+func (*Strategy) SubscribeIfActive(script.Keys) script.Subscription { return nil }
 
 // Notifications implements script.Subscription.
-func (e *quorumSubscription) Notifications() <-chan struct{} { return e.c }
+func (e *subscription) Notifications() <-chan struct{} { return e.c }
 
 // Confirmed implements script.Subscription. It becomes false again if connections break.
-func (e *quorumSubscription) Confirmed() bool {
+func (e *subscription) Confirmed() bool {
 	confirmed := 0
 	for _, l := range e.each {
 		if l.Confirmed() {
@@ -42,10 +41,10 @@ func (e *quorumSubscription) Confirmed() bool {
 
 // StartAsking implements script.Subscription. It returns false, because a release of a Redlock wakes all clients. Why:
 // each server might wake another client, and none of them would learn that a majority is free.
-func (*quorumSubscription) StartAsking() bool { return false }
+func (*subscription) StartAsking() bool { return false }
 
 // Close implements script.Subscription. It ends the subscription on each server.
-func (e *quorumSubscription) Close() {
+func (e *subscription) Close() {
 	for _, l := range e.each {
 		l.Close()
 	}

@@ -1,4 +1,4 @@
-package redlock
+package quorum
 
 import (
 	"context"
@@ -14,11 +14,11 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// Quorum is the script.Strategy of core.Redlock: that of a Mutex on each of several independent servers. The answer of a
+// Strategy is the script.Strategy of core.Redlock: that of a Mutex on each of several independent servers. The answer of a
 // majority is the answer. No operation waits for a minority: its missed commands are sent again in the background.
 //
 // It is safe for concurrent use. What it remembers of an acquisition is in the hold, see rounds.
-type Quorum struct {
+type Strategy struct {
 	env      *Environment
 	nodes    []*node
 	majority int // more than half of the nodes, so any two majorities have a node in common
@@ -49,8 +49,8 @@ var (
 )
 
 // New returns the quorum of these servers, an odd number. It sends nothing, see Introduce. It keeps env.
-func New(env *Environment, instances []*script.Instance) *Quorum {
-	q := &Quorum{env: env, majority: len(instances)/2 + 1, roster: &roster{byRunID: make(map[string]*node)}}
+func New(env *Environment, instances []*script.Instance) *Strategy {
+	q := &Strategy{env: env, majority: len(instances)/2 + 1, roster: &roster{byRunID: make(map[string]*node)}}
 	for i, instance := range instances {
 		q.nodes = append(q.nodes, newRedlockNode(i+1, instance, q))
 	}
@@ -59,7 +59,7 @@ func New(env *Environment, instances []*script.Instance) *Quorum {
 
 // nodeTimeout returns how long one server has for its answer. A ttl of 0 is for requests that belong to no hold. Otherwise
 // it follows from the TTL, so that servers that are down do not use up the lease that the others grant.
-func (q *Quorum) nodeTimeout(ttl time.Duration) time.Duration {
+func (q *Strategy) nodeTimeout(ttl time.Duration) time.Duration {
 	if q.env.NodeTimeout > 0 {
 		return q.env.NodeTimeout
 	}
@@ -115,7 +115,7 @@ func (e *Error) hopeless() bool {
 }
 
 // Name implements script.Strategy.
-func (q *Quorum) Name() string { return "redlock" }
+func (q *Strategy) Name() string { return "redlock" }
 
 // Acquire implements script.Strategy. It runs vote rounds until any client has won, at most for splitPatience. It gives
 // h a new ID for each round after the first. So after Acquire, h.ID is that of the last round.
@@ -126,7 +126,7 @@ func (q *Quorum) Name() string { return "redlock" }
 //  2. Each client releases what it has, and pauses for a random time that grows with each split.
 //  3. Each client asks one server after the other, all in the same order. A is the first to ask s1, and s1 grants.
 //  4. A asks all other servers at once. B is refused by s1, and pauses before it asks s2, so A is faster.
-func (q *Quorum) Acquire(ctx context.Context, h *script.Hold, _ script.Wanted) (script.Result, error) {
+func (q *Strategy) Acquire(ctx context.Context, h *script.Hold, _ script.Wanted) (script.Result, error) {
 	until := q.env.Now().Add(splitPatience * q.nodeTimeout(h.TTL))
 	for {
 		a, split, err := q.vote(ctx, h)
@@ -165,7 +165,7 @@ func roundsOf(h *script.Hold) *rounds {
 //
 // If the round was not won, its hold is released in the background. So err is ErrNotSent if ctx has ended before the
 // decision.
-func (q *Quorum) vote(ctx context.Context, h *script.Hold) (a script.Result, split bool, err error) {
+func (q *Strategy) vote(ctx context.Context, h *script.Hold) (a script.Result, split bool, err error) {
 	past := roundsOf(h)
 	if past.lost > 0 {
 		keepalive.Pause(ctx, min(splitBackoff(past.lost, past.rtt), q.nodeTimeout(h.TTL)), nil, nil)
@@ -212,7 +212,7 @@ func splitBackoff(defeats int, trip time.Duration) time.Duration {
 
 // releaseAllLater releases a hold that no caller had on all servers, in the background. A commit that is still in flight
 // does no harm: a server that gets it after the release refuses it.
-func (q *Quorum) releaseAllLater(h *script.Hold) {
+func (q *Strategy) releaseAllLater(h *script.Hold) {
 	abandoned := *h // the next round gives h another ID
 	for _, v := range q.nodes {
 		mine := abandoned // each release writes to its own copy
@@ -223,7 +223,7 @@ func (q *Quorum) releaseAllLater(h *script.Hold) {
 // agree asks all servers concurrently, and returns the answer of a majority as soon as it is known. It returns an Error if
 // neither true nor false gets a majority, and ErrNotAnswered if ctx ends before. All servers are asked in any case. So ask
 // runs on several goroutines at once and may outlive agree: it must not write to what the caller shares.
-func (q *Quorum) agree(ctx context.Context, ask func(ctx context.Context, v *node) (bool, error)) (bool, error) {
+func (q *Strategy) agree(ctx context.Context, ask func(ctx context.Context, v *node) (bool, error)) (bool, error) {
 	type vote struct {
 		yes bool
 		err error
@@ -266,7 +266,7 @@ func (q *Quorum) agree(ctx context.Context, ask func(ctx context.Context, v *nod
 
 // Release implements script.Strategy. A server that does not answer gets the release later, whatever Release returns.
 // Each goroutine has a copy of the hold, because a release writes to it.
-func (q *Quorum) Release(ctx context.Context, h *script.Hold, what script.ReleaseReason) (bool, error) {
+func (q *Strategy) Release(ctx context.Context, h *script.Hold, what script.ReleaseReason) (bool, error) {
 	return q.agree(ctx, func(ctx context.Context, v *node) (bool, error) {
 		mine := *h
 		return v.releaseHold(ctx, &mine, what)
@@ -275,7 +275,7 @@ func (q *Quorum) Release(ctx context.Context, h *script.Hold, what script.Releas
 
 // Renew implements script.Strategy: it extends the hold on demand. Unlike RenewAll, it repairs no server. The next
 // renewal of the lease does that, with the extended TTL.
-func (q *Quorum) Renew(ctx context.Context, h *script.Hold, ttl time.Duration) (bool, error) {
+func (q *Strategy) Renew(ctx context.Context, h *script.Hold, ttl time.Duration) (bool, error) {
 	return q.agree(ctx, func(ctx context.Context, v *node) (held bool, err error) {
 		err = v.ask(ctx, h.TTL, func(ctx context.Context) (err error) {
 			held, err = v.Renew(ctx, h, ttl)
@@ -286,7 +286,7 @@ func (q *Quorum) Renew(ctx context.Context, h *script.Hold, ttl time.Duration) (
 }
 
 // Raise implements script.Strategy.
-func (q *Quorum) Raise(ctx context.Context, h *script.Hold, token int64) (bool, error) {
+func (q *Strategy) Raise(ctx context.Context, h *script.Hold, token int64) (bool, error) {
 	return q.agree(ctx, func(ctx context.Context, v *node) (held bool, err error) {
 		err = v.ask(ctx, h.TTL, func(ctx context.Context) (err error) {
 			held, err = v.Raise(ctx, h, token)
@@ -299,14 +299,14 @@ func (q *Quorum) Raise(ctx context.Context, h *script.Hold, token int64) (bool, 
 // Bar implements script.Strategy. It does nothing, although a request without an answer may still arrive. Why: it was
 // sent to each server only once. While the lease lasts, the server grants what belongs to the lease. After the release the
 // server refuses it, as long as it remembers the release. Even later, a minority has a hold until its TTL expires.
-func (q *Quorum) Bar(*script.Hold) {}
+func (q *Strategy) Bar(*script.Hold) {}
 
 // Pending implements script.Strategy. It returns nil: each node has its own, and Release adds to them by itself.
-func (q *Quorum) Pending(*script.Hold) *transport.Pending { return nil }
+func (q *Strategy) Pending(*script.Hold) *transport.Pending { return nil }
 
 // DeploymentID returns the smallest of the IDs of the servers. So it is the same for all clients while the same servers
 // answer. That is why it waits for all servers, each for as long as one gets.
-func (q *Quorum) DeploymentID(ctx context.Context, k script.Keys) (string, error) {
+func (q *Strategy) DeploymentID(ctx context.Context, k script.Keys) (string, error) {
 	type reply struct {
 		name string
 		err  error
@@ -346,7 +346,7 @@ func (q *Quorum) DeploymentID(ctx context.Context, k script.Keys) (string, error
 }
 
 // Force takes the lock from its holders on all servers. It returns true if the lock was held on a majority.
-func (q *Quorum) Force(ctx context.Context, k script.Keys) (bool, error) {
+func (q *Strategy) Force(ctx context.Context, k script.Keys) (bool, error) {
 	id := q.env.IDs.Next()
 	return q.agree(ctx, func(ctx context.Context, v *node) (bool, error) {
 		return v.Force(ctx, k, id)

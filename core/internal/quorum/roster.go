@@ -1,4 +1,4 @@
-package redlock
+package quorum
 
 import (
 	"context"
@@ -55,7 +55,7 @@ func (r *roster) enter(runID string, v *node) error {
 // same server. Unwrap of that error returns the error of Environment.SameServer.
 //
 // It returns nil even if servers do not answer. Such a server is asked again before its vote counts.
-func (q *Quorum) Introduce() error {
+func (q *Strategy) Introduce() error {
 	ctx, cancel := context.WithTimeout(context.Background(), introductionTimeout)
 	defer cancel()
 	errs := make([]error, len(q.nodes))

@@ -1,4 +1,4 @@
-package redlock
+package quorum
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 )
 
 // startQuorum starts three servers and returns the quorum of them.
-func startQuorum(t *testing.T) *Quorum {
+func startQuorum(t *testing.T) *Strategy {
 	t.Helper()
 	var rdbs []*redis.Client
 	for range 3 {
@@ -25,7 +25,7 @@ func startQuorum(t *testing.T) *Quorum {
 }
 
 // quorumOf returns a quorum of these servers, which ends with the test.
-func quorumOf(t *testing.T, rdbs ...*redis.Client) *Quorum {
+func quorumOf(t *testing.T, rdbs ...*redis.Client) *Strategy {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	running := keepalive.NewOperations()

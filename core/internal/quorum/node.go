@@ -1,4 +1,4 @@
-package redlock
+package quorum
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 type node struct {
 	script.Mutex
 	number int // from 1, as the user counts them
-	quorum *Quorum
+	quorum *Strategy
 
 	// verified is true once the node may vote, see verifyIdentity. It never becomes false again, although the server gets
 	// another run ID when it restarts.
@@ -33,7 +33,7 @@ const suspectMemory = keepalive.Instant(time.Second)
 var errSlow = errors.New("not answered in the time that one server of several gets")
 
 // newRedlockNode returns a node that is not verified yet, and not suspect.
-func newRedlockNode(number int, instance *script.Instance, q *Quorum) *node {
+func newRedlockNode(number int, instance *script.Instance, q *Strategy) *node {
 	v := &node{
 		Mutex:  script.Mutex{OneRedis: script.OneRedis{Instance: instance}, RestartDelay: q.env.RestartDelay},
 		number: number, quorum: q,

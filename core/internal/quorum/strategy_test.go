@@ -1,4 +1,4 @@
-package redlock
+package quorum
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 func TestNodeTimeoutFollowsTheTTL(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
-	q := &Quorum{env: &Environment{}}
+	q := &Strategy{env: &Environment{}}
 	for ttl, want := range map[time.Duration]time.Duration{
 		0: 300 * ms, ms: 50 * ms, 100 * ms: 50 * ms, 400 * ms: 100 * ms, time.Second: 250 * ms, 2 * time.Second: 300 * ms,
 		30 * time.Second: 300 * ms, time.Minute: 600 * ms, 365 * 24 * time.Hour: time.Second,
@@ -46,7 +46,7 @@ func TestRoundsBeforeTakeNothingOff(t *testing.T) {
 func TestWhenAMajorityCouldBeFree(t *testing.T) {
 	t.Parallel()
 	const endless = -time.Millisecond
-	q := &Quorum{nodes: make([]*node, 5), majority: 3}
+	q := &Strategy{nodes: make([]*node, 5), majority: 3}
 	for _, c := range []struct {
 		granted int
 		lefts   []time.Duration

@@ -1,6 +1,6 @@
-// Package redlock is the protocol of a lock on a majority of independent servers.
+// Package quorum is the protocol of a lock on a majority of independent servers: the strategy of a Redlock.
 //
-// A [Quorum] is a script.Strategy that runs the scripts of a Mutex on each server. The answer of a majority is the
+// A [Strategy] is a script.Strategy that runs the scripts of a Mutex on each server. The answer of a majority is the
 // answer. No operation waits for a minority: commands that a server has missed are sent again in the background.
 //
 // Source: Redis documentation, "Distributed Locks with Redis" (Redlock). It does not have tokens (and so no second phase of
@@ -60,4 +60,4 @@
 //   - Split vote: several clients have been granted the lock by a minority each.
 //   - Read repair: a server that has lost a hold is granted it again by a renewal that a majority has confirmed.
 //   - Suspect: a server that has failed to answer lately. It is asked last, and not waited for after a refusal.
-package redlock
+package quorum

@@ -1,4 +1,4 @@
-package redlock
+package quorum
 
 import (
 	"cmp"
@@ -24,7 +24,7 @@ import (
 //
 // All channels have room for one value of each server, so no goroutine waits for a reader.
 type voteRound struct {
-	quorum  *Quorum
+	quorum  *Strategy
 	request script.Hold // a copy; each goroutine makes its own, because a request may write to its hold
 	votes   chan vote
 
@@ -55,7 +55,7 @@ type vote struct {
 }
 
 // newVoteRound returns a round that has asked no server yet. It copies the hold, because the round outlives the use of h.
-func newVoteRound(q *Quorum, h *script.Hold) *voteRound {
+func newVoteRound(q *Strategy, h *script.Hold) *voteRound {
 	n := len(q.nodes)
 	return &voteRound{
 		quorum: q, request: *h, votes: make(chan vote, n), pending: make(map[*node]bool), holders: make(map[string]int),

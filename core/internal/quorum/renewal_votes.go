@@ -1,4 +1,4 @@
-package redlock
+package quorum
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 // renewalVotes counts the answers of the servers of a Redlock to one renewal, which come from several goroutines. It counts
 // answers after the decision too: a server that has lost the hold is repaired even if its answer comes last.
 type renewalVotes struct {
-	quorum  *Quorum
+	quorum  *Strategy
 	renewal *script.Renewal
 
 	mu sync.Mutex
@@ -36,7 +36,7 @@ type renewalVotes struct {
 //  3. A renews. s1 confirms, s2 and s3 do not have the hold.
 //
 // If the repair of s2 counted in step 3, A would keep its lease, although B had the lock in between.
-func (q *Quorum) RenewAll(renewals []*script.Renewal) {
+func (q *Strategy) RenewAll(renewals []*script.Renewal) {
 	votes := make([]*renewalVotes, len(renewals))
 	for i, r := range renewals {
 		votes[i] = &renewalVotes{quorum: q, renewal: r, sentAt: keepalive.Never} // later than any command

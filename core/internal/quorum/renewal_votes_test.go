@@ -1,4 +1,4 @@
-package redlock
+package quorum
 
 import (
 	"errors"
@@ -29,7 +29,7 @@ func TestTally(t *testing.T) {
 		"lost":             {[]said{{20, true, nil}, {1, false, nil}, {2, false, nil}, {3, false, nil}}, true, false, 20},
 		"undecided":        {[]said{{20, true, nil}, {9, true, nil}, {2, false, nil}, {3, false, nil}, {5, true, away}}, true, false, 9},
 	} {
-		votes := &renewalVotes{quorum: &Quorum{nodes: make([]*node, 5), majority: 3}, sentAt: keepalive.Never}
+		votes := &renewalVotes{quorum: &Strategy{nodes: make([]*node, 5), majority: 3}, sentAt: keepalive.Never}
 		var last renewalOutcome
 		for _, s := range c.said {
 			if last = votes.add(nil, s.at, s.held && s.err == nil, s.err); last.held != (votes.held >= 3) {
