@@ -69,7 +69,7 @@ type Acquisition struct {
 	script.WaitState
 
 	ctx          context.Context   // the caller's, with the values of its hooks
-	localWaiter  Waiter            // in the list of this process, without a queue in Redis
+	localWaiter  waiter            // in the list of this process, without a queue in Redis
 	want         script.Wanted     // by the next request
 	unregistered bool              // true if the last grant has taken the client out of the set of waiting clients
 	sentAt       keepalive.Instant // of the last request
@@ -105,7 +105,7 @@ func (a *Acquisition) Run(caller context.Context) error {
 	defer cancel()
 	defer func() {
 		if a.call != nil {
-			a.Env.Calls.Leave(a.call)
+			a.Env.Calls.leave(a.call)
 		}
 		if !a.accepted { // also if a hook panics
 			a.cleanUp()
@@ -120,11 +120,11 @@ func (a *Acquisition) acquire(ctx context.Context) error {
 		return a.askWithoutWaiting(ctx, ErrTimeUp)
 	}
 	key := a.Hold.Keys.Lock
-	if !a.Env.Limit.TryAdd(key) {
+	if !a.Env.Limit.tryAdd(key) {
 		return a.askAtWaiterLimit(ctx)
 	}
 	defer func() {
-		if a.Env.Limit.Remove(key) {
+		if a.Env.Limit.remove(key) {
 			a.Env.LastLeft(key)
 		}
 	}()
@@ -152,16 +152,16 @@ func (a *Acquisition) askAtWaiterLimit(ctx context.Context) error {
 		return a.askWithoutWaiting(ctx, ErrWaiterLimit)
 	}
 	a.Contended = true
-	a.Holder, a.HolderTTL, _ = a.Env.Lists.Holder(a.Hold.Keys.Lock, a.Env.Now())
+	a.Holder, a.HolderTTL, _ = a.Env.Lists.holder(a.Hold.Keys.Lock, a.Env.Now())
 	return ErrWaiterLimit
 }
 
 // reportWait enters the call among those that wait, and calls Waiting, unless that was done before. A position of 0 is
 // unknown. place is nil without a queue in Redis.
-func (a *Acquisition) reportWait(position int, place *Place) {
+func (a *Acquisition) reportWait(position int, place *place) {
 	if a.call != nil {
 		if a.call.Place != place { // only this goroutine writes to it
-			a.Env.Calls.Update(a.call, a.Hold.Owner, place)
+			a.Env.Calls.update(a.call, a.Hold.Owner, place)
 		}
 		return
 	}
@@ -169,7 +169,7 @@ func (a *Acquisition) reportWait(position int, place *Place) {
 	if place == nil {
 		a.call.Local = &a.localWaiter
 	}
-	a.Env.Calls.Enter(a.call)
+	a.Env.Calls.enter(a.call)
 	a.Contended, a.Position = true, position
 	a.Caller.Waiting(a.ctx, position, max(a.HolderTTL, 0))
 }

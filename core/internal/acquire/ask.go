@@ -156,6 +156,6 @@ func (a *Acquisition) replaceHold(ctx context.Context, reason error) {
 		a.Hold.Owner = a.Hold.ID
 	}
 	if a.call != nil {
-		a.Env.Calls.Update(a.call, a.Hold.Owner, nil)
+		a.Env.Calls.update(a.call, a.Hold.Owner, nil)
 	}
 }

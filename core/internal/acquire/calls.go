@@ -20,36 +20,36 @@ type Call struct {
 	Owner    string
 	Strategy script.Strategy
 	Since    keepalive.Instant
-	Local    *Waiter // in the list of this process; nil if it waits in a queue in Redis
-	Place    *Place  // in a queue in Redis; nil if it waits in a list, or takes a new place at this moment
+	Local    *waiter // in the list of this process; nil if it waits in a queue in Redis
+	Place    *place  // in a queue in Redis; nil if it waits in a list, or takes a new place at this moment
 }
 
 // NewCalls returns an empty set of calls.
 func NewCalls() *Calls { return &Calls{waiting: make(map[*Call]struct{})} }
 
-// Enter adds a call. The caller must call Leave once the wait has ended. Only Update may change the call until then.
-func (c *Calls) Enter(call *Call) {
+// enter adds a call. The caller must call leave once the wait has ended. Only update may change the call until then.
+func (c *Calls) enter(call *Call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting[call] = struct{}{}
 }
 
-// Leave removes a call.
-func (c *Calls) Leave(call *Call) {
+// leave removes a call.
+func (c *Calls) leave(call *Call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.waiting, call)
 }
 
-// Update changes the owner and the place of a call, for a hold that was replaced or queued anew.
-func (c *Calls) Update(call *Call, owner string, place *Place) {
+// update changes the owner and the place of a call, for a hold that was replaced or queued anew.
+func (c *Calls) update(call *Call, owner string, place *place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	call.Owner, call.Place = owner, place
 }
 
-// Count returns how many calls wait.
-func (c *Calls) Count() int {
+// count returns how many calls wait.
+func (c *Calls) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.waiting)
@@ -57,7 +57,7 @@ func (c *Calls) Count() int {
 
 // All returns copies of all calls at one instant, in no order.
 func (c *Calls) All() []Call {
-	all := make([]Call, 0, c.Count())
+	all := make([]Call, 0, c.count())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for call := range c.waiting {

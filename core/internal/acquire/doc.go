@@ -44,19 +44,19 @@
 // have one local list for each name, and only the first waiter of a list asks Redis. Where it has one, [Heartbeats] keep the
 // places of all waiters in it. A [Limit] bounds both, and [Calls] has all that wait in either, for operators.
 //
-// A [Waiter] of a list passes through these states:
+// A waiter of a list passes through these states:
 //
-//	Enter ──► behind others ── those before it have left ──► first ── granted, refused, or its time is up ──► Leave
+//	enter ──► behind others ── those before it have left ──► first ── granted, refused, or its time is up ──► leave
 //	               │                                           ▲
-//	               │            Enter of an empty list ────────┘
-//	               ├── its time is up ──────────────────────────────────────────────────────────────────────► Leave
-//	               └── dismissed: with the answer to the first (Share, FailAll), or to ask alone (Share) ───► removed
+//	               │            enter of an empty list ────────┘
+//	               ├── its time is up ──────────────────────────────────────────────────────────────────────► leave
+//	               └── dismissed: with the answer to the first (share, failAll), or to ask alone (share) ───► removed
 //
-// A [Place] in a queue in Redis has these:
+// A place in a queue in Redis has these:
 //
-//	Register ──► waiting ◄── heartbeat: so many waiters are before it
-//	                │ └───── heartbeat: the place is gone, or the owner has the lock ──► MustAsk ── Update ──► waiting
-//	                └── Unregister ──► without heartbeats, Redis drops the place after PlaceTTL
+//	register ──► waiting ◄── heartbeat: so many waiters are before it
+//	                │ └───── heartbeat: the place is gone, or the owner has the lock ──► MustAsk ── update ──► waiting
+//	                └── unregister ──► without heartbeats, Redis drops the place after PlaceTTL
 //
 // An [Observer] waits for changes of the lead. A message is only a hint, so it also polls:
 //

@@ -25,15 +25,15 @@ type Heartbeats struct {
 	timer  *time.Timer             // nil if there are no places; otherwise tick is due
 }
 
-// waiterGroup is this client's waiters in one queue. It lasts from the first Register to the last Unregister. Commands that
+// waiterGroup is this client's waiters in one queue. It lasts from the first register to the last unregister. Commands that
 // are in flight then still refer to it, without effect on a later group of the same queue.
 type waiterGroup struct {
-	places map[string]*Place // by hold ID
+	places map[string]*place // by hold ID
 	unsent int               // commands that wait in the renewal queue; none of them was sent
 }
 
-// Place is one waiter's place in a queue. The waiter reads it by State, and heartbeats write to it.
-type Place struct {
+// place is one waiter's place in a queue. The waiter reads it by State, and heartbeats write to it.
+type place struct {
 	C          chan struct{} // receives a value when the waiter is first in the queue, or must ask; it holds one value
 	keys       script.Keys
 	id         string // of the hold
@@ -45,7 +45,7 @@ type Place struct {
 	// so a grant is later than AskedAt.
 	AskedAt    keepalive.Instant
 	AnsweredAt keepalive.Instant // when its reply came, from which HolderTTL counts
-	MustAsk    bool              // true if the place is gone, or the owner has the lock by another request; until Update
+	MustAsk    bool              // true if the place is gone, or the owner has the lock by another request; until update
 }
 
 // maxWaitersPerHeartbeat bounds the waiters in one command, and so the time that the server is blocked by it.
@@ -56,16 +56,16 @@ func NewHeartbeats(s *script.Instance, now keepalive.Clock) *Heartbeats {
 	return &Heartbeats{instance: s, now: now, groups: make(map[string]*waiterGroup)}
 }
 
-// Register starts heartbeats for a place that the hold has just taken, with the wait state of that reply. askedAt is when
-// the request was sent. The caller must call Unregister.
-func (b *Heartbeats) Register(h *script.Hold, s script.WaitState, askedAt keepalive.Instant) *Place {
-	p := &Place{C: make(chan struct{}, 1), keys: h.Keys, id: h.ID, heartbeats: b}
-	p.Update(s, askedAt)
+// register starts heartbeats for a place that the hold has just taken, with the wait state of that reply. askedAt is when
+// the request was sent. The caller must call unregister.
+func (b *Heartbeats) register(h *script.Hold, s script.WaitState, askedAt keepalive.Instant) *place {
+	p := &place{C: make(chan struct{}, 1), keys: h.Keys, id: h.ID, heartbeats: b}
+	p.update(s, askedAt)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c := b.groups[h.Keys.Lock]
 	if c == nil {
-		c = &waiterGroup{places: make(map[string]*Place)}
+		c = &waiterGroup{places: make(map[string]*place)}
 		b.groups[h.Keys.Lock] = c
 	}
 	c.places[h.ID] = p
@@ -75,9 +75,9 @@ func (b *Heartbeats) Register(h *script.Hold, s script.WaitState, askedAt keepal
 	return p
 }
 
-// Unregister ends the heartbeats of the place. It must be called once. The place stays in the queue for up to PlaceTTL,
+// unregister ends the heartbeats of the place. It must be called once. The place stays in the queue for up to PlaceTTL,
 // unless the caller releases the hold.
-func (p *Place) Unregister() {
+func (p *place) unregister() {
 	b := p.heartbeats
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -89,15 +89,15 @@ func (p *Place) Unregister() {
 }
 
 // State returns a copy of the place, so that the waiter sees fields of one reply together. The copy is not updated.
-func (p *Place) State() Place {
+func (p *place) State() place {
 	p.heartbeats.mu.Lock()
 	defer p.heartbeats.mu.Unlock()
 	return *p
 }
 
-// Update records the reply to a request of the waiter itself, which was sent at askedAt. Replies to heartbeats that were
+// update records the reply to a request of the waiter itself, which was sent at askedAt. Replies to heartbeats that were
 // sent before are ignored from then on. So MustAsk is false until a later heartbeat.
-func (p *Place) Update(s script.WaitState, askedAt keepalive.Instant) {
+func (p *place) update(s script.WaitState, askedAt keepalive.Instant) {
 	p.heartbeats.mu.Lock()
 	defer p.heartbeats.mu.Unlock()
 	p.WaitState, p.AskedAt, p.AnsweredAt, p.MustAsk = s, askedAt, p.heartbeats.now(), false
@@ -128,7 +128,7 @@ func (b *Heartbeats) tick() {
 // that of the map, so it differs from tick to tick.
 func (b *Heartbeats) commandsLocked(c *waiterGroup) []*transport.Command {
 	var calls []*transport.Command
-	var batch []*Place
+	var batch []*place
 	for _, p := range c.places {
 		batch = append(batch, p)
 		if len(batch) == maxWaitersPerHeartbeat {
@@ -143,7 +143,7 @@ func (b *Heartbeats) commandsLocked(c *waiterGroup) []*transport.Command {
 }
 
 // newHeartbeatLocked makes the command for these places of one group, and counts it as unsent. places must not be empty.
-func (b *Heartbeats) newHeartbeatLocked(c *waiterGroup, places []*Place) *transport.Command {
+func (b *Heartbeats) newHeartbeatLocked(c *waiterGroup, places []*place) *transport.Command {
 	k := places[0].keys
 	ids := make([]any, len(places))
 	for i, p := range places {
@@ -168,9 +168,9 @@ func (b *Heartbeats) newHeartbeatLocked(c *waiterGroup, places []*Place) *transp
 //
 //  1. Redis has dropped the place of a waiter, because heartbeats were late.
 //  2. The next heartbeat is sent. Its reply says: not in the queue.
-//  3. Meanwhile the waiter asks by itself, takes a new place, and calls Update.
+//  3. Meanwhile the waiter asks by itself, takes a new place, and calls update.
 //  4. The reply of step 2 arrives. It would have the waiter ask again in vain.
-func (b *Heartbeats) answered(answer *transport.Command, places []*Place) {
+func (b *Heartbeats) answered(answer *transport.Command, places []*place) {
 	if answer.Err != nil {
 		return
 	}

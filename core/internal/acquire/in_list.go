@@ -19,7 +19,7 @@ const (
 )
 
 // waitWithoutQueue waits for a lock that is granted to the first request after a release. A waiter that was dismissed with
-// ErrAskAlone asks once, and enters the list again if the lock is busy.
+// errAskAlone asks once, and enters the list again if the lock is busy.
 func (a *Acquisition) waitWithoutQueue(ctx context.Context) error {
 	if a.Reenters {
 		// A re-entry asks before it enters the list. Otherwise it would wait behind callers that wait for its own release.
@@ -29,7 +29,7 @@ func (a *Acquisition) waitWithoutQueue(ctx context.Context) error {
 	}
 	for {
 		err := a.waitInList(ctx)
-		if err != ErrAskAlone {
+		if err != errAskAlone {
 			return err
 		}
 		if err = a.ask(ctx); err != errBusy {
@@ -45,35 +45,35 @@ func (a *Acquisition) waitWithoutQueue(ctx context.Context) error {
 // outage, or answers for as long that no Redis gives, all do. In all other cases the next becomes the first.
 func (a *Acquisition) waitInList(ctx context.Context) error {
 	t := &a.localWaiter
-	*t = Waiter{Question: a.Question}
-	a.Env.Lists.Enter(t, a.listKey(), a.Hold.Ack)
+	*t = waiter{Question: a.Question}
+	a.Env.Lists.enter(t, a.listKey(), a.Hold.Ack)
 	defer func() {
-		t.Leave()
+		t.leave()
 		a.unregisterClient(t)
 	}()
-	if t.MustWait() {
+	if t.mustWait() {
 		a.reportWait(0, nil)
 	}
-	if err := t.Wait(ctx, a.Env.Operations.Closing); err != nil {
-		if a.Holder, a.HolderTTL, a.Answered = a.Env.Lists.Holder(t.Key, a.Env.Now()); !a.Answered {
+	if err := t.wait(ctx, a.Env.Operations.Closing); err != nil {
+		if a.Holder, a.HolderTTL, a.Answered = a.Env.Lists.holder(t.Key, a.Env.Now()); !a.Answered {
 			a.LastErr = transport.ErrNotAnswered
 		}
 		return err
 	}
-	if holder, left, heard := a.Env.Lists.Holder(t.Key, a.Env.Now()); heard {
+	if holder, left, heard := a.Env.Lists.holder(t.Key, a.Env.Now()); heard {
 		a.Holder, a.HolderTTL, a.Answered = holder, left, true // Redis answers, whether or not there is time for another answer
 	}
 	err := a.pollAsHead(ctx, t)
 	switch end := err.(type) { // not errors.As, whose targets would be allocated for each grant too
 	case nil:
-		t.SetHolder(a.Hold.Owner, a.Hold.TTL, a.Env.Now()) // the holder is this caller now
+		t.setHolder(a.Hold.Owner, a.Hold.TTL, a.Env.Now()) // the holder is this caller now
 	case *RefusedError:
-		t.Share(err, end.settled())
+		t.share(err, end.settled())
 	case *UnavailableError:
-		t.FailAll(err, transport.Unacknowledged(end.Last)) // otherwise they would get the same, one after the other
+		t.failAll(err, transport.Unacknowledged(end.Last)) // otherwise they would get the same, one after the other
 	case *FailedError:
 		if transport.Unrecognized(end.Err) {
-			t.FailAll(err, false) // as after an outage
+			t.failAll(err, false) // as after an outage
 		}
 	}
 	return err
@@ -100,7 +100,7 @@ func (a *Acquisition) listKey() string {
 //  4. Redis confirms the subscription, which notifies the waiter too. It asks again.
 //
 // A request registers the client as waiting only with a confirmed subscription, because only then can a release wake it.
-func (a *Acquisition) pollAsHead(ctx context.Context, t *Waiter) error {
+func (a *Acquisition) pollAsHead(ctx context.Context, t *waiter) error {
 	sub := a.Strategy.SubscribeIfActive(a.Hold.Keys)
 	defer func() {
 		if sub != nil {
@@ -109,26 +109,26 @@ func (a *Acquisition) pollAsHead(ctx context.Context, t *Waiter) error {
 	}()
 	for polls := 0; ; polls++ {
 		a.want.Registration = sub != nil && sub.Confirmed() && a.Env.OneServer
-		t.StartAsking()
+		t.startAsking()
 		if a.want.Registration {
-			t.SetRegistered(true) // before the request: without an answer, the client may be registered all the same
+			t.setRegistered(true) // before the request: without an answer, the client may be registered all the same
 		}
 		err := a.ask(ctx)
 		if err != errBusy {
 			if err == nil && a.unregistered {
-				t.SetRegistered(false) // acquire.lua has taken the client out
+				t.setRegistered(false) // acquire.lua has taken the client out
 			}
 			return err
 		}
 		a.reportWait(0, nil)
 		a.Caller.StillWaiting(a.call.Since)
-		t.SetHolder(a.Holder, a.HolderTTL, a.Env.Now())
+		t.setHolder(a.Holder, a.HolderTTL, a.Env.Now())
 		if sub == nil {
 			sub = a.Strategy.Subscribe(a.Hold.Keys)
 		}
 		limit := min(firstPollInterval<<min(polls, 10), unsubscribedPollInterval)
 		if sub.Confirmed() {
-			limit = a.Env.Lists.PollInterval()
+			limit = a.Env.Lists.pollInterval()
 		}
 		keepalive.Pause(ctx, a.nextPoll(limit), sub.Notifications(), a.Env.Operations.Closing)
 		if a.Env.timeUp(ctx) {
@@ -160,7 +160,7 @@ func (a *Acquisition) nextPoll(limit time.Duration) time.Duration {
 //  2. Another caller of this client waits for the lock, and registers the client again.
 //  3. The command arrives, and takes out that registration too.
 //  4. RecheckAll notifies the caller of step 2. It asks again, and so registers the client once more.
-func (a *Acquisition) unregisterClient(t *Waiter) {
+func (a *Acquisition) unregisterClient(t *waiter) {
 	m, plain := a.Strategy.(script.Mutex)
 	if !plain || !t.Unregister {
 		return

@@ -19,7 +19,7 @@ const heartbeatTimeout = 3 * script.HeartbeatInterval
 type queuedWaiter struct {
 	*Acquisition
 	queue     script.Queue
-	place     *Place                // nil before the hold was queued
+	place     *place                // nil before the hold was queued
 	own       *transport.Subscriber // to messages with the hold ID of this waiter; nil until it must not miss them
 	broadcast *transport.Subscriber // to broadcasts, while the waiter needs them; nil otherwise
 }
@@ -60,9 +60,9 @@ func (a *Acquisition) waitInQueue(ctx context.Context, queue script.Queue) error
 func (w *queuedWaiter) register() {
 	w.queued = true
 	if w.place == nil {
-		w.place = w.Env.Heartbeats.Register(&w.Hold, w.WaitState, w.sentAt)
+		w.place = w.Env.Heartbeats.register(&w.Hold, w.WaitState, w.sentAt)
 	} else {
-		w.place.Update(w.WaitState, w.sentAt)
+		w.place.update(w.WaitState, w.sentAt)
 	}
 	w.reportWait(w.WaitState.Ahead+1, w.place)
 }
@@ -76,7 +76,7 @@ func (w *queuedWaiter) unregister() {
 		}
 	}
 	if w.place != nil {
-		w.place.Unregister()
+		w.place.unregister()
 	}
 	w.own, w.broadcast, w.place = nil, nil, nil
 }
@@ -138,7 +138,7 @@ func (w *queuedWaiter) listenToBroadcasts(listen bool) *transport.Subscriber {
 
 // nextQueuePoll returns how long to wait before asking Redis: until heartbeatTimeout, or for the first waiter in the queue
 // until the holder's lease expires.
-func nextQueuePoll(p *Place, now keepalive.Instant) time.Duration {
+func nextQueuePoll(p *place, now keepalive.Instant) time.Duration {
 	poll := p.AnsweredAt.Add(heartbeatTimeout).Sub(now)
 	if p.Ahead == 0 && p.HolderTTL >= 0 {
 		// A little after the expiry: Redis counts whole milliseconds.

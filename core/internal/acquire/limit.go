@@ -8,7 +8,7 @@ import "sync"
 // Why a limit: each waiter keeps a goroutine, and mostly a request of a user, in memory. While the lock is held, they would
 // pile up without end.
 type Limit struct {
-	Most int // callers for one name; must not be changed after the first TryAdd
+	Most int // callers for one name; must not be changed after the first tryAdd
 
 	mu      sync.Mutex
 	waiting map[string]int // by the lock's key, without zeros, so names that are not used take no memory; guarded by mu
@@ -19,9 +19,9 @@ func NewLimit(most int) *Limit {
 	return &Limit{Most: most, waiting: make(map[string]int)}
 }
 
-// TryAdd counts one more caller that waits for a name. It returns false, and counts nothing, if there are as many as may be.
-// If it returns true, the caller must call Remove once, when it waits no more.
-func (c *Limit) TryAdd(key string) bool {
+// tryAdd counts one more caller that waits for a name. It returns false, and counts nothing, if there are as many as may be.
+// If it returns true, the caller must call remove once, when it waits no more.
+func (c *Limit) tryAdd(key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.waiting[key] >= c.Most {
@@ -31,8 +31,8 @@ func (c *Limit) TryAdd(key string) bool {
 	return true
 }
 
-// Remove ends the wait of one caller that TryAdd has counted. It returns true if no other caller waits for the name.
-func (c *Limit) Remove(key string) bool {
+// remove ends the wait of one caller that tryAdd has counted. It returns true if no other caller waits for the name.
+func (c *Limit) remove(key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.waiting[key]--; c.waiting[key] == 0 {
@@ -42,7 +42,7 @@ func (c *Limit) Remove(key string) bool {
 	return false
 }
 
-// Count returns how many callers wait for a name.
+// count returns how many callers wait for a name.
 func (c *Limit) Count(key string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

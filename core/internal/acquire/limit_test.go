@@ -20,14 +20,14 @@ func TestCrowd(t *testing.T) {
 		{name: "a", want: false},
 	} {
 		if step.leave {
-			c.Remove(step.name)
-		} else if got := c.TryAdd(step.name); got != step.want {
+			c.remove(step.name)
+		} else if got := c.tryAdd(step.name); got != step.want {
 			t.Errorf("step %d: %v", i+1, got)
 		}
 	}
-	c.Remove("a")
-	c.Remove("a")
-	c.Remove("b")
+	c.remove("a")
+	c.remove("a")
+	c.remove("b")
 	if len(c.waiting) != 0 {
 		t.Errorf("left: %v", c.waiting)
 	}

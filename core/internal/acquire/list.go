@@ -41,7 +41,7 @@ const maxUnusedLists = 64
 // waitList is the waiters of one name, doubly linked. It lasts while it has waiters. After that it may be reused for another
 // name, so a waiter that was removed must not use its list once mu is unlocked.
 type waitList struct {
-	first, last *Waiter
+	first, last *waiter
 	// The last answer to any first waiter, and when it came. A first waiter polls at every pollInterval at least, so an older
 	// answer means that Redis does not answer.
 	holder     string            // "" if unknown
@@ -54,9 +54,9 @@ type waitList struct {
 	entered, asked uint64
 }
 
-// Waiter is one waiter in a list. Its memory may be used again after Leave. It belongs to one goroutine, the waiter's, which
-// may set Question before Enter and read Unregister after Leave.
-type Waiter struct {
+// waiter is one waiter in a list. Its memory may be used again after leave. It belongs to one goroutine, the waiter's, which
+// may set Question before enter and read unregister after leave.
+type waiter struct {
 	lists *Lists
 	Key   string
 	list  *waitList
@@ -65,7 +65,7 @@ type Waiter struct {
 	Question any    // what an answer depends on; nil if no answer holds for two; see shared_answer.go
 	arrival  uint64 // its number in the order of arrival
 
-	before, behind *Waiter
+	before, behind *waiter
 	ready          chan struct{} // closed once, when it is the first or dismissed; nil if it was the first from the start
 	err            error         // why it was dismissed, nil if it was not; set before ready is closed, and read after it
 	removed        bool          // true once it has left or was dismissed
@@ -77,9 +77,9 @@ func NewLists() *Lists {
 	return &Lists{byLock: make(map[string]*waitList)}
 }
 
-// Enter appends a waiter to the list of a name. The waiter must call Leave, even after it was dismissed. Until then its
+// enter appends a waiter to the list of a name. The waiter must call leave, even after it was dismissed. Until then its
 // memory must not be moved, because its neighbours refer to it.
-func (q *Lists) Enter(t *Waiter, key string, a transport.Ack) {
+func (q *Lists) enter(t *waiter, key string, a transport.Ack) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t.lists, t.Key, t.ack = q, key, a
@@ -117,17 +117,17 @@ func (q *Lists) Empty(key string) bool {
 	return q.byLock[key] == nil
 }
 
-// MustWait returns true if the waiter is not the first yet, and was not dismissed. It needs no mutex: only ready is read,
-// which is not changed after Enter.
-func (t *Waiter) MustWait() bool { return t.ready != nil && !keepalive.Closed(t.ready) }
+// mustWait returns true if the waiter is not the first yet, and was not dismissed. It needs no mutex: only ready is read,
+// which is not changed after enter.
+func (t *waiter) mustWait() bool { return t.ready != nil && !keepalive.Closed(t.ready) }
 
-// Wait returns nil once the waiter is the first. It returns ErrTimeUp if ctx has ended or the client is closed, and another
-// error if the waiter was dismissed. Whatever it returns, the waiter must call Leave.
+// wait returns nil once the waiter is the first. It returns ErrTimeUp if ctx has ended or the client is closed, and another
+// error if the waiter was dismissed. Whatever it returns, the waiter must call leave.
 //
 // If ready is closed at the same moment as ctx ends, it may return ErrTimeUp to the first of the list. No wake-up gets lost:
-// Leave then wakes the next waiter.
-func (t *Waiter) Wait(ctx context.Context, closing <-chan struct{}) error {
-	if !t.MustWait() {
+// leave then wakes the next waiter.
+func (t *waiter) wait(ctx context.Context, closing <-chan struct{}) error {
+	if !t.mustWait() {
 		return t.err
 	}
 	select {
@@ -140,8 +140,8 @@ func (t *Waiter) Wait(ctx context.Context, closing <-chan struct{}) error {
 	}
 }
 
-// Leave removes the waiter, and wakes the next if it was the first. It does nothing if the waiter was dismissed.
-func (t *Waiter) Leave() {
+// leave removes the waiter, and wakes the next if it was the first. It does nothing if the waiter was dismissed.
+func (t *waiter) leave() {
 	t.lists.mu.Lock()
 	defer t.lists.mu.Unlock()
 	if t.removed {
@@ -155,7 +155,7 @@ func (t *Waiter) Leave() {
 }
 
 // removeLocked removes the waiter from its list. The caller must call wakeFirstLocked if the waiter may have been the first.
-func (t *Waiter) removeLocked() {
+func (t *waiter) removeLocked() {
 	t.removed = true
 	if t.before == nil {
 		t.list.first = t.behind
@@ -170,14 +170,14 @@ func (t *Waiter) removeLocked() {
 	t.before, t.behind = nil, nil // so that a removed waiter keeps no others in memory
 }
 
-// FailAll removes the waiter, and dismisses all behind it with err. If short is true, too few replicas were the reason, and
+// failAll removes the waiter, and dismisses all behind it with err. If short is true, too few replicas were the reason, and
 // waiters that need fewer replicas stay. Only the first may call it.
 //
 // Why: each waiter behind it would become the first, wait in vain for as long, and get the same error.
-func (t *Waiter) FailAll(err error, short bool) {
+func (t *waiter) failAll(err error, short bool) {
 	t.lists.mu.Lock()
 	defer t.lists.mu.Unlock()
-	var next *Waiter
+	var next *waiter
 	for other := t; other != nil; other = next {
 		next = other.behind
 		if short && other.ack.Replicas < t.ack.Replicas {
@@ -194,7 +194,7 @@ func (t *Waiter) FailAll(err error, short bool) {
 
 // dismissLocked removes a waiter from its list, and has its wait return err. The waiter must not be the first: that has no
 // ready channel, or one that is closed.
-func (t *Waiter) dismissLocked(err error) {
+func (t *waiter) dismissLocked(err error) {
 	t.removeLocked()
 	t.err = err
 	close(t.ready)
@@ -205,7 +205,7 @@ func (t *Waiter) dismissLocked(err error) {
 //
 // The waiter that empties the list learns whether the client must be unregistered. Why not each waiter: as long as one
 // waits, a release has to be able to wake this client.
-func (t *Waiter) wakeFirstLocked() {
+func (t *waiter) wakeFirstLocked() {
 	if next := t.list.first; next != nil {
 		close(next.ready)
 		return
@@ -217,39 +217,39 @@ func (t *Waiter) wakeFirstLocked() {
 	}
 }
 
-// SetHolder records the answer to the first, which came now, for the waiters behind it. If their time ends, they can
+// setHolder records the answer to the first, which came now, for the waiters behind it. If their time ends, they can
 // return for how long the lock is held, without having asked. A negative TTL does not end. Only the first may call it,
-// before Leave.
-func (t *Waiter) SetHolder(holder string, left time.Duration, now keepalive.Instant) {
+// before leave.
+func (t *waiter) setHolder(holder string, left time.Duration, now keepalive.Instant) {
 	t.lists.mu.Lock()
 	defer t.lists.mu.Unlock()
 	t.list.holder, t.list.holderTTL, t.list.answeredAt = holder, left, now
 }
 
-// SetRegistered records whether the client may be registered as waiting for this lock in Redis. The first must set true
+// setRegistered records whether the client may be registered as waiting for this lock in Redis. The first must set true
 // before it asks. Why not after the answer: without an answer, the client may be registered all the same.
-func (t *Waiter) SetRegistered(registered bool) {
+func (t *waiter) setRegistered(registered bool) {
 	t.lists.mu.Lock()
 	defer t.lists.mu.Unlock()
 	t.list.registered = registered
 }
 
-// PollInterval returns the longest time between two polls of the first in a list, if it is subscribed. It grows with the
+// pollInterval returns the longest time between two polls of the first in a list, if it is subscribed. It grows with the
 // number of names, see manyNames.
-func (q *Lists) PollInterval() time.Duration {
+func (q *Lists) pollInterval() time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.pollIntervalLocked()
 }
 
-// pollIntervalLocked is PollInterval with mu locked.
+// pollIntervalLocked is pollInterval with mu locked.
 func (q *Lists) pollIntervalLocked() time.Duration {
 	return max(subscribedPollInterval, subscribedPollInterval*time.Duration(len(q.byLock))/manyNames)
 }
 
-// Holder returns the last answer to the first waiter for a name. It returns false if there is none, or if the answer is
+// holder returns the last answer to the first waiter for a name. It returns false if there is none, or if the answer is
 // older than two poll intervals: then Redis does not answer now.
-func (q *Lists) Holder(key string, now keepalive.Instant) (holder string, left time.Duration, heard bool) {
+func (q *Lists) holder(key string, now keepalive.Instant) (holder string, left time.Duration, heard bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.byLock[key]
@@ -261,10 +261,10 @@ func (q *Lists) Holder(key string, now keepalive.Instant) (holder string, left t
 
 // Positions returns the positions of all waiters in their lists at one instant, from 1. A waiter that has left is only an
 // address there, whose memory may be used again.
-func (q *Lists) Positions() map[*Waiter]int {
+func (q *Lists) Positions() map[*waiter]int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	positions := make(map[*Waiter]int)
+	positions := make(map[*waiter]int)
 	for _, l := range q.byLock {
 		for t, at := l.first, 1; t != nil; t, at = t.behind, at+1 {
 			positions[t] = at

@@ -13,35 +13,35 @@ import (
 func TestClosingEndsTheLine(t *testing.T) {
 	t.Parallel()
 	q := NewLists()
-	var first, second Waiter
-	q.Enter(&first, "k", transport.Ack{})
-	q.Enter(&second, "k", transport.Ack{})
+	var first, second waiter
+	q.enter(&first, "k", transport.Ack{})
+	q.enter(&second, "k", transport.Ack{})
 	closing := make(chan struct{})
 	close(closing)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := second.Wait(ctx, closing); ctx.Err() != nil {
+	if err := second.wait(ctx, closing); ctx.Err() != nil {
 		t.Errorf("waited until %v", err)
 	}
-	second.Leave()
-	first.Leave()
+	second.leave()
+	first.leave()
 }
 
 // TestFailureOfReplicasStays: a waiter that wants fewer replicas than the first one keeps its place, and its turn comes.
 func TestFailureOfReplicasStays(t *testing.T) {
 	t.Parallel()
 	q := NewLists()
-	var first, weaker, same Waiter
-	q.Enter(&first, "k", transport.Ack{Replicas: 2})
-	q.Enter(&weaker, "k", transport.Ack{Replicas: 1})
-	q.Enter(&same, "k", transport.Ack{Replicas: 2})
+	var first, weaker, same waiter
+	q.enter(&first, "k", transport.Ack{Replicas: 2})
+	q.enter(&weaker, "k", transport.Ack{Replicas: 1})
+	q.enter(&same, "k", transport.Ack{Replicas: 2})
 	err := errors.New("too few replicas")
-	first.FailAll(err, true)
-	first.Leave()
-	if closing := make(chan struct{}); same.Wait(t.Context(), closing) != err || weaker.Wait(t.Context(), closing) != nil {
+	first.failAll(err, true)
+	first.leave()
+	if closing := make(chan struct{}); same.wait(t.Context(), closing) != err || weaker.wait(t.Context(), closing) != nil {
 		t.Error("the wrong ones were sent away")
 	}
-	weaker.FailAll(err, false)
+	weaker.failAll(err, false)
 	if !q.Empty("k") {
 		t.Error("somebody is left")
 	}
@@ -55,34 +55,34 @@ func TestSharedAnswer(t *testing.T) {
 		settled bool
 		other   error
 	}{
-		"settled":     {true, ErrAskAlone},
+		"settled":     {true, errAskAlone},
 		"not settled": {false, nil},
 	} {
 		q := NewLists()
-		first, same, late := Waiter{Question: 1}, Waiter{Question: 1}, Waiter{Question: 1}
-		other := Waiter{Question: 2}
-		for _, t := range []*Waiter{&first, &other, &same} {
-			q.Enter(t, "k", transport.Ack{})
+		first, same, late := waiter{Question: 1}, waiter{Question: 1}, waiter{Question: 1}
+		other := waiter{Question: 2}
+		for _, t := range []*waiter{&first, &other, &same} {
+			q.enter(t, "k", transport.Ack{})
 		}
-		first.StartAsking()
-		q.Enter(&late, "k", transport.Ack{})
+		first.startAsking()
+		q.enter(&late, "k", transport.Ack{})
 		answer := errors.New("refused")
-		first.Share(answer, test.settled)
-		first.Leave()
+		first.share(answer, test.settled)
+		first.leave()
 		never := make(chan struct{})
-		if err := same.Wait(t.Context(), never); err != answer {
+		if err := same.wait(t.Context(), never); err != answer {
 			t.Errorf("%s: the same question is answered with %v", name, err)
 		}
-		if err := other.Wait(t.Context(), never); err != test.other {
+		if err := other.wait(t.Context(), never); err != test.other {
 			t.Errorf("%s: another question is answered with %v", name, err)
 		}
 		if test.other == nil {
-			other.Leave()
+			other.leave()
 		}
-		if err := late.Wait(t.Context(), never); err != nil {
+		if err := late.wait(t.Context(), never); err != nil {
 			t.Errorf("%s: one who came later was told %v", name, err)
 		}
-		if late.Leave(); !q.Empty("k") {
+		if late.leave(); !q.Empty("k") {
 			t.Errorf("%s: a waiter is left", name)
 		}
 	}

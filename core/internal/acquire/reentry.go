@@ -58,6 +58,6 @@ func (a *Acquisition) dropParents(ctx context.Context, drops func(Parent) bool) 
 		}
 	}
 	if a.call != nil {
-		a.Env.Calls.Update(a.call, a.Hold.Owner, a.call.Place)
+		a.Env.Calls.update(a.call, a.Hold.Owner, a.call.Place)
 	}
 }
