@@ -257,7 +257,7 @@ var locks = []Mutant{
 	},
 	{
 		"token key of another slot", "a Cluster behind one address refuses each lock", "core/internal/script/token_key.go",
-		[][2]string{{"	return t.Arg(lock) != used", "	return false"}},
+		[][2]string{{"	return t.arg(lock) != used", "	return false"}},
 		inTests("cluster", "TestClusterBehindOneAddress"),
 	},
 	{

@@ -59,32 +59,32 @@ e7d1 127.0.0.1:30001@31001,host1 myself,master - 0 0 1 connected 0-5459 5461 [54
 // TestCursor: the text of a cursor has all of it, and only letters that need no escape in an address.
 func TestCursor(t *testing.T) {
 	t.Parallel()
-	c := Cursor{node: "[::1]:6379", server: "master8371b4fb", at: "18446744073709551615"}
+	c := cursor{node: "[::1]:6379", server: "master8371b4fb", at: "18446744073709551615"}
 	c.done, _ = parseSlots("0-100")
 	c.scanning, _ = parseSlots("101-16383")
 	text := c.String()
 	if strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
 		t.Errorf("%q", text)
 	}
-	if got, err := ParseCursor(text); err != nil || got != c {
+	if got, err := parseCursor(text); err != nil || got != c {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
 
 // FuzzParseCursor: no text of a caller makes a panic, and what is taken for a cursor stays the same.
 func FuzzParseCursor(f *testing.F) {
-	for _, text := range []string{"", "0", "!", new(Cursor).String(), (&Cursor{node: "a:1", at: "7"}).String()} {
+	for _, text := range []string{"", "0", "!", new(cursor).String(), (&cursor{node: "a:1", at: "7"}).String()} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		c, err := ParseCursor(text)
+		c, err := parseCursor(text)
 		if err != nil {
 			if !errors.Is(err, ErrCursor) {
 				t.Errorf("%q: %v", text, err)
 			}
 			return
 		}
-		if again, err := ParseCursor(c.String()); err != nil || again != c {
+		if again, err := parseCursor(c.String()); err != nil || again != c {
 			t.Errorf("%q became %+v, %v", text, again, err)
 		}
 	})

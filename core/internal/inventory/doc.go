@@ -3,7 +3,7 @@
 //
 // # Lists
 //
-// A [Walk] goes over the whole keyspace with SCAN. Its position is a [Cursor], which travels through the caller as text. So a
+// A walk goes over the whole keyspace with SCAN. Its position is a cursor, which travels through the caller as text. So a
 // walk has no state here, and may go on in another process.
 //
 // # Lists of a Cluster

@@ -43,7 +43,7 @@ type Record struct {
 // Locks returns about want locks that are held and whose names begin with begin, by name, and the cursor of the next page. That is
 // "" at the end. skipped counts hashes that are no locks.
 func (l *Lister) Locks(ctx context.Context, begin, cursor string, want int) (locks []Lock, skipped int, next string, err error) {
-	w := Walk{Exec: l.Instance.Exec, Pattern: lockPattern(l.Prefix + begin), NameOf: func(key string) (string, bool) {
+	w := walk{Exec: l.Instance.Exec, Pattern: lockPattern(l.Prefix + begin), NameOf: func(key string) (string, bool) {
 		return script.NameOf(l.Prefix, key)
 	}}
 	names, next, err := w.page(ctx, cursor, want)
@@ -90,7 +90,7 @@ func (l *Lister) Records(
 func (l *Lister) recordPage(
 	ctx context.Context, begin, cursor string, want int, wanted func(script.Record) bool,
 ) (records []Record, read int, next string, err error) {
-	w := Walk{Exec: l.Instance.Exec, Pattern: oncePattern(l.Prefix + begin), NameOf: func(key string) (string, bool) {
+	w := walk{Exec: l.Instance.Exec, Pattern: oncePattern(l.Prefix + begin), NameOf: func(key string) (string, bool) {
 		name, ok := script.NameOfOnce(l.Prefix, key)
 		return name, ok && strings.HasPrefix(name, begin)
 	}}
@@ -119,7 +119,7 @@ func (l *Lister) Find(ctx context.Context, records bool, match func(key string) 
 	if records {
 		pattern, nameOf = oncePattern(l.Prefix), script.NameOfOnce
 	}
-	w := Walk{Exec: l.Instance.Exec, Pattern: pattern, NameOf: func(key string) (string, bool) {
+	w := walk{Exec: l.Instance.Exec, Pattern: pattern, NameOf: func(key string) (string, bool) {
 		name, ok := nameOf(l.Prefix, key)
 		return name, ok && match(key)
 	}}

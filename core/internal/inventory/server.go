@@ -26,7 +26,7 @@ type scanned struct {
 }
 
 // scanServer sends one SCAN for hashes to a master, or to the only server if master is nil. count bounds its work.
-func (w *Walk) scanServer(ctx context.Context, master *redis.Client, cursor string, count int) (s scanned, err error) {
+func (w *walk) scanServer(ctx context.Context, master *redis.Client, cursor string, count int) (s scanned, err error) {
 	commands := [][]any{
 		{"info", "replication"},
 		{"scan", cursor, "match", w.Pattern, "count", count, "type", "hash"},
@@ -76,7 +76,7 @@ func field(info, name string) string {
 var nodesCommand = []any{"cluster", "nodes"}
 
 // ownSlots asks a server of a Cluster for the slots that it owns.
-func (w *Walk) ownSlots(ctx context.Context, master *redis.Client) (slots, error) {
+func (w *walk) ownSlots(ctx context.Context, master *redis.Client) (slots, error) {
 	answers, err := w.Exec.AskServer(ctx, master, nodesCommand)
 	if err != nil {
 		return slots{}, err

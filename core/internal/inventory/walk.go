@@ -20,8 +20,8 @@ const (
 	outageLimit = time.Second
 )
 
-// Walk goes over the keys of hashes that match a pattern, and returns their names.
-type Walk struct {
+// walk goes over the keys of hashes that match a pattern, and returns their names.
+type walk struct {
 	Exec    *transport.Executor
 	Pattern string
 	// NameOf returns the name for a key. It returns false if the key is not wanted.
@@ -29,24 +29,24 @@ type Walk struct {
 }
 
 // page returns the next names, and the text of the cursor behind them, "" at the end of the walk.
-func (w *Walk) page(ctx context.Context, cursor string, want int) (names []string, next string, err error) {
-	at, err := ParseCursor(cursor)
+func (w *walk) page(ctx context.Context, cursor string, want int) (names []string, next string, err error) {
+	at, err := parseCursor(cursor)
 	if err != nil {
 		return nil, "", err
 	}
-	names, end, err := w.Next(ctx, &at, want)
+	names, end, err := w.next(ctx, &at, want)
 	if err != nil || end {
 		return names, "", err
 	}
 	return names, at.String(), nil
 }
 
-// Next returns the next names, in order, about want of them and each once, and moves the cursor. It returns true at the end of the
+// next returns the next names, in order, about want of them and each once, and moves the cursor. It returns true at the end of the
 // walk. There may be no names before that, because one call looks at a bounded number of them. If it returns an error, the cursor
 // has not moved.
 //
 // It looks at want keys first. While few of them match, it looks at twice as many the next time.
-func (w *Walk) Next(ctx context.Context, at *Cursor, want int) (names []string, end bool, err error) {
+func (w *walk) next(ctx context.Context, at *cursor, want int) (names []string, end bool, err error) {
 	c, count := *at, want
 	for range maxScans {
 		var found []string
@@ -74,7 +74,7 @@ func (w *Walk) Next(ctx context.Context, at *Cursor, want int) (names []string, 
 }
 
 // scan sends one SCAN, and moves the cursor. It returns true at the end of the walk. It may fail after it has chosen a master.
-func (w *Walk) scan(ctx context.Context, c *Cursor, count int) (found []string, end bool, err error) {
+func (w *walk) scan(ctx context.Context, c *cursor, count int) (found []string, end bool, err error) {
 	master, err := w.master(ctx, c)
 	if err != nil {
 		return nil, false, err
@@ -110,16 +110,16 @@ func (w *Walk) scan(ctx context.Context, c *Cursor, count int) (found []string, 
 }
 
 // finish ends the scan of a master that owns these slots now. It returns true if that was the last one.
-func (c *Cursor) finish(own *slots) bool {
+func (c *cursor) finish(own *slots) bool {
 	c.scanning.keepAll(own)
 	c.done.addAll(&c.scanning)
-	*c = Cursor{done: c.done}
+	*c = cursor{done: c.done}
 	return c.done.firstMissing() == slotCount
 }
 
 // master returns the master to scan, nil without a Cluster. If the client knows that it does not own any of the slots for which it
 // is scanned, or if there are none, master chooses the owner of the first slot that is not done.
-func (w *Walk) master(ctx context.Context, c *Cursor) (*redis.Client, error) {
+func (w *walk) master(ctx context.Context, c *cursor) (*redis.Client, error) {
 	if !w.Exec.InCluster() {
 		return nil, nil
 	}
@@ -136,7 +136,7 @@ func (w *Walk) master(ctx context.Context, c *Cursor) (*redis.Client, error) {
 
 // choose chooses the next master: the owner of the first slot that is not done. It is scanned for all slots that it owns and that
 // are not done. If there are none, the client does not know the owner yet, or the slot has none.
-func (w *Walk) choose(ctx context.Context, c *Cursor) (*redis.Client, error) {
+func (w *walk) choose(ctx context.Context, c *cursor) (*redis.Client, error) {
 	m, err := w.ownerOf(ctx, c.done.firstMissing()%slotCount)
 	if err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func (w *Walk) choose(ctx context.Context, c *Cursor) (*redis.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	*c = Cursor{done: c.done, node: m.Options().Addr, scanning: own}
+	*c = cursor{done: c.done, node: m.Options().Addr, scanning: own}
 	c.scanning.removeAll(&c.done)
 	if c.scanning.empty() {
 		w.Exec.Nodes.RequestRefresh()
@@ -155,6 +155,6 @@ func (w *Walk) choose(ctx context.Context, c *Cursor) (*redis.Client, error) {
 }
 
 // ownerOf returns the master that owns a slot, as far as the client knows.
-func (w *Walk) ownerOf(ctx context.Context, slot int) (*redis.Client, error) {
+func (w *walk) ownerOf(ctx context.Context, slot int) (*redis.Client, error) {
 	return w.Exec.MasterOf(ctx, script.SlotKey(slot))
 }

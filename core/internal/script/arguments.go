@@ -28,9 +28,9 @@ func (h *Hold) idArg() any {
 	return h.ScriptArgs.id
 }
 
-// releaseMemoryArgs returns the memories of [Instance.ReleaseMemories] as optional arguments: missing is found by default.
+// releaseMemoryArgs returns the memories of instance.releaseMemories as optional arguments: missing is found by default.
 func (i *Instance) releaseMemoryArgs(h *Hold, what ReleaseReason) (found, missing any) {
-	found, missing = i.ReleaseMemories(h, what)
+	found, missing = i.releaseMemories(h, what)
 	if missing == found {
 		missing = noMemoryArg
 	}

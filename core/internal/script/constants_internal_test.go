@@ -14,8 +14,8 @@ func TestConstantsOfScripts(t *testing.T) {
 		file string
 		d    time.Duration
 	}{
-		"tokenMemory": {"token", TokenMemory},
-		"tokenFresh":  {"token", TokenMemory - 10*time.Millisecond},
+		"tokenMemory": {"token", tokenMemory},
+		"tokenFresh":  {"token", tokenMemory - 10*time.Millisecond},
 		"placeTTL":    {"queue_common", PlaceTTL},
 	} {
 		wantLine(t, want.file, name, Milliseconds(want.d))

@@ -10,9 +10,9 @@ import (
 // An election is a lock of the strategy Queue. Its leader is the holder, and what the leader proclaims is one more field of
 // the lock. Observers have a channel of their own. Why: the subscribers of the main channel count as waiters.
 
-// LeaderChannel returns the channel on which observers of an election are told that they should ask for the state. It begins
+// leaderChannel returns the channel on which observers of an election are told that they should ask for the state. It begins
 // with the channel of the lock, so the rights of a Redis user cover both.
-func (k Keys) LeaderChannel() string { return k.Channel + ":leader" }
+func (k Keys) leaderChannel() string { return k.Channel + ":leader" }
 
 // Leader is the leader of an election at one instant. The zero value is a vacancy.
 type Leader struct {
@@ -39,7 +39,7 @@ func (i *Instance) Leader(ctx context.Context, k Keys) (Leader, error) {
 
 // readLeader returns the leader in a reply of lua/lock/leader.lua.
 func readLeader(reply any) (Leader, error) {
-	d := Decode(reply)
+	d := newDecoder(reply)
 	if d.Len() == 0 {
 		return Leader{}, d.End()
 	}
@@ -54,11 +54,11 @@ func readLeader(reply any) (Leader, error) {
 // does not have the lock with that token any more. Of two proclamations of one hold the one with the greater number wins,
 // whichever arrives last.
 func (i *Instance) Proclaim(ctx context.Context, k Keys, id string, token, number int64, value string) (bool, error) {
-	reply, err := i.Exec.Do(ctx, proclaimScript, []string{k.Lock}, id, token, number, value, k.LeaderChannel(), i.PublishVerb)
+	reply, err := i.Exec.Do(ctx, proclaimScript, []string{k.Lock}, id, token, number, value, k.leaderChannel(), i.PublishVerb)
 	if err != nil {
 		return false, err
 	}
-	status, err := Status(reply, 0, 3)
+	status, err := readStatus(reply, 0, 3)
 	if err != nil {
 		return false, err
 	}
@@ -71,12 +71,12 @@ func (i *Instance) Proclaim(ctx context.Context, k Keys, id string, token, numbe
 // announce tells the observers that the lead was given up. It does not wait, because the release has been confirmed. Nothing
 // follows from an error: observers also poll.
 func (i *Instance) announce(k Keys) {
-	c := transport.NewCommand(announceScript, []string{k.Lock}, k.LeaderChannel(), i.PublishVerb)
+	c := transport.NewCommand(announceScript, []string{k.Lock}, k.leaderChannel(), i.PublishVerb)
 	c.Done = func(*transport.Command) {}
 	i.Exec.SubmitRenewals([]*transport.Command{c})
 }
 
 // SubscribeToLeader subscribes to the changes of the lead. The caller must call Close.
 func (i *Instance) SubscribeToLeader(k Keys) *transport.Subscriber {
-	return i.Subs.Subscribe(k.LeaderChannel(), "")
+	return i.Subs.Subscribe(k.leaderChannel(), "")
 }

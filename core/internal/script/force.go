@@ -13,7 +13,7 @@ func (i *Instance) Force(ctx context.Context, k Keys, id string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	status, err := Status(reply, 0, 1)
+	status, err := readStatus(reply, 0, 1)
 	return status == 1, err
 }
 
@@ -29,7 +29,7 @@ func (i *Instance) ForceSeen(ctx context.Context, k Keys, id string, seen []Hold
 	if err != nil {
 		return false, false, err
 	}
-	status, err := Status(reply, -1, 1)
+	status, err := readStatus(reply, -1, 1)
 	return status == 1, status == -1, err
 }
 
@@ -44,7 +44,7 @@ func (i *Instance) ForceHolder(ctx context.Context, k Keys, owner string, token 
 		if err != nil {
 			return found, err
 		}
-		d := Decode(reply)
+		d := newDecoder(reply)
 		ended, next := d.Int(0, maxExact), d.Int(-1, maxExact)
 		if err := d.End(); err != nil {
 			return found, err
@@ -73,9 +73,9 @@ func (i *Instance) force(ctx context.Context, script *transport.Script, k Keys, 
 		reply, err = i.Exec.Do(ctx, script, i.queueKeys(k, done, k.Forced()), all...)
 		return err
 	}
-	tokenKey := i.TokenKeys.Arg(k.Lock)
+	tokenKey := i.TokenKeys.arg(k.Lock)
 	err = transport.RetryUntilAnswered(bounded, send)
-	if i.TokenKeys.LearnSlots(err, k.Lock, tokenKey) {
+	if i.TokenKeys.learnSlots(err, k.Lock, tokenKey) {
 		err = transport.RetryUntilAnswered(bounded, send)
 	}
 	return reply, err

@@ -49,8 +49,8 @@ type Hold struct {
 	Own any
 }
 
-// Do runs a script for the hold, with its Ack, and returns the reply. It counts the request as unanswered if it was repeated.
-func (h *Hold) Do(ctx context.Context, e *transport.Executor, s *transport.Script, keys []string, args ...any) (any, error) {
+// do runs a script for the hold, with its Ack, and returns the reply. It counts the request as unanswered if it was repeated.
+func (h *Hold) do(ctx context.Context, e *transport.Executor, s *transport.Script, keys []string, args ...any) (any, error) {
 	c := transport.NewCommand(s, keys, args...)
 	c.Ack = h.Ack
 	err := e.Run(ctx, c)

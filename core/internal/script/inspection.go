@@ -83,7 +83,7 @@ type snapshot struct {
 
 // readSnapshot returns the state in a reply.
 func readSnapshot(reply any) (s snapshot, err error) {
-	d := Decode(reply)
+	d := newDecoder(reply)
 	s.ttl, s.fields = d.TTL(), d.Pairs()
 	s.listeners, s.now = int(d.Int(-1, math.MaxInt32)), d.Int(0, maxExact)
 	s.reads, s.lines = d.Pairs(), d.Pairs()
@@ -184,7 +184,7 @@ func (s snapshot) exclusive() (holders []Holder) {
 		if IsLockField(field) {
 			continue
 		}
-		h := Holder{Owner: field, TTL: ttl, Token: TokenOf(s.fields["token"]), Holds: int(Number(value))}
+		h := Holder{Owner: field, TTL: ttl, Token: tokenOf(s.fields["token"]), Holds: int(Number(value))}
 		if granted := Number(s.fields["granted"]); granted > 0 {
 			h.Granted = time.UnixMicro(granted)
 		}
@@ -205,7 +205,7 @@ func (s snapshot) readers() (holders []Holder) {
 		}
 		h := byOwner[owner]
 		if h == nil {
-			h = &Holder{Owner: owner, Token: TokenOf(state[1]), Granted: time.UnixMicro(Number(state[2]))}
+			h = &Holder{Owner: owner, Token: tokenOf(state[1]), Granted: time.UnixMicro(Number(state[2]))}
 			limit, permits, _ := strings.Cut(s.fields[permitsField+owner], " ")
 			h.Limit, h.Permits, h.Slot = int(Number(limit)), int(Number(permits)), int(Number(s.slots[owner]))
 			byOwner[owner] = h
@@ -276,7 +276,7 @@ const (
 	permitsField = "permits:"
 )
 
-// permitsOf returns the limit and the permits of a mode, see SemaphoreMode. Both are 0 for the mode of another lock.
+// permitsOf returns the limit and the permits of a mode, see semaphoreMode. Both are 0 for the mode of another lock.
 func permitsOf(mode string) (limit, permits int) {
 	if _, numbers, ok := strings.Cut(mode, "semaphore:"); ok {
 		before, after, _ := strings.Cut(numbers, ":")

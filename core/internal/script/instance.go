@@ -21,7 +21,7 @@ type Instance struct {
 	ClientNumberArg any    // ClientNumber as an argument of scripts
 	PublishVerb     string // PUBLISH or SPUBLISH, see lua/lock/publish.lua
 	PublishVerbArg  any    // PublishVerb as an argument of scripts
-	OfRedlock       bool   // true for one of several servers, see ReleaseMemories
+	OfRedlock       bool   // true for one of several servers, see releaseMemories
 	PublishRefused  func() // called if Redis does not let this user publish; waiters poll then
 }
 
@@ -51,7 +51,7 @@ func (i *Instance) Heartbeat(k Keys, ids ...any) *transport.Command {
 // ReadHeartbeat returns what the reply to a heartbeat of so many places says of the lock. ahead has the number of waiters before each
 // place, or -1 if the waiter has to send its request again.
 func ReadHeartbeat(reply any, places int) (state WaitState, ahead []int, err error) {
-	d := Decode(reply)
+	d := newDecoder(reply)
 	state.HolderTTL, state.LastToken, state.Broadcasts = d.TTL(), d.Int(0, TokenLimit), d.Bool()
 	for range places {
 		ahead = append(ahead, int(d.Int(-1, math.MaxInt32)))
@@ -67,7 +67,7 @@ func (i *Instance) RunID(ctx context.Context, key string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	d := Decode(reply)
+	d := newDecoder(reply)
 	id := d.Text()
 	return strings.TrimSpace(id), d.End()
 }

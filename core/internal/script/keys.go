@@ -39,7 +39,7 @@ func NewKeys(prefix, name string) Keys {
 // share it, also without a Cluster, so that the number of these keys is bounded.
 func (k Keys) Deployment() string {
 	slotKey, _ := slotTokenKeys()[transport.Slot(k.Lock)].(string)
-	tag := slotKey // of TokenKey, which has no braces
+	tag := slotKey // of tokenKey, which has no braces
 	if _, number, found := strings.Cut(slotKey, "{"); found {
 		tag = strings.TrimSuffix(number, "}")
 	}
@@ -89,13 +89,13 @@ func (k Keys) EndMarks() string { return Reserved + "ended" + k.tag }
 // of its own, because no script needs that key and a lock.
 func ClientKey(client string) string { return Reserved + "client:{" + client + "}" }
 
-// GroupPrefix is the prefix of the keys of groups.
-const GroupPrefix = Reserved + "group"
+// groupPrefix is the prefix of the keys of groups.
+const groupPrefix = Reserved + "group"
 
 // GroupKey returns the key of the group of a record: all records with that prefix whose keys have the same hash tag. It returns
 // false if the key has no braces, and so is in no group.
 func GroupKey(prefix, key string) (string, bool) {
 	_, rest, found := strings.Cut(prefix+key, "{")
 	tag, _, closed := strings.Cut(rest, "}")
-	return GroupPrefix + ":{" + tag + "}:" + prefix, found && closed
+	return groupPrefix + ":{" + tag + "}:" + prefix, found && closed
 }

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// TokenMemory is how long Redis remembers the last token after the last grant, see lua/lock/token.lua. A token is the server's time
+	// tokenMemory is how long Redis remembers the last token after the last grant, see lua/lock/token.lua. A token is the server's time
 	// in microseconds, or one more than the last. So the memory only matters after the server's clock was set back.
-	TokenMemory = 2 * time.Hour
+	tokenMemory = 2 * time.Hour
 	// AbandonMemory is how long Redis refuses requests of a hold that arrive after its end. Only a hold with an unanswered
 	// request has such a memory. ForceUnlock has one too, so that a repetition returns the same.
 	AbandonMemory = 10 * time.Minute
@@ -33,8 +33,8 @@ var (
 	redlockMemoryArg any = Milliseconds(redlockMemory)
 	releaseMemoryArg any = Milliseconds(releaseMemory)
 	noMemoryArg      any = int64(0)
-	// AbandonMemoryArg is AbandonMemory.
-	AbandonMemoryArg any = Milliseconds(AbandonMemory)
+	// abandonMemoryArg is AbandonMemory.
+	abandonMemoryArg any = Milliseconds(AbandonMemory)
 
 	lastTTL atomic.Pointer[ttlText] // nil before the first
 )
@@ -66,7 +66,7 @@ func (Mutex) Name() string { return "mutex" }
 
 // Acquire implements [Strategy]. If another strategy holds the lock, Acquire requests it as a [Queue].
 func (m Mutex) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error) {
-	c, tokenKey := new(transport.Command), m.TokenKeys.Arg(h.Keys.Lock)
+	c, tokenKey := new(transport.Command), m.TokenKeys.arg(h.Keys.Lock)
 	c.Init(acquireScript, 4, h.ScriptArgs.Lock, tokenKey, h.ScriptArgs.released, h.ScriptArgs.WaitingClients,
 		h.ownerArg(), ttlArg(h.TTL))
 	client := any("")
@@ -78,7 +78,7 @@ func (m Mutex) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error
 	c.Ack = h.Ack
 	err := m.Exec.Run(ctx, c)
 	h.countRepeated(c)
-	if m.TokenKeys.LearnSlots(err, h.Keys.Lock, tokenKey) {
+	if m.TokenKeys.learnSlots(err, h.Keys.Lock, tokenKey) {
 		return m.Acquire(ctx, h, want)
 	}
 	if err != nil {
@@ -110,10 +110,10 @@ const (
 // readMutexReply returns what a reply of acquire.lua says, and its status. The status is 0 for a grant in the compact state.
 func readMutexReply(reply any) (result Result, status int64, err error) {
 	if _, compact := reply.(int64); compact {
-		token, err := Status(reply, 1, TokenLimit)
+		token, err := readStatus(reply, 1, TokenLimit)
 		return Result{Granted: err == nil, Token: token}, 0, err
 	}
-	d := Decode(reply)
+	d := newDecoder(reply)
 	switch status = d.Int(restarted, granted); status {
 	case granted:
 		result.Granted, result.Token = true, d.Token()
@@ -162,10 +162,10 @@ func (m Mutex) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, 
 	}
 	c.Init(releaseScript, 3, h.ScriptArgs.Lock, h.ScriptArgs.released, h.ScriptArgs.WaitingClients, h.ownerArg(), verb)
 	c.Args = appendOptional(c.Args, h.idArg(), found, what == NeverHeld, missing)
-	if err := h.SendRelease(ctx, m.Exec, c); err != nil {
+	if err := h.sendRelease(ctx, m.Exec, c); err != nil {
 		return false, err
 	}
-	switch status, err := Status(c.Reply, 0, 4); {
+	switch status, err := readStatus(c.Reply, 0, 4); {
 	case err != nil:
 		return false, err
 	case status == 0:
@@ -190,6 +190,6 @@ func (m Mutex) Commit(ctx context.Context, h *Hold, token int64, regrant bool) (
 	if err != nil {
 		return false, err
 	}
-	status, err := Status(reply, 0, 1)
+	status, err := readStatus(reply, 0, 1)
 	return status == 1, err
 }

@@ -47,8 +47,8 @@ func (m MutexBatch) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, 
 		keys = append(keys, member.Keys.Lock, tokenKey, member.Released)
 		args = append(args, member.Owner, Milliseconds(member.TTL), Milliseconds(member.MinHold), member.ParentID)
 	}
-	reply, err := h.Do(ctx, m.Exec, acquireAllScript, keys, args...)
-	if m.TokenKeys.LearnSlots(err, h.Keys.Lock, tokenKey) {
+	reply, err := h.do(ctx, m.Exec, acquireAllScript, keys, args...)
+	if m.TokenKeys.learnSlots(err, h.Keys.Lock, tokenKey) {
 		return m.Acquire(ctx, h, want)
 	}
 	if err != nil {
@@ -69,7 +69,7 @@ func (m MutexBatch) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, 
 // readBatchReply returns what a reply of acquire_all.lua about so many mutexes says, its status, and which mutex
 // refuses, from 1.
 func readBatchReply(reply any, mutexes int) (result Result, status int64, which int, err error) {
-	d := Decode(reply)
+	d := newDecoder(reply)
 	switch status = d.Int(otherStrategy, granted); status {
 	case granted:
 		result.Granted, result.Token = true, d.Token()

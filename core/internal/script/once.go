@@ -57,7 +57,7 @@ func done(reply any, err error) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	status, err := Status(reply, 0, 1)
+	status, err := readStatus(reply, 0, 1)
 	return status == 1, err
 }
 
@@ -84,7 +84,7 @@ func (s Once) RenewAll(renewals []*Renewal) {
 // whole retention, or a TTL if that is longer. If the command fails, the next renewal repeats it.
 func enlistCommand(h *Hold) *transport.Command {
 	c := transport.NewCommand(onceEnlistScript, termsOf(h).Group.withGroup(h.Keys.Lock), h.ID,
-		Counted(termsOf(h).Content(termsOf(h).MaxValue)))
+		Counted(termsOf(h).content(termsOf(h).MaxValue)))
 	c.Done = func(*transport.Command) {}
 	return c
 }
@@ -119,7 +119,7 @@ func (s Once) List(ctx context.Context, group, prefix string, seen int) (read in
 // readList returns what a reply of lua/once/list.lua says: how many members the script has read, and those of their keys that have the
 // prefix.
 func readList(reply any, prefix string) (read int, keys []string, err error) {
-	d := Decode(reply)
+	d := newDecoder(reply)
 	read = int(d.Int(0, MaxListed))
 	if _, list := reply.([]any); !list || d.Len() > read {
 		d.Fail()

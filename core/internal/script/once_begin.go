@@ -30,9 +30,9 @@ func (s Once) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error)
 // begin sends the request for an attempt.
 func (s Once) begin(ctx context.Context, h *Hold) (Result, error) {
 	tokenKey := s.TokenKeys.Of(h.Keys.Lock)
-	reply, err := h.Do(ctx, s.Exec, onceBeginScript,
+	reply, err := h.do(ctx, s.Exec, onceBeginScript,
 		termsOf(h).Group.withGroup(h.Keys.Lock, tokenKey, h.Released), beginArgs(h)...)
-	if s.TokenKeys.LearnSlots(err, h.Keys.Lock, tokenKey) {
+	if s.TokenKeys.learnSlots(err, h.Keys.Lock, tokenKey) {
 		return s.begin(ctx, h)
 	}
 	if err != nil {
@@ -54,7 +54,7 @@ func beginArgs(h *Hold) []any {
 		windowBound(t.Earliest), windowBound(t.Latest),
 	}
 	if g := t.Group; g.Key != "" {
-		args = append(args, Counted(t.Content(t.MaxValue)))
+		args = append(args, Counted(t.content(t.MaxValue)))
 		if g.MaxRecords > 0 {
 			args = append(args, g.MaxRecords)
 		}
@@ -62,7 +62,7 @@ func beginArgs(h *Hold) []any {
 	return shorten(args)
 }
 
-var tokenMemoryArg any = Milliseconds(TokenMemory)
+var tokenMemoryArg any = Milliseconds(tokenMemory)
 
 // text returns bytes as an argument of scripts.
 func text(b []byte) any {
@@ -83,10 +83,10 @@ func shorten(args []any) []any {
 // readBegin returns the result for a reply of lua/once/begin.lua.
 func readBegin(reply any) (result Result, err error) {
 	if _, first := reply.(int64); first {
-		token, err := Status(reply, 1, TokenLimit)
+		token, err := readStatus(reply, 1, TokenLimit)
 		return Result{Granted: err == nil, Token: token, Attempt: 1, Began: time.UnixMicro(token)}, err
 	}
-	d := Decode(reply)
+	d := newDecoder(reply)
 	refused := &Refusal{}
 	switch status := d.Int(-7, 1); status {
 	case 1:

@@ -47,14 +47,14 @@ func (s Once) finish(
 		args[9] = number
 	}
 	if t.Group.Key != "" {
-		args = append(args, Counted(t.Content(len(content))))
+		args = append(args, Counted(t.content(len(content))))
 	}
 	c := transport.NewCommand(script, t.Group.withGroup(h.Keys.Lock, h.Released, h.Keys.EndMarks()), shorten(args)...)
 	c.Ack = h.Ack
-	if err := h.SendRelease(ctx, s.Exec, c); err != nil {
+	if err := h.sendRelease(ctx, s.Exec, c); err != nil {
 		return 0, err
 	}
-	if d := Decode(c.Reply); d.Len() == 3 {
+	if d := newDecoder(c.Reply); d.Len() == 3 {
 		d.Int(0, 0)
 		by := WaitState{HolderTTL: d.TTL(), Holder: d.Text()}
 		if err := d.End(); err != nil {
@@ -70,7 +70,7 @@ func (s Once) finish(
 func endMemoryArg(h *Hold) any {
 	switch {
 	case h.Unanswered > 0:
-		return AbandonMemoryArg
+		return abandonMemoryArg
 	case h.ReleasesUnanswered > 0, termsOf(h).Retention < endMemory:
 		return Milliseconds(endMemory)
 	}
@@ -88,7 +88,7 @@ func (t *Terms) recorded(value []byte) (kept []byte, omitted any) {
 // readEnd returns the answer in the reply of a script that ends an attempt. It calls PublishRefused if Redis has refused to
 // announce the end.
 func (s Once) readEnd(reply any) (int64, error) {
-	d := Decode(reply)
+	d := newDecoder(reply)
 	result := d.Int(Stale, Recreated)
 	_, unpublished := reply.([]any)
 	if unpublished {
@@ -118,15 +118,15 @@ func (s Once) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, e
 //
 // Redis always remembers it. Why: the next attempt overwrites what the record could tell.
 func (s Once) Discard(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
-	found, missing := s.ReleaseMemories(h, what)
-	found, missing = AtLeast(endMemory, found), AtLeast(endMemory, missing)
+	found, missing := s.releaseMemories(h, what)
+	found, missing = atLeast(endMemory, found), atLeast(endMemory, missing)
 	abandoned := 0
 	if what == NeverHeld {
 		abandoned = 1
 	}
 	args := []any{h.ID, found, abandoned, s.PublishVerbArg, h.Keys.Channel, missing}
 	if termsOf(h).Group.bounded() {
-		args = append(args, Counted(termsOf(h).Content(0)))
+		args = append(args, Counted(termsOf(h).content(0)))
 	}
 	reply, err := s.Exec.DoWithAck(ctx, h.Ack, onceReleaseScript, termsOf(h).Group.withGroup(h.Keys.Lock, h.Released), args...)
 	if err != nil {
@@ -162,12 +162,12 @@ func (s Once) Resolve(ctx context.Context, h *Hold, g Group, seen Seen, value []
 	}
 	value, omitted := t.recorded(value)
 	reply, err := s.Exec.DoWithAck(ctx, h.Ack, onceResolveScript, g.withGroup(h.Keys.Lock, h.Released, h.Keys.EndMarks()),
-		h.ID, Milliseconds(t.Retention), AbandonMemoryArg, s.PublishVerbArg, h.Keys.Channel,
-		value, omitted, t.Fingerprint, grouped, seen.State, seen.Token, seen.end(), Counted(t.Content(len(value))))
+		h.ID, Milliseconds(t.Retention), abandonMemoryArg, s.PublishVerbArg, h.Keys.Channel,
+		value, omitted, t.Fingerprint, grouped, seen.State, seen.Token, seen.end(), Counted(t.content(len(value))))
 	if err != nil {
 		return nil, err
 	}
-	d := Decode(reply)
+	d := newDecoder(reply)
 	switch status := d.Int(-5, 1); {
 	case status == -5:
 		refused = &Refusal{Kind: Changed, Record: decodeRecord(&d)}
@@ -198,11 +198,11 @@ func (s Once) Forget(
 		force = 1
 	}
 	reply, err := s.Exec.DoWithAck(ctx, a, onceForgetScript, g.withGroup(k.Lock, forgot, k.EndMarks()),
-		AbandonMemoryArg, s.PublishVerbArg, k.Channel, seen.State, seen.Token, force, seen.end())
+		abandonMemoryArg, s.PublishVerbArg, k.Channel, seen.State, seen.Token, force, seen.end())
 	if err != nil {
 		return nil, err
 	}
-	d := Decode(reply)
+	d := newDecoder(reply)
 	switch d.Int(-2, 1) {
 	case -2:
 		refused = &Refusal{Kind: InProgress, RetryAfter: d.TTL()}

@@ -30,5 +30,5 @@ func Counted(content int) int64 {
 	return (n + step - 1) / step * step
 }
 
-// Content returns how many bytes of content a record has whose value has that many bytes.
-func (t *Terms) Content(value int) int { return value + len(t.Fingerprint) + len(t.Note) }
+// content returns how many bytes of content a record has whose value has that many bytes.
+func (t *Terms) content(value int) int { return value + len(t.Fingerprint) + len(t.Note) }

@@ -23,14 +23,14 @@ type Record struct {
 
 // readRecord returns the record in a reply that is made by report in lua/once/common.lua.
 func readRecord(reply any) (Record, error) {
-	d := Decode(reply)
+	d := newDecoder(reply)
 	d.Int(0, 0)
 	r := decodeRecord(&d)
 	return r, d.End()
 }
 
 // decodeRecord reads what report in lua/once/common.lua returns behind the status. A field with an impossible number counts as absent.
-func decodeRecord(d *Decoder) Record {
+func decodeRecord(d *decoder) Record {
 	state, lease, retention, fields := d.Text(), d.TTL(), d.TTL(), d.Pairs()
 	r := Record{State: state}
 	if attempt := Number(usually(fields, "attempt", firstAttempt(fields))); attempt >= 0 && attempt <= math.MaxInt32 {
@@ -44,7 +44,7 @@ func decodeRecord(d *Decoder) Record {
 		d.Fail()
 		return Record{}
 	}
-	r.Token = TokenOf(fields["token"])
+	r.Token = tokenOf(fields["token"])
 	r.Began, r.Ended = moment(usually(fields, "began", fields["token"])), moment(fields["ended"])
 	r.Fingerprint, r.Reason = bytesOf(fields, "fingerprint"), fields["reason"]
 	r.Note, r.Instance, r.Label = fields["note"], fields["by"], fields["label"]

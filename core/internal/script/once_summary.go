@@ -18,7 +18,7 @@ func (s Once) Summary(ctx context.Context, k Keys) (r Record, size int, err erro
 	if err != nil {
 		return Record{}, 0, err
 	}
-	d := Decode(reply)
+	d := newDecoder(reply)
 	d.Int(0, 0)
 	r = decodeRecord(&d)
 	r.Value, size = nil, int(d.Int(0, math.MaxInt32))

@@ -35,6 +35,6 @@ type question struct {
 func (t *Terms) Question(ack transport.Ack) any {
 	return question{
 		ack: ack, fingerprint: string(t.Fingerprint), holdFailures: t.HoldFailures, group: t.Group,
-		size: Counted(t.Content(t.MaxValue)), earliest: windowBound(t.Earliest), latest: windowBound(t.Latest),
+		size: Counted(t.content(t.MaxValue)), earliest: windowBound(t.Earliest), latest: windowBound(t.Latest),
 	}
 }

@@ -23,7 +23,7 @@ func (r OneRedis) Renew(ctx context.Context, h *Hold, ttl time.Duration) (bool, 
 	if err != nil {
 		return false, err
 	}
-	status, err := Status(reply, -1, 5)
+	status, err := readStatus(reply, -1, 5)
 	return status == 1, err
 }
 
@@ -107,7 +107,7 @@ func (r OneRedis) renewalWith(keys []string, renewal *Renewal, done func(sentAt 
 // readRenewal returns true if a renewal has prolonged its hold. The error is the cause if it has not found the hold, and nil if the
 // cause is not known. An unexpected reply says nothing about the hold.
 func readRenewal(reply any) (held bool, err error) {
-	switch status, err := Status(reply, -1, 5); {
+	switch status, err := readStatus(reply, -1, 5); {
 	case err != nil:
 		return false, err
 	case status == -1:
@@ -156,7 +156,7 @@ func (r OneRedis) Raise(ctx context.Context, h *Hold, token int64) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	status, err := Status(reply, 0, 1)
+	status, err := readStatus(reply, 0, 1)
 	return status == 1, err
 }
 
@@ -197,7 +197,7 @@ func (r OneRedis) DeploymentID(ctx context.Context, k Keys) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	d := Decode(reply)
+	d := newDecoder(reply)
 	id := d.Text()
 	return id, d.End()
 }

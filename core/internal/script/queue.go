@@ -65,11 +65,11 @@ func (q Queue) Name() string {
 // number.
 func (q Queue) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error) {
 	h.Shares, h.Compact, h.Slots = q.Mode == "reading" || q.Limit > 0, false, q.slots(h)
-	tokenKey := q.TokenKeys.Arg(h.Keys.Lock)
+	tokenKey := q.TokenKeys.arg(h.Keys.Lock)
 	args := q.queueArgs(h.Keys, h.ownerArg(), ttlArg(h.TTL), q.modeArg(h), want.Place)
-	reply, err := h.Do(ctx, q.Exec, queueAcquireScript, q.queueKeys(h.Keys, h.Released),
+	reply, err := h.do(ctx, q.Exec, queueAcquireScript, q.queueKeys(h.Keys, h.Released),
 		appendOptional(args, h.idArg(), h.QueueNumber, Milliseconds(h.MinHold), h.ParentID)...)
-	if q.TokenKeys.LearnSlots(err, h.Keys.Lock, tokenKey) {
+	if q.TokenKeys.learnSlots(err, h.Keys.Lock, tokenKey) {
 		return q.Acquire(ctx, h, want)
 	}
 	if err != nil {
@@ -100,10 +100,10 @@ func (q Queue) slots(h *Hold) int {
 // in the queue, 0 if it has none.
 func readQueueReply(reply any, slots int) (result Result, number int64, err error) {
 	if _, compact := reply.(int64); compact {
-		token, err := Status(reply, 1, TokenLimit)
+		token, err := readStatus(reply, 1, TokenLimit)
 		return Result{Granted: err == nil, Token: token}, 0, err
 	}
-	d := Decode(reply)
+	d := newDecoder(reply)
 	switch d.Int(upgrade, granted) {
 	case granted:
 		result.Granted, result.Token = true, d.Token()
@@ -130,21 +130,21 @@ func (q Queue) modeArg(h *Hold) any {
 	if q.Limit == 0 {
 		return q.Mode
 	}
-	return SemaphoreMode(q.Limit, h.Permits)
+	return semaphoreMode(q.Limit, h.Permits)
 }
 
-// SemaphoreMode returns the mode of a request for permits of a semaphore with that limit, see lua/lock/permits.lua.
-func SemaphoreMode(limit, permits int) string { return fmt.Sprintf("semaphore:%d:%d", limit, permits) }
+// semaphoreMode returns the mode of a request for permits of a semaphore with that limit, see lua/lock/permits.lua.
+func semaphoreMode(limit, permits int) string { return fmt.Sprintf("semaphore:%d:%d", limit, permits) }
 
 // Release implements [Strategy]. The script grants the lock to the next waiters.
 func (q Queue) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
 	found, missing := q.releaseMemoryArgs(h, what)
 	args := appendOptional(q.queueArgs(h.Keys, h.ownerArg(), q.ReadersNext), h.idArg(), found, what != HeldByCaller, missing)
 	c := transport.NewCommand(queueReleaseScript, q.queueKeys(h.Keys, h.Released), args...)
-	if err := h.SendRelease(ctx, q.Exec, c); err != nil {
+	if err := h.sendRelease(ctx, q.Exec, c); err != nil {
 		return false, err
 	}
-	status, err := Status(c.Reply, 0, 3)
+	status, err := readStatus(c.Reply, 0, 3)
 	if err != nil {
 		return false, err
 	}

@@ -33,7 +33,7 @@ const (
 	redlockMemory = 15 * time.Second
 )
 
-// ReleaseMemories returns for how many ms Redis remembers the release of a hold, and refuses requests of the hold that arrive
+// releaseMemories returns for how many ms Redis remembers the release of a hold, and refuses requests of the hold that arrive
 // later: found if the release finds the hold in Redis, missing if it does not. Both are arguments of scripts; 0 is no memory.
 //
 // Why two: the only request that can have stored a hold may be the unanswered one. If its release finds such a hold, the request
@@ -43,34 +43,34 @@ const (
 //  2. The waiter asks again. The request is still on its way when the holder's release grants the lock to the waiter.
 //  3. The waiter gives up. Its release finds the hold, and must be remembered.
 //  4. The request arrives. Otherwise it would take the lock for a caller that does not exist.
-func (i *Instance) ReleaseMemories(h *Hold, what ReleaseReason) (found, missing any) {
+func (i *Instance) releaseMemories(h *Hold, what ReleaseReason) (found, missing any) {
 	switch {
 	case i.OfRedlock && what == NeverHeld: // votes are not counted as unanswered
-		return redlockMemoryArg, AbandonMemoryArg
+		return redlockMemoryArg, abandonMemoryArg
 	case i.OfRedlock:
 		return redlockMemoryArg, redlockMemoryArg
 	case what == OnlyQueued, what == NeverHeld && h.Unanswered == 0:
 		return noMemoryArg, noMemoryArg
 	case what == NeverHeld && h.Unanswered == 1 && !h.Stored:
-		return noMemoryArg, AbandonMemoryArg
+		return noMemoryArg, abandonMemoryArg
 	case what == NeverHeld || h.Unanswered > 0:
-		return AbandonMemoryArg, AbandonMemoryArg
+		return abandonMemoryArg, abandonMemoryArg
 	case h.ValidUntil.Sub(i.Now()) < releaseMemory:
 		return releaseMemoryArg, releaseMemoryArg
 	}
 	return noMemoryArg, noMemoryArg
 }
 
-// AtLeast returns a memory of [Instance.ReleaseMemories], or d if that is longer.
-func AtLeast(d time.Duration, memory any) any {
+// atLeast returns a memory of instance.releaseMemories, or d if that is longer.
+func atLeast(d time.Duration, memory any) any {
 	if ms, ok := memory.(int64); ok {
 		return max(ms, Milliseconds(d))
 	}
 	return memory
 }
 
-// SendRelease runs a command that releases the hold, and notes whether it may have been executed without an answer.
-func (h *Hold) SendRelease(ctx context.Context, e *transport.Executor, c *transport.Command) error {
+// sendRelease runs a command that releases the hold, and notes whether it may have been executed without an answer.
+func (h *Hold) sendRelease(ctx context.Context, e *transport.Executor, c *transport.Command) error {
 	err := e.Run(ctx, c)
 	switch o := transport.Classify(err); {
 	case c.Repeated, err != nil && (o == transport.Unknown || o == transport.Failed):
@@ -92,6 +92,6 @@ func (i *Instance) wasReleased(ctx context.Context, h *Hold) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	forced, err := Status(reply, 0, 1)
+	forced, err := readStatus(reply, 0, 1)
 	return err == nil && forced == 0 && i.Now() < h.ValidUntil, err
 }

@@ -21,32 +21,32 @@ const (
 	longestTTL = 100 * 365 * 24 * time.Hour
 )
 
-// Decoder reads the reply of a script, one element after the other. What a server replies is input: a co-tenant of Redis may have
+// decoder reads the reply of a script, one element after the other. What a server replies is input: a co-tenant of Redis may have
 // overwritten a field that a script returns, a list ends at the first nil, and a proxy may reply anything. So each method checks the
 // type and the range of its element. After the first element that is wrong or missing, all methods return zero values, and End
 // returns the error of [Unexpected].
-type Decoder struct {
+type decoder struct {
 	reply any
 	rest  []any
 	wrong bool
 }
 
-// Decode returns the decoder of a reply. A reply that is no list is read as a list of one element.
-func Decode(reply any) Decoder {
+// newDecoder returns the decoder of a reply. A reply that is no list is read as a list of one element.
+func newDecoder(reply any) decoder {
 	if list, ok := reply.([]any); ok {
-		return Decoder{reply: reply, rest: list}
+		return decoder{reply: reply, rest: list}
 	}
-	return Decoder{reply: reply, rest: []any{reply}}
+	return decoder{reply: reply, rest: []any{reply}}
 }
 
 // Len returns the number of elements that are left. It returns 0 after a wrong one.
-func (d *Decoder) Len() int { return len(d.rest) }
+func (d *decoder) Len() int { return len(d.rest) }
 
 // Fail makes the whole reply a wrong one.
-func (d *Decoder) Fail() { d.rest, d.wrong = nil, true }
+func (d *decoder) Fail() { d.rest, d.wrong = nil, true }
 
 // next returns the next element, nil if there is none.
-func (d *Decoder) next() any {
+func (d *decoder) next() any {
 	if len(d.rest) == 0 {
 		d.Fail()
 		return nil
@@ -57,7 +57,7 @@ func (d *Decoder) next() any {
 }
 
 // Int reads an integer from least to most. It returns 0 for anything else.
-func (d *Decoder) Int(least, most int64) int64 {
+func (d *decoder) Int(least, most int64) int64 {
 	n, ok := d.next().(int64)
 	if !ok || n < least || n > most {
 		d.Fail()
@@ -67,14 +67,14 @@ func (d *Decoder) Int(least, most int64) int64 {
 }
 
 // Bool reads 1 or 0.
-func (d *Decoder) Bool() bool { return d.Int(0, 1) == 1 }
+func (d *decoder) Bool() bool { return d.Int(0, 1) == 1 }
 
 // Token reads a fencing token.
-func (d *Decoder) Token() int64 { return d.Int(1, TokenLimit) }
+func (d *decoder) Token() int64 { return d.Int(1, TokenLimit) }
 
 // TTL reads ms that are left of a lock or a record. They are negative if it has no expiry. A longer TTL than 100 years, which only
 // another program sets, is read as these.
-func (d *Decoder) TTL() time.Duration {
+func (d *decoder) TTL() time.Duration {
 	ms, ok := d.next().(int64)
 	if !ok || ms < -2 {
 		d.Fail()
@@ -84,10 +84,10 @@ func (d *Decoder) TTL() time.Duration {
 }
 
 // Time reads us since 1970.
-func (d *Decoder) Time() time.Time { return time.UnixMicro(d.Int(0, maxExact)) }
+func (d *decoder) Time() time.Time { return time.UnixMicro(d.Int(0, maxExact)) }
 
 // Text reads a string.
-func (d *Decoder) Text() string {
+func (d *decoder) Text() string {
 	text, ok := d.next().(string)
 	if !ok {
 		d.Fail()
@@ -96,7 +96,7 @@ func (d *Decoder) Text() string {
 }
 
 // Texts reads a list of strings.
-func (d *Decoder) Texts() []string {
+func (d *decoder) Texts() []string {
 	list, ok := d.next().([]any)
 	texts := make([]string, len(list))
 	for i, element := range list {
@@ -111,7 +111,7 @@ func (d *Decoder) Texts() []string {
 }
 
 // Pairs reads a list of alternating names and values. It never returns nil.
-func (d *Decoder) Pairs() map[string]string {
+func (d *decoder) Pairs() map[string]string {
 	texts := d.Texts()
 	if len(texts)%2 != 0 {
 		d.Fail()
@@ -125,15 +125,15 @@ func (d *Decoder) Pairs() map[string]string {
 }
 
 // End returns nil if all elements were read and none was wrong. Otherwise it returns the error of [Unexpected].
-func (d *Decoder) End() error {
+func (d *decoder) End() error {
 	if d.wrong || len(d.rest) > 0 {
 		return Unexpected(d.reply)
 	}
 	return nil
 }
 
-// Status returns a reply that is one integer from least to most.
-func Status(reply any, least, most int64) (int64, error) {
+// readStatus returns a reply that is one integer from least to most.
+func readStatus(reply any, least, most int64) (int64, error) {
 	n, ok := reply.(int64)
 	if !ok || n < least || n > most {
 		return 0, Unexpected(reply)
@@ -185,8 +185,8 @@ func Milliseconds(d time.Duration) int64 {
 	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }
 
-// TokenOf returns the fencing token that text has in decimal digits. It returns 0 if text has none.
-func TokenOf(text string) int64 {
+// tokenOf returns the fencing token that text has in decimal digits. It returns 0 if text has none.
+func tokenOf(text string) int64 {
 	if n := Number(text); n > 0 && n <= TokenLimit {
 		return n
 	}

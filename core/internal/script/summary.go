@@ -53,7 +53,7 @@ func (i *Instance) Summary(ctx context.Context, k Keys, limit int) (Summary, err
 
 // readSummary returns what the reply of lua/lock/summary.lua says, and true if the lock is in the compact state.
 func readSummary(reply any) (sum Summary, compact bool, err error) {
-	d := Decode(reply)
+	d := newDecoder(reply)
 	s := snapshot{ttl: d.TTL(), now: d.Int(0, maxExact)}
 	isLock := d.Bool()
 	s.fields = d.Pairs()

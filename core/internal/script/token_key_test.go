@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// TestTokenKeysOfSlots: each slot has a token key of its own, in that slot. The slot of TokenKey has TokenKey.
+// TestTokenKeysOfSlots: each slot has a token key of its own, in that slot. The slot of tokenKey has tokenKey.
 func TestTokenKeysOfSlots(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]bool)
@@ -19,8 +19,8 @@ func TestTokenKeysOfSlots(t *testing.T) {
 		}
 		seen[key] = true
 	}
-	if len(seen) != 16384 || !seen[TokenKey] {
-		t.Errorf("%d keys, with %s: %v", len(seen), TokenKey, seen[TokenKey])
+	if len(seen) != 16384 || !seen[tokenKey] {
+		t.Errorf("%d keys, with %s: %v", len(seen), tokenKey, seen[tokenKey])
 	}
 }
 
@@ -32,20 +32,20 @@ func TestTokenKeysLearnSlots(t *testing.T) {
 	crossSlot := redisError("CROSSSLOT Keys in request don't hash to the same slot")
 	for i := range 3 {
 		lock := fmt.Sprintf("lock:%d", i)
-		if got := keys.Of(lock); i == 0 && got != TokenKey {
+		if got := keys.Of(lock); i == 0 && got != tokenKey {
 			t.Errorf("%q before the error", got)
 		}
-		if !keys.LearnSlots(crossSlot, lock, TokenKey) {
+		if !keys.learnSlots(crossSlot, lock, tokenKey) {
 			t.Error("the command is not worth another try")
 		}
-		if used := keys.Arg(lock); keys.LearnSlots(crossSlot, lock, used) {
+		if used := keys.arg(lock); keys.learnSlots(crossSlot, lock, used) {
 			t.Errorf("%q fails, and is worth another try", used)
 		}
 		if transport.Slot(keys.Of(lock)) != transport.Slot(lock) {
 			t.Errorf("%q is not in the slot of %q", keys.Of(lock), lock)
 		}
 	}
-	if new(TokenKeys).LearnSlots(errors.New("other"), "lock", TokenKey) || new(TokenKeys).LearnSlots(nil, "lock", TokenKey) {
+	if new(TokenKeys).learnSlots(errors.New("other"), "lock", tokenKey) || new(TokenKeys).learnSlots(nil, "lock", tokenKey) {
 		t.Error("another error is taken for one of a Cluster")
 	}
 }

@@ -62,7 +62,7 @@ func askPipelined(ctx context.Context, rdb piper, commands [][]any, answers []An
 	execPipeline(ctx, pipe)
 	for i, c := range sent {
 		answers[i].Reply, answers[i].Err = c.Result()
-		answers[i].Err = Readable(answers[i].Err)
+		answers[i].Err = readable(answers[i].Err)
 	}
 }
 

@@ -103,7 +103,7 @@ func TestRenewalsHaveTheirOwnQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &sentBatches{sizes: make(chan int, 100), takes: StallTimeout / 2}
-		e := &Executor{Nodes: NewNodes(nil, new(Background), s.send)}
+		e := &Executor{Nodes: newNodes(nil, new(Background), s.send)}
 		for range maxCommandsInFlight + 5 {
 			e.Nodes.only.commands.submit(new(Command))
 			synctest.Wait()
@@ -127,7 +127,7 @@ func TestClientsKeepNothingInCommon(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
 			e := NewExecutor(nil, Background{Now: func() keepalive.Instant { return 0 }}, nil)
-			e.Nodes = NewNodes(nil, new(Background), func(batch []*Command) {
+			e.Nodes = newNodes(nil, new(Background), func(batch []*Command) {
 				for _, c := range batch {
 					c.Reply = int64(1)
 					c.deliver()

@@ -42,7 +42,7 @@ type Executor struct {
 func NewExecutor(rdb redis.UniversalClient, background Background, stop <-chan struct{}) *Executor {
 	e := &Executor{Client: rdb, background: background, stop: stop}
 	e.direct.start = time.Now()
-	e.Nodes = NewNodes(rdb, &e.background, e.sendBatch)
+	e.Nodes = newNodes(rdb, &e.background, e.sendBatch)
 	return e
 }
 
@@ -321,8 +321,8 @@ func execPipeline(ctx context.Context, pipe redis.Pipeliner) {
 // that of one server or Sentinel group. It must be called before the first command.
 func (e *Executor) UseDirectPath() { e.direct.rdb, _ = e.Client.(*redis.Client) }
 
-// InCluster returns true if the commands go to a Cluster.
-func (e *Executor) InCluster() bool { return e.Nodes.InCluster() }
+// inCluster returns true if the commands go to a Cluster.
+func (e *Executor) InCluster() bool { return e.Nodes.inCluster() }
 
 // PendingOf returns the unconfirmed commands of the server that has the key.
 func (e *Executor) PendingOf(key string) *Pending { return e.Nodes.of(key).pending }

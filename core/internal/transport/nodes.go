@@ -55,8 +55,8 @@ type Nodes struct {
 	byAddr   sync.Map    // of *node, by the address of the master
 }
 
-// NewNodes returns the nodes of rdb. Their batch queues send with sendBatch. It does no I/O. The caller must call Close.
-func NewNodes(rdb redis.UniversalClient, background *Background, sendBatch func([]*Command)) *Nodes {
+// newNodes returns the nodes of rdb. Their batch queues send with sendBatch. It does no I/O. The caller must call Close.
+func newNodes(rdb redis.UniversalClient, background *Background, sendBatch func([]*Command)) *Nodes {
 	n := &Nodes{background: background, sendBatch: sendBatch, queries: keepalive.NewOperations()}
 	n.only = n.newNode()
 	if n.cluster, _ = rdb.(*redis.ClusterClient); n.cluster != nil {
@@ -74,12 +74,12 @@ func (n *Nodes) newNode() *node {
 	}
 }
 
-// Answers returns a number that grows with the answers of the server that has the key.
-func (n *Nodes) Answers(key string) uint64 { return n.of(key).answers.Load() }
+// answers returns a number that grows with the answers of the server that has the key.
+func (n *Nodes) answers(key string) uint64 { return n.of(key).answers.Load() }
 
-// OnRefresh has f called after each refresh of the slots of a Cluster. There is one such function. It must be set before the
+// onRefresh has f called after each refresh of the slots of a Cluster. There is one such function. It must be set before the
 // first command. Without a Cluster, f is never called.
-func (n *Nodes) OnRefresh(f func()) {
+func (n *Nodes) onRefresh(f func()) {
 	if n.topology != nil {
 		n.topology.onRefresh = f
 	}
@@ -87,7 +87,7 @@ func (n *Nodes) OnRefresh(f func()) {
 
 // of returns the node of a key. Until the slots of the Cluster are known, all keys have the same node.
 func (n *Nodes) of(key string) *node {
-	master := n.Master(key)
+	master := n.master(key)
 	if master == nil {
 		return n.only // if no master owns the slot, the error of the command says so
 	}
@@ -99,10 +99,10 @@ func (n *Nodes) of(key string) *node {
 	return known.(*node)
 }
 
-// Master returns the client of the master that owns a key's slot. It returns nil without a Cluster, or if the master is
+// master returns the client of the master that owns a key's slot. It returns nil without a Cluster, or if the master is
 // not known. It does no I/O. Why: go-redis reads the slots when it first needs them, which may take long, and keeps them
 // up to date from then on.
-func (n *Nodes) Master(key string) *redis.Client {
+func (n *Nodes) master(key string) *redis.Client {
 	if n.cluster == nil {
 		return nil
 	}
@@ -150,5 +150,5 @@ func (n *Nodes) Close(limit time.Duration) {
 	keepalive.Pause(context.Background(), limit, n.queries.Finished, nil)
 }
 
-// InCluster returns true if the keys are spread over the masters of a Cluster.
-func (n *Nodes) InCluster() bool { return n.cluster != nil }
+// inCluster returns true if the keys are spread over the masters of a Cluster.
+func (n *Nodes) inCluster() bool { return n.cluster != nil }

@@ -16,7 +16,7 @@ func TestFormerMasterIsNotBelieved(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)
 	e := NewExecutor(rdb, Background{Now: keepalive.SystemClock}, stop)
-	testkit.Eventually(t, 20*time.Second, "the masters to be known", func() bool { return e.Nodes.Master("name") != nil })
+	testkit.Eventually(t, 20*time.Second, "the masters to be known", func() bool { return e.Nodes.master("name") != nil })
 	for name, n := range map[string]*node{
 		"then": e.Nodes.newNode(), "now": e.Nodes.of("name"), "when none was known": e.Nodes.only,
 	} {

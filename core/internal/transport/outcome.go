@@ -217,9 +217,9 @@ type readableError struct {
 func (e *readableError) Error() string { return e.text }
 func (e *readableError) Unwrap() error { return e.err }
 
-// Readable returns an error with a bounded text on one line, without characters that cannot be seen. Why: a server or a proxy may
+// readable returns an error with a bounded text on one line, without characters that cannot be seen. Why: a server or a proxy may
 // reply anything, and the text comes into logs and on terminals. It returns an error with such a text, and nil, unchanged.
-func Readable(err error) error {
+func readable(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -173,7 +173,7 @@ func (c *pubsubConn) refused(err error) {
 	c.end = endRefused
 	if !c.sharded || redis.HasErrorPrefix(err, "NOPERM") {
 		c.master.subs.warned.Store(true)
-		c.master.subs.warn(Readable(err), c.sharded)
+		c.master.subs.warn(readable(err), c.sharded)
 	}
 }
 

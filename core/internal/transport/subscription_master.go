@@ -23,7 +23,7 @@ type masterSubscription struct {
 
 // inCluster returns true if each channel belongs to a master. Then channels are subscribed with SSUBSCRIBE, unless the server
 // refuses that.
-func (m *masterSubscription) inCluster() bool { return m.subs.nodes.InCluster() }
+func (m *masterSubscription) inCluster() bool { return m.subs.nodes.inCluster() }
 
 // run connects, and connects again after each failure. It returns when no channel is assigned any more.
 func (m *masterSubscription) run() {
@@ -166,7 +166,7 @@ func (m *masterSubscription) unheard() (found bool) {
 		if ch.assigned != m || ch.subscribed.Load() || len(ch.broadcast)+len(ch.addressed) == 0 {
 			continue
 		}
-		found = ch.unheard.look(m.subs.nodes.Answers(channel), time.Now()) || found
+		found = ch.unheard.look(m.subs.nodes.answers(channel), time.Now()) || found
 	}
 	return found
 }

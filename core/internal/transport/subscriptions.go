@@ -111,7 +111,7 @@ func NewSubscriptions(rdb redis.UniversalClient, nodes *Nodes, warn func(error, 
 		rdb: rdb, nodes: nodes, warn: warn, channels: make(map[string]*channelState), masters: make(map[*redis.Client]*masterSubscription),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	nodes.OnRefresh(s.reassignAll)
+	nodes.onRefresh(s.reassignAll)
 	return s
 }
 
@@ -212,7 +212,7 @@ func (sub *Subscriber) Confirmed() bool { return sub.channel.subscribed.Load() }
 // assignLocked assigns a channel to the connection of the master that owns its slot now. It does nothing if the channel is
 // assigned to that one, or if the master is not known.
 func (s *Subscriptions) assignLocked(channel string, ch *channelState) {
-	master := s.nodes.Master(channel)
+	master := s.nodes.master(channel)
 	if ch.assigned != nil && (master == nil || master == ch.assigned.rdb) {
 		return
 	}

@@ -1,6 +1,6 @@
 -- The last fencing token, for the scripts that grant. By itself this file does nothing.
 
-local tokenMemory = 7200000 -- ms for which the last token is kept, TokenMemory in mutex.go
+local tokenMemory = 7200000 -- ms for which the last token is kept, tokenMemory in mutex.go
 local tokenFresh = 7199990  -- the last token was the server's time if its key has more ms left
 local tokenLimit = 9007194959773696 -- 2^53 - 2^32. The server's time gets there in the year 2255
 
