@@ -12,7 +12,7 @@ var elections = []Mutant{
 		inTests("election", "TestElectionTermsAfterFlush"),
 	},
 	{
-		"observer that goes back", "a replica tells of an earlier leader", "core/internal/acquire/news.go",
+		"observer that goes back", "a replica tells of an earlier leader", "core/internal/acquire/observer.go",
 		[][2]string{{"l.Token < n.newest.Token, l.Token", "l.Token"}},
 		inTests("election", "TestObserveNeverGoesBack"),
 	},

@@ -136,7 +136,7 @@ var locks = []Mutant{
 		inTests("cluster", "TestLeasesSurviveAMigration/plain"),
 	},
 	{
-		"no timer for the loss", "the holder notices when the server answers, or never", "core/internal/keepalive/validity.go",
+		"no timer for the loss", "the holder notices when the server answers, or never", "core/internal/keepalive/entry.go",
 		[][2]string{
 			{"return now >= min(v.validUntil, v.endAt) }", "return now >= v.endAt }"},
 			{"return min(v.validUntil, v.renewAt, v.endAt, v.warnAt) }", "return min(v.renewAt, v.endAt, v.warnAt) }"},

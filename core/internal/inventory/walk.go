@@ -3,6 +3,7 @@ package inventory
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -157,4 +158,16 @@ func (w *walk) choose(ctx context.Context, c *cursor) (*redis.Client, error) {
 // ownerOf returns the master that owns a slot, as far as the client knows.
 func (w *walk) ownerOf(ctx context.Context, slot int) (*redis.Client, error) {
 	return w.Exec.MasterOf(ctx, script.SlotKey(slot))
+}
+
+// escaper takes their meaning from the characters of a pattern.
+var escaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
+
+// lockPattern returns the pattern of the keys of locks that begin with this text.
+func lockPattern(begin string) string { return escaper.Replace(begin) + "*" }
+
+// oncePattern returns a pattern of the keys of records whose lock's key would begin with this text. It matches some keys of other
+// records too. Why: what is in front of the text depends on braces that may follow it, see script.NewKeys.
+func oncePattern(begin string) string {
+	return script.Reserved + "once*" + escaper.Replace(begin) + "*"
 }

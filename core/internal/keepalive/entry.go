@@ -1,6 +1,8 @@
 package keepalive
 
 import (
+	"container/heap"
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -80,4 +82,97 @@ type Terms struct {
 	Token   int64         // of the grant
 
 	WarnAfter time.Duration // after which HeldLong is called; 0 for never
+}
+
+// Never is an instant later than all that a clock returns.
+const Never = Instant(math.MaxInt64)
+
+// validity has the deadlines of a lease by the local clock.
+type validity struct {
+	validUntil Instant // the lease ends here unless it is renewed, even if Redis does not answer
+	renewAt    Instant // when the next renewal is due; Never if the TTL is fixed
+	endAt      Instant // when MaxHold has passed, or by LimitTo; Never if there is no limit
+	warnAt     Instant // when HeldLong is due; Never if it is not wanted
+
+	ttl time.Duration // for which Redis granted or renewed last; renewals that fail are repeated at a part of it
+
+	extended bool // true if the lease may last longer than the TTL of the lock
+
+	token int64 // in Redis: that of the grant, or a greater one since it was raised
+}
+
+// next returns the first deadline, at which the Renewer has to do something.
+func (v validity) next() Instant { return min(v.validUntil, v.renewAt, v.endAt, v.warnAt) }
+
+// leftAt returns for how long the lease is valid without a renewal.
+func (v validity) leftAt(now Instant) time.Duration { return min(v.validUntil, v.endAt).Sub(now) }
+
+// over returns true if the lease has ended by the local clock. Then it counts as lost, whatever Redis answers later.
+func (v validity) over(now Instant) bool { return now >= min(v.validUntil, v.endAt) }
+
+// lossCause returns why a lease that is over, and was not released, has ended.
+func (v validity) lossCause(now Instant) error {
+	switch {
+	case now >= v.endAt && now < v.validUntil:
+		return HeldTooLong
+	case v.renewAt == Never:
+		return FixedTTL
+	}
+	return Expired
+}
+
+// entries is a heap of entries, ordered by the next deadline. It keeps the index of each entry in the entry, so that Remove
+// and Fix find it. Only container/heap may call the methods.
+type entries[H any] []*Entry[H]
+
+var _ heap.Interface = (*entries[struct{}])(nil)
+
+func (h entries[H]) Len() int           { return len(h) }
+func (h entries[H]) Less(i, j int) bool { return h[i].validity.next() < h[j].validity.next() }
+
+func (h entries[H]) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].heapIndex, h[j].heapIndex = i+1, j+1
+}
+
+func (h *entries[H]) Push(x any) {
+	e := x.(*Entry[H])
+	*h = append(*h, e)
+	e.heapIndex = len(*h)
+}
+
+func (h *entries[H]) Pop() any {
+	old := *h
+	last := len(old) - 1
+	e := old[last]
+	e.heapIndex = 0
+	old[last] = nil
+	*h = old[:last]
+	return e
+}
+
+// warnTime returns the first instant of a grid at which a lease has been held for that time. Why a grid: of the leases that
+// are due together only one is mentioned, so that a client with very many leases does not fill the log.
+func warnTime(granted Instant, held time.Duration) Instant {
+	grid := Instant(max(held/60, time.Second))
+	return (granted.Add(held) + grid - 1) / grid * grid
+}
+
+// warnLocked sets when HeldLong of a lease is due next: when it has been held for twice as long.
+func (e *Entry[H]) warnLocked(now Instant) {
+	e.validity.warnAt = warnTime(e.Granted, 2*now.Sub(e.Granted))
+}
+
+// warnOf calls HeldLong for those of the leases that are due.
+func warnOf[H any](long []*Entry[H]) {
+	if len(long) == 0 {
+		return
+	}
+	first := long[0]
+	for _, e := range long[1:] {
+		if e.Granted < first.Granted {
+			first = e
+		}
+	}
+	first.lease.HeldLong(len(long) - 1)
 }

@@ -61,7 +61,7 @@ func (i *Instance) releaseMemories(h *Hold, what ReleaseReason) (found, missing 
 	return noMemoryArg, noMemoryArg
 }
 
-// atLeast returns a memory of instance.releaseMemories, or d if that is longer.
+// atLeast returns a memory of [Instance.releaseMemories], or d if that is longer.
 func atLeast(d time.Duration, memory any) any {
 	if ms, ok := memory.(int64); ok {
 		return max(ms, Milliseconds(d))

@@ -38,3 +38,6 @@ func TestTimeoutAtTheEndOfTheContext(t *testing.T) {
 		}
 	}
 }
+
+// echoScript returns its first argument.
+var echoScript = NewScript("return ARGV[1]")

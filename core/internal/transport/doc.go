@@ -9,7 +9,7 @@
 //	Run ── no other command is queued or in flight ──► direct path: sent on the caller's goroutine
 //	  └─── otherwise ────────────────────────────────► batch queue: sent by the next free sender, with others
 //
-// Each server has a [Node] with its batch queues. In a Cluster the slot of the first key decides on the node.
+// Each server has a node with its batch queues. In a Cluster the slot of the first key decides on the node.
 //
 // A command that must be confirmed, such as a release, can be added to the [Pending] commands of its server. They are
 // sent again until the server confirms them.
