@@ -20,7 +20,7 @@ type server struct {
 	once   script.Once
 	engine *engine
 
-	check *transport.Preflight
+	check *transport.SettingsCheck
 	lasts sync.Map // the advice of errors that were warned of because waiting does not mend them
 
 	warnedPublish   sync.Once // publishing is refused
@@ -50,7 +50,7 @@ func newServer(e *engine, rdb redis.UniversalClient) *server {
 	e.directory.AddServer(exec)
 	s.Subs.UseClientNumber(e.clientNumber, s.wakeNext)
 	s.Subs.Unconfirmed = s.warnUnconfirmed
-	s.check = &transport.Preflight{Client: rdb, Background: &background, Logger: e.logger, MasterSeen: exec.SeenMaster, Alone: e.acquiring.OneServer}
+	s.check = &transport.SettingsCheck{Client: rdb, Background: &background, Logger: e.logger, MasterSeen: exec.SeenMaster, Alone: e.acquiring.OneServer}
 	exec.OnReply = sync.OnceFunc(s.check.Start)
 	exec.Prefix = e.prefix
 	if e.acquiring.OneServer { // the servers of a Redlock are asked side by side, for as long as each gets

@@ -22,7 +22,7 @@ var drawnPackages = []drawnPackage{
 	{"acquire", "ask, wait, release", 184, 92, 152},
 	{"inventory", "lists, who holds", 348, 92, 152},
 	{"script", "locks and records in Redis: keys, scripts, strategies", 20, 168, 480},
-	{"transport", "commands to Redis, subscriptions, preflight", 20, 244, 480},
+	{"transport", "commands to Redis, subscriptions, settings", 20, 244, 480},
 	{"keepalive", "renewal, end of a lease, clock", 20, 320, 480},
 }
 

@@ -44,8 +44,8 @@
 //
 // So an attempt can record its end even after its lease has expired. A later attempt that was released, withdrawn, or that has
 // crashed before any effect that is known, does not keep it from that: it did nothing, and the earlier run did. While a later
-// attempt is running, an unconfirmed end is sent again and again in the background. See [Unconfirmed] for what a client does before it begins
-// the same key again.
+// attempt is running, an unconfirmed end is sent again and again in the background. See [Unconfirmed] for what a client does before it
+// begins the same key again.
 //
 // # An end of a Once without an answer
 //

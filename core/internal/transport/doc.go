@@ -24,8 +24,8 @@
 // # Subscriptions
 //
 // [Subscriptions] notifies waiters of releases. It has one pub/sub connection for all channels of a client, in a Cluster one
-// per master. A [Subscriber] is one waiter on one channel. A notification is only a hint, because messages get lost with connections, buffers and
-// failovers. So every waiter polls as well.
+// per master. A [Subscriber] is one waiter on one channel. A notification is only a hint, because messages get lost with
+// connections, buffers and failovers. So every waiter polls as well.
 //
 // A channel passes through these states, all guarded by the mutex of Subscriptions:
 //
@@ -42,11 +42,12 @@
 // master, the goroutine connects again after every failure. Without subscribers a channel stays for maxIdleRounds, and then
 // the connection ends with its last channel.
 //
-// # The preflight
+// # The check of settings
 //
-// [Preflight] looks for settings with which Redis loses locks or refuses them, and warns of them in the log. It reads INFO, which more users may call than CONFIG: the eviction policy, the role, the version, replicas and the append-only
-// file. It asks CONFIG GET only whether a server makes snapshots, and only as the default user of a server that has nothing else.
-// It passes through these states:
+// [SettingsCheck] looks for settings with which Redis loses locks or refuses them, and warns of them in the log. It reads
+// INFO, which more users may call than CONFIG: the eviction policy, the role, the version, replicas and the append-only file.
+// It asks CONFIG GET only whether a server makes snapshots, and only as the default user of a server that has nothing else. It
+// passes through these states:
 //
 //	first reply of Redis ── Start ──► inspecting ──┬── every server has answered, or refused INFO ──► finished
 //	                                      ▲        └── no answer ──► pause ──┬── for the last time ──► finished

@@ -23,8 +23,8 @@ const (
 	inspectionInterval = time.Minute
 )
 
-// Preflight inspects the setup behind one Redis client. Its fields must not change after Start.
-type Preflight struct {
+// SettingsCheck inspects the setup behind one Redis client. Its fields must not change after Start.
+type SettingsCheck struct {
 	Client     redis.UniversalClient
 	Background *Background // Recovered must not be nil
 	Logger     *slog.Logger
@@ -49,7 +49,7 @@ type Preflight struct {
 // Start inspects the setup in the background, and warns of settings with which Redis loses locks or refuses them. The caller
 // must call it once, after the first reply of Redis. Why not before: a client whose locks are not used makes no
 // connection. If the logger drops warnings, Start does nothing. The inspection ends with the client.
-func (c *Preflight) Start() {
+func (c *SettingsCheck) Start() {
 	if !c.Logger.Enabled(context.Background(), slog.LevelWarn) {
 		return
 	}
@@ -74,7 +74,7 @@ func (c *Preflight) Start() {
 // end a read when its context ends. The channel has room for the result, so an abandoned goroutine ends too. Close of the
 // client waits until inspectOnce has returned. Why: a go-redis client that is closed with a command in flight may wait for
 // ever.
-func (c *Preflight) inspectOnce(ctx context.Context) bool {
+func (c *SettingsCheck) inspectOnce(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, inspectionTimeout)
 	defer cancel()
 	done := make(chan error, 1)
@@ -94,7 +94,7 @@ func (c *Preflight) inspectOnce(ctx context.Context) bool {
 
 // inspectSetup inspects the server, or each master of a Cluster. It leaves replicas alone, because scripts are not sent
 // there. It returns the first error. In a Cluster the other masters are inspected nevertheless.
-func (c *Preflight) inspectSetup(ctx context.Context) error {
+func (c *SettingsCheck) inspectSetup(ctx context.Context) error {
 	switch rdb := c.Client.(type) {
 	case *redis.ClusterClient:
 		return rdb.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) (err error) {
@@ -111,7 +111,7 @@ func (c *Preflight) inspectSetup(ctx context.Context) error {
 
 // inspectServer inspects one server, by its INFO, and warns of what it finds. addr is its name in the log; "" if it is not
 // known. A field that the server does not tell is no finding. Why: servers that are compatible with Redis leave fields out.
-func (c *Preflight) inspectServer(ctx context.Context, rdb redis.Cmdable, addr string) error {
+func (c *SettingsCheck) inspectServer(ctx context.Context, rdb redis.Cmdable, addr string) error {
 	text, err := rdb.Info(ctx).Result()
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (c *Preflight) inspectServer(ctx context.Context, rdb redis.Cmdable, addr s
 
 // FoundReplica warns, once, that the server refuses writes with err because it is a replica. If an inspection is to come, that
 // one warns, because INFO also has the address of the master.
-func (c *Preflight) FoundReplica(err error) {
+func (c *SettingsCheck) FoundReplica(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.replica = err
@@ -150,7 +150,7 @@ func (c *Preflight) FoundReplica(err error) {
 }
 
 // finish records that no inspection will follow.
-func (c *Preflight) finish() {
+func (c *SettingsCheck) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.finished = true
@@ -158,7 +158,7 @@ func (c *Preflight) finish() {
 }
 
 // warnOfReplicaLocked warns of a replica that no inspection has found or will find.
-func (c *Preflight) warnOfReplicaLocked() {
+func (c *SettingsCheck) warnOfReplicaLocked() {
 	if c.finished && !c.warned && c.replica != nil {
 		c.warned = true
 		c.Logger.Warn("holdfast: Redis is a replica and refuses locks: connect to its master", "error", c.replica)
@@ -186,7 +186,7 @@ func isDefaultUser(o *redis.Options) bool {
 
 // found logs a warning, unless it was logged before with the same arguments. So each server has one line for each setting,
 // however often the setup is inspected.
-func (c *Preflight) found(message string, args ...any) {
+func (c *SettingsCheck) found(message string, args ...any) {
 	if _, known := c.findings.LoadOrStore(message+fmt.Sprint(args...), true); !known {
 		c.Logger.Warn("holdfast: "+message, args...)
 	}

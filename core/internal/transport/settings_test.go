@@ -48,7 +48,7 @@ func TestInspectionGivesUp(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rdb := &silent{err: test.err}
 				running := keepalive.NewOperations()
-				check := &Preflight{Client: rdb, Logger: slog.Default(), Background: &Background{
+				check := &SettingsCheck{Client: rdb, Logger: slog.Default(), Background: &Background{
 					Operations: running,
 					Go: func(work func(context.Context)) bool {
 						running.StartInternal()
