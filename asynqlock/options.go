@@ -17,8 +17,7 @@ import (
 
 // Option configures a guard: the options of this package, and those of core that fit, such as [core.WithWait] and
 // [core.WithRetention]. With an invalid value, or an option that makes no sense in a guard, [Once] and [Exclusive] panic, and
-// [NewOnce] and [NewExclusive] return an error. A slice of another type, such as []core.LockOption, does not spread into
-// options: append its elements one by one.
+// [NewOnce] and [NewExclusive] return an error.
 //
 // Options of core mean what they mean there, with these limits and defaults:
 //   - [core.WithTTL] is less than a minute, after which asynq redelivers a task whose process has crashed. Defaults to 30 s,
@@ -35,6 +34,8 @@ import (
 //     behind this one refuses the task, the run has done nothing. A handler that has done nothing calls [core.Release], and
 //     its task runs again. One that returns [asynq.RevokeTask] leaves no record.
 //   - [core.WithMaxValue] is for results, see [SetResult]. A larger one is neither recorded nor replayed. Defaults to 64 KiB.
+//
+// The Option of all guards is one type, so guards can share a slice of options that all of them take.
 type Option = guards.Option
 
 type option struct {

@@ -17,8 +17,8 @@ import (
 )
 
 // Option configures a job or a wrapper: the options of this package, and those of core that fit, such as [core.WithTTL] and
-// [core.WithWait]. An invalid value is an error of the constructor, and so is an option that makes no sense there. A slice of
-// another type, such as []core.LockOption, does not spread into options: append its elements one by one.
+// [core.WithWait]. An invalid value is an error of the constructor, and so is an option that makes no sense there. The Option of
+// all guards is one type, so guards can share a slice of options that all of them take.
 type Option = guard.Option
 
 type option struct {

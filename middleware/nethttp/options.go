@@ -11,8 +11,7 @@ import (
 
 // Option configures a guard, of this package or of another framework: the options of this package, and those of core that fit,
 // such as [core.WithWait] and [core.WithRetention]. An invalid value makes the constructor panic, or return an error with New in
-// its name, and so does an option that makes no sense there. A slice of another type, such as []core.LockOption, does not spread
-// into options: append its elements one by one.
+// its name, and so does an option that makes no sense there.
 //
 // Options of core mean what they mean there, with these limits and defaults:
 //   - [core.WithWait] sets how long a request waits for the one before it: at most until its context ends, and until one second
@@ -28,6 +27,8 @@ import (
 //     again if the status is 4xx. At most 64 MiB. Defaults to 256 KiB. The header takes up to 64 KiB more.
 //   - [core.WithQuota] bounds how many records the keys of one scope of [Idempotent] may have at a time, so that a client that sends
 //     new keys cannot fill Redis. One more is refused with 429 too-many-keys. Defaults to 0: none.
+//
+// The Option of all guards is one type, so guards can share a slice of options that all of them take.
 type Option = guards.Option
 
 // option is one of this package that no guard of another framework takes.
@@ -70,7 +71,11 @@ func WithRefusalHandler(handler RefusalHandler) Option {
 	return option{seal.Mark{Name: "httplock.WithRefusalHandler"}, func(c *config) { c.refuse = handler }}
 }
 
-// Conflict is why a request was refused.
+// Conflict is why a request was refused. A *Conflict is an error, whose text has the key's hash only, and the Err of [core.NotRun].
+// Its fields are Status, the HTTP status; Code, one of the constants of this package; RetryAfter, a duration that is 0 if unknown;
+// Retryable, which is true if the same request may succeed later; KeyHash; Waited; Recorded, the *[Response] of the request that took
+// effect before, or nil; and Cause, the error behind it, which is for logs and not for clients. A [RefusalHandler] may change them and
+// call [Refuse].
 type Conflict = httpguard.Conflict
 
 // RefusalHandler answers a refused request. To flush its answer, use [http.ResponseController].

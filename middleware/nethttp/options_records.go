@@ -48,7 +48,10 @@ func WithReplay() Option {
 
 // Codec encrypts and authenticates recorded answers, so that a reader of Redis cannot read them, and a writer cannot forge them. It has
 // to be an AEAD, with the name as additional data: the name is that of the record, so that one record cannot replace another. Open must
-// return an error for what Seal has not returned for that name. A Codec must be safe for concurrent use.
+// return an error for what Seal has not returned for that name. A Codec must be safe for concurrent use. Its methods are
+//
+//	Seal(plain []byte, name string) (sealed []byte, err error)
+//	Open(sealed []byte, name string) (plain []byte, err error)
 type Codec = httpguard.Codec
 
 // NewAESGCM returns a Codec that encrypts and authenticates with AES-GCM (NIST SP 800-38D), with a random nonce for
