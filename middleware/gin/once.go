@@ -95,7 +95,7 @@ func (o *once) handle(c *gin.Context) {
 			}
 		}()
 		recorded, conflict := o.engine.Do(ctx, request, httpguard.Handler{
-			Run: func(ctx context.Context) httplock.Outcome {
+			Run: func(ctx context.Context) httplock.Handled {
 				limit, record := o.engine.Capture()
 				w, end = newCapture(c, limit, record)
 				before := len(c.Errors)

@@ -197,7 +197,7 @@ func (w *captureWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 
 // outcome describes a chain that has returned and reported that many errors. With errors and nothing written, a
 // middleware around the guard will answer.
-func (w *captureWriter) outcome(c *gin.Context, errors int) httplock.Outcome {
+func (w *captureWriter) outcome(c *gin.Context, errors int) httplock.Handled {
 	if w.Written() {
 		if w.passedBy(c) {
 			w.capture.Partial()
@@ -205,17 +205,17 @@ func (w *captureWriter) outcome(c *gin.Context, errors int) httplock.Outcome {
 		r := w.capture.Response()
 		// After c.AbortWithError the renderers around the guard still add a body.
 		r.Omitted = r.Omitted || errors > 0 && w.size == 0
-		return httplock.Outcome{Returned: true, Response: r}
+		return httplock.Handled{Returned: true, Response: r}
 	}
 	if errors > 0 {
-		return httplock.Outcome{Returned: true, Failed: true}
+		return httplock.Handled{Returned: true, Failed: true}
 	}
 	r, unanswered := w.capture.Response(), w.status == w.initial
 	r.Status = w.status
 	// Something around the guard has set a status of an error before, as gin does for paths without a route, and is going
 	// to write the text.
 	r.Omitted = unanswered && w.status >= http.StatusBadRequest
-	return httplock.Outcome{Returned: true, Unanswered: unanswered, Response: r}
+	return httplock.Handled{Returned: true, Unanswered: unanswered, Response: r}
 }
 
 // passedBy reports whether a part of the answer was written around this writer, although it was begun here: by gin's

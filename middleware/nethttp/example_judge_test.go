@@ -17,7 +17,7 @@ func ExampleWithCompletion() {
 	defer server.Close()
 	locks := server.NewClient()
 
-	judge := func(o httplock.Outcome) httplock.Disposition {
+	judge := func(o httplock.Handled) httplock.Disposition {
 		var answer struct {
 			Data   map[string]any    `json:"data"`
 			Errors []json.RawMessage `json:"errors"`

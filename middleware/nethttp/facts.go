@@ -11,10 +11,10 @@ import (
 // of the body. Of a form that was parsed in front of the guard, Body has the fields in the order of their names.
 type Payload = httpguard.Payload
 
-// Outcome is how a handler ended, for [WithCompletion]. Its fields are Returned, which is false after a panic or [runtime.Goexit];
+// Handled is how a handler ended, for [WithCompletion]. Its fields are Returned, which is false after a panic or [runtime.Goexit];
 // Failed, which is true if the handler reported errors and wrote nothing, as handlers of gin can; Unanswered, which is true if it
 // returned without writing anything; and Response, a *[Response] that is never nil.
-type Outcome = httpguard.Outcome
+type Handled = httpguard.Handled
 
 // Response is a response as it is recorded. Its fields are Status, an int that is 0 if nothing was answered; Header, an
 // [http.Header] with what the handler has added or changed; Body, its bytes; and Omitted, which is true if the body was not

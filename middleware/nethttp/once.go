@@ -87,11 +87,11 @@ func (o *once) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}()
 		recorded, conflict := o.engine.Do(r.Context(), httpguard.RequestOf(v.inner, v.key, by), httpguard.Handler{
-			Run: func(ctx context.Context) Outcome {
+			Run: func(ctx context.Context) Handled {
 				limit, record := o.engine.Capture()
 				c = newCapture(w, v.inner, limit, record)
 				o.handle(ctx, c.exposed(), v)
-				return Outcome{Returned: true, Unanswered: !c.capture.Wrote(), Response: c.response()}
+				return Handled{Returned: true, Unanswered: !c.capture.Wrote(), Response: c.response()}
 			},
 			Pass: func(ctx context.Context) { o.handle(ctx, w, v) },
 		})

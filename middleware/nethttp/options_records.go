@@ -29,7 +29,7 @@ func WithRetentionUntil(until func(now time.Time) time.Time) Option {
 //   - Other 4xx are released by Once and completed by Idempotent.
 //
 // Defaults to the default judgement.
-func WithCompletion(judge func(Outcome) Disposition) Option {
+func WithCompletion(judge func(Handled) Disposition) Option {
 	return httpguard.NewOption("WithCompletion", func(c *httpguard.Config) { c.Completion = judge })
 }
 

@@ -106,7 +106,7 @@ func TestStatusBehindAnotherWriter(t *testing.T) {
 			for name, around := range foreign() {
 				want := order(t, serve(t, router(around, answer)), "k")
 				for guarded, guard := range recording(locks, httplock.WithCompletion(
-					func(httplock.Outcome) httplock.Disposition { return httplock.Completed })) {
+					func(httplock.Handled) httplock.Disposition { return httplock.Completed })) {
 					t.Run(fmt.Sprint(guarded, status, kind, name), func(t *testing.T) {
 						t.Parallel()
 						srv := serve(t, router(around, guard, answer))

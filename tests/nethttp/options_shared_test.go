@@ -134,7 +134,7 @@ func TestUnknownDispositionIsNoJudgement(t *testing.T) {
 	locks := newLocks(t, testkit.Start(t).Client())
 	runs := 0
 	guard := httplock.Idempotent(locks, httplock.Unscoped(), append(patientOnce(),
-		httplock.WithCompletion(func(httplock.Outcome) httplock.Disposition { return 77 }))...)
+		httplock.WithCompletion(func(httplock.Handled) httplock.Disposition { return 77 }))...)
 	srv := httpkit.Serve(t, guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		runs++
 		w.WriteHeader(http.StatusCreated)

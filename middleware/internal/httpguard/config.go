@@ -35,7 +35,7 @@ type Records struct {
 	// Retention.
 	RetentionUntil func(now time.Time) time.Time
 	// Completion judges how a handler ended; it returns [Auto] for the default judgement. Nil is always the default.
-	Completion func(Outcome) Disposition
+	Completion func(Handled) Disposition
 	// CompleteRefusals counts a 4xx as completed unless it is temporary.
 	CompleteRefusals bool
 	// Detached keeps the end of the request's context from the handler.

@@ -21,8 +21,8 @@ func (d Disposition) String() string {
 	return [...]string{"auto", "completed", "released", "held"}[d]
 }
 
-// Outcome is how a handler ended.
-type Outcome struct {
+// Handled is how a handler ended.
+type Handled struct {
 	// Returned is false if the handler panicked, with http.ErrAbortHandler too, or called runtime.Goexit.
 	Returned bool
 	// Failed is true if the handler reported errors and wrote nothing: a middleware around the guard will answer.
@@ -38,7 +38,7 @@ type Outcome struct {
 
 // answered reports whether there is an answer to record. A status of 0 is none, unless the handler took over the
 // connection. Status 499 is none either: it says that no client was there to be answered.
-func (o Outcome) answered() bool {
+func (o Handled) answered() bool {
 	switch {
 	case !o.Returned, o.Failed, o.Response.Status == StatusClientGone:
 		return false
@@ -48,7 +48,7 @@ func (o Outcome) answered() bool {
 
 // disposition judges an outcome that neither the handler nor the application has judged: a run whose handler did not
 // answer has no outcome to record. What it did is not known, so the failure policy decides.
-func (c *Config) disposition(o Outcome) Disposition {
+func (c *Config) disposition(o Handled) Disposition {
 	status := o.Response.Status
 	switch {
 	case !o.answered(), status >= 500:

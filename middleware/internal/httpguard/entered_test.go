@@ -26,13 +26,13 @@ func TestEntered(t *testing.T) {
 	var late context.Context
 	run := func(user string, then func()) httpguard.Request {
 		req, ran := ask(t, o, user, "a-key-of-a-request"), false
-		o.Do(t.Context(), req, httpguard.Handler{Run: func(ctx context.Context) httpguard.Outcome {
+		o.Do(t.Context(), req, httpguard.Handler{Run: func(ctx context.Context) httpguard.Handled {
 			late, ran = ctx, true
 			if !passes(ctx, req) {
 				t.Error("the run does not let its own request pass")
 			}
 			then()
-			return httpguard.Outcome{Returned: true, Response: &httpguard.Response{Status: 200}}
+			return httpguard.Handled{Returned: true, Response: &httpguard.Response{Status: 200}}
 		}})
 		if !ran {
 			t.Fatal("did not run")

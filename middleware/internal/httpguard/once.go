@@ -73,7 +73,7 @@ func (o *Once) Capture() (bytes int, body bool) {
 // Handler is what an adapter does with a request.
 type Handler struct {
 	// Run runs the handler with that context into a [Capture], and returns how it ended.
-	Run func(ctx context.Context) Outcome
+	Run func(ctx context.Context) Handled
 	// Pass runs the handler without one: the request is inside a run of its key, since it is guarded twice.
 	Pass func(ctx context.Context)
 }

@@ -62,8 +62,8 @@ func ask(t *testing.T, o *httpguard.Once, user, key string, header ...string) ht
 
 // answering is what an adapter does with a handler that answers with that body.
 func answering(body string) httpguard.Handler {
-	return httpguard.Handler{Run: func(context.Context) httpguard.Outcome {
-		return httpguard.Outcome{Returned: true, Response: &httpguard.Response{Status: http.StatusCreated, Body: []byte(body)}}
+	return httpguard.Handler{Run: func(context.Context) httpguard.Handled {
+		return httpguard.Handled{Returned: true, Response: &httpguard.Response{Status: http.StatusCreated, Body: []byte(body)}}
 	}}
 }
 
@@ -77,9 +77,9 @@ func answer(t *testing.T, o *httpguard.Once, req httpguard.Request, body string)
 
 // never is for a request that must not run.
 func never(t *testing.T) httpguard.Handler {
-	return httpguard.Handler{Run: func(context.Context) httpguard.Outcome {
+	return httpguard.Handler{Run: func(context.Context) httpguard.Handled {
 		t.Error("the request runs")
-		return httpguard.Outcome{}
+		return httpguard.Handled{}
 	}}
 }
 
@@ -173,7 +173,7 @@ func TestEarlyData(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	ran := false
-	o.Do(t.Context(), ask(t, o, "ada", "1"), httpguard.Handler{Run: func(ctx context.Context) httpguard.Outcome {
+	o.Do(t.Context(), ask(t, o, "ada", "1"), httpguard.Handler{Run: func(ctx context.Context) httpguard.Handled {
 		ran = true
 		wantCode(t, o, early, httpguard.CodeTooEarly)
 		return answering("").Run(ctx)

@@ -26,7 +26,7 @@ type run struct {
 	refusal atomic.Int32 // the status with which a guard inside refused the request, or notRefused or unsent
 	inside  atomic.Int32 // what became of a run inside that did not answer, a Disposition: see [run.instead]
 
-	outcome  Outcome  // of Once, once the handler has returned
+	outcome  Handled  // of Once, once the handler has returned
 	cause    error    // why the context of the handler has ended
 	answered Answered // of Exclusive
 	replay   *Response
@@ -118,7 +118,7 @@ func (r *run) judge(o *guards.Outcome) {
 // run inside. If it wrote nothing, the empty answer that the server would send is not the handler's. If it was streaming
 // its answer, the rest of that may be missing: a handler that stops at its context never meets a failing write. A handler
 // with a detached context may stop as well when the client leaves, because CloseNotify of net/http tells it.
-func (o Outcome) normalized(r *run) Outcome {
+func (o Handled) normalized(r *run) Handled {
 	over, left := r.ctx.Err() != nil, r.request.Err() != nil
 	switch {
 	case o.Response == nil, !o.Returned, o.Unanswered && (over || r.inside.Load() != 0):
@@ -132,7 +132,7 @@ func (o Outcome) normalized(r *run) Outcome {
 }
 
 // reason is what an operator reads in the record of an unknown outcome.
-func (o Outcome) reason() string {
+func (o Handled) reason() string {
 	switch {
 	case !o.Returned:
 		return "the handler did not return"

@@ -96,7 +96,7 @@ func testOptionsOfPlaces(t *testing.T, s *suite) {
 		t.Fatal(err)
 	}
 	until := func(now time.Time) time.Time { return now }
-	judge := func(httplock.Outcome) httplock.Disposition { return 0 }
+	judge := func(httplock.Handled) httplock.Disposition { return 0 }
 	options := map[string]struct {
 		option httplock.Option
 		places string

@@ -265,7 +265,7 @@ func testLastWord(t *testing.T, s *suite) {
 }
 
 func testCompletion(t *testing.T, s *suite) {
-	judge := func(o httplock.Outcome) httplock.Disposition {
+	judge := func(o httplock.Handled) httplock.Disposition {
 		switch {
 		case !o.Returned:
 			return httplock.Completed

@@ -101,7 +101,7 @@ func testPanickingHooks(t *testing.T, s *suite) {
 // testPanickingJudge: who panics has not judged.
 func testPanickingJudge(t *testing.T, s *suite) {
 	for _, policy := range []core.FailurePolicy{core.RetryFailures, core.HoldFailures} {
-		judge := func(httplock.Outcome) httplock.Disposition { panic("judge") }
+		judge := func(httplock.Handled) httplock.Disposition { panic("judge") }
 		watch := newWatch()
 		site := s.mount(t, chosenEnding(nil), s.told(t, watch).once(t, httplock.WithCompletion(judge),
 			core.WithFailurePolicy(policy)))

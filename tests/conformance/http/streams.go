@@ -69,8 +69,8 @@ func (h *stream) leave(t *testing.T, s *suite, site *site, r request) {
 // testStreamStopped: nothing but the context tells that the rest is missing. No retry gets the part as if it were whole.
 func testStreamStopped(t *testing.T, s *suite) {
 	h := newStream()
-	judged := make(chan httplock.Outcome, 10)
-	judge := httplock.WithCompletion(func(o httplock.Outcome) httplock.Disposition {
+	judged := make(chan httplock.Handled, 10)
+	judge := httplock.WithCompletion(func(o httplock.Handled) httplock.Disposition {
 		judged <- o
 		return httplock.Auto
 	})

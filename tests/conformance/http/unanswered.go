@@ -183,8 +183,8 @@ func testNeverRan(t *testing.T, s *suite) {
 func testJudgeHasResponse(t *testing.T, s *suite) {
 	all := endings()
 	for _, name := range []string{"nothing", "201", "500", "panic", "abort", "goexit"} {
-		seen := make(chan httplock.Outcome, 1)
-		judge := func(o httplock.Outcome) httplock.Disposition {
+		seen := make(chan httplock.Handled, 1)
+		judge := func(o httplock.Handled) httplock.Disposition {
 			seen <- o
 			return httplock.Auto
 		}
@@ -207,7 +207,7 @@ func testJudgeSeesBody(t *testing.T, s *suite) {
 	for kind, build := range map[string]builder{"once": s.Once, "idempotent": s.Idempotent} {
 		for _, flush := range []bool{false, true} {
 			seen := make(chan string, 1)
-			judge := func(o httplock.Outcome) httplock.Disposition {
+			judge := func(o httplock.Handled) httplock.Disposition {
 				seen <- string(o.Response.Body)
 				return httplock.Auto
 			}
@@ -228,7 +228,7 @@ func testJudgeSeesBody(t *testing.T, s *suite) {
 
 // testFailureIn200: a failure that is told by the body is judged by the body.
 func testFailureIn200(t *testing.T, s *suite) {
-	judge := func(o httplock.Outcome) httplock.Disposition {
+	judge := func(o httplock.Handled) httplock.Disposition {
 		if string(o.Response.Body) == `{"errors":[{}]}` {
 			return httplock.Released
 		}

@@ -77,7 +77,7 @@ func testAnswers(t *testing.T, s *suite) {
 }
 
 // completed has every answer recorded.
-func completed(httplock.Outcome) httplock.Disposition { return httplock.Completed }
+func completed(httplock.Handled) httplock.Disposition { return httplock.Completed }
 
 // testAnswerAfterRecord: a client that has its answer finds the record, however long Redis took for that. The answer is
 // large, so that the client has it as soon as it is written.
