@@ -55,22 +55,37 @@
 //   - A lease is renewed until Call returns, or for the time of [WithZombieGrace] after its context has ended.
 //   - The end of a run is recorded although the item's context has ended. It waits for Redis up to the time of
 //     [WithFinishTimeout]; after that the client retries it in the background.
-//   - Without Redis, nothing runs unless [FailOpen] was given. Then the guard remembers what this process knows: a key whose
-//     run is in progress here, or has ended here, or which another process had when Redis last replied, does not run again.
-//     Runs without Redis are recorded when Redis replies.
+//   - Without Redis, nothing runs unless [FailOpen] was given. Then the guard remembers what it has seen: a key whose run is in
+//     progress behind it, or has ended behind it, or which another process had when Redis last replied, does not run again. Two
+//     guards of one key know nothing of each other, so make one for each client and kind of work. Runs without Redis are recorded
+//     when Redis replies.
 //   - Each item that runs has one RunStart and one RunEnd of [core.Hooks], each other one NotRun, and an item that passes none.
 //   - The first event of each kind is logged, then they are counted.
 //
 // # Writing a place
 //
-// Declare a [Place] for the options of each constructor, and call its Sort and [NewExclusive] or [NewOnce]. Then, for each item:
+// Declare a [Place] for the options of each constructor, and call its Sort and [NewExclusive] or [NewOnce]. An option of your own
+// embeds a seal.Mark, whose name is in Takes. Then, for each item:
 //
-//  1. Read the key. Make the Name of it, with a prefix that no other place has, and a hash of it for KeyHash. If there is none,
-//     set NoKey to the reason.
-//  2. Call Do. Call keeps what the function returned in a variable; Judge reads it, and sets Verdict, Value and Err.
+//  1. Read the key. Make the Name of it, with a prefix that no other place has, and a hash of it for KeyHash: 43 characters, the
+//     base64url of a SHA-256, or of an HMAC with the secret of [WithKeySecret]. Operators find names by it. Write the length in
+//     front of each part of a key, so that no two lists of parts make one. If there is no key, set NoKey to the reason.
+//  2. Call Do. Call keeps what the function returned in a variable; Judge reads it, and sets Verdict, Value and Err. Without Pass, Call
+//     also runs what passes.
 //  3. After Do: if there is an Outcome, answer with what the function returned. A nil Outcome without an error was answered by
-//     Replay. Otherwise answer by the error, with errors.Is: [core.ErrInProgress], [core.ErrNotAcquired], [core.ErrCompleted],
-//     [core.ErrFingerprintMismatch], [core.ErrOutcomeUnknown], [core.ErrTooManyKeys]. Check for [core.ErrUnavailable] first.
+//     Replay. Otherwise answer by the error, with errors.Is, in this order: the error of a context that has ended,
+//     [core.ErrUnavailable], [core.ErrInProgress], [core.ErrNotAcquired], [core.ErrCompleted], [core.ErrFingerprintMismatch],
+//     [core.ErrOutcomeUnknown], [core.ErrTooManyKeys].
+//
+// A place that delivers an item again until it is acknowledged, as a broker does, decides by the Outcome:
+//
+//	State is unknown                     park it for an operator, also after a panic, whose Outcome Judge has kept
+//	State is completed                   acknowledge it, also if the function failed after core.Complete
+//	Unrecorded is ErrStale               leave it: another run counts, and its end decides about the next delivery
+//	Unrecorded is another error          acknowledge it if the function succeeded: the end is recorded in the background
+//	otherwise                            leave it if the function failed, and acknowledge it if it succeeded
+//
+// Events of its own go to the log by Event of the guard, and to the hooks by Incident.
 //
 // The example is a whole place, for a line protocol over TCP. A place passes when it passes tests/conformance/guard.
 package guard

@@ -3,8 +3,9 @@ package guard_test
 import (
 	"bufio"
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/hex"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -68,8 +69,9 @@ func (s *lineServer) ask(key, payload string) guard.Ask {
 	if key == "" {
 		return guard.Ask{NoKey: errNoKey, Work: core.Work{Label: "line"}}
 	}
-	sum, fingerprint := sha256.Sum256([]byte(string(s.config.KeySecret)+key)), sha256.Sum256([]byte(payload))
-	hash := hex.EncodeToString(sum[:16])
+	mac, fingerprint := hmac.New(sha256.New, s.config.KeySecret), sha256.Sum256([]byte(payload))
+	mac.Write([]byte(key))
+	hash := base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 	return guard.Ask{Work: core.Work{Label: "line", KeyHash: hash}, Name: "line:" + hash, Fingerprint: fingerprint[:]}
 }
 
