@@ -19,7 +19,7 @@ var listedLocks = flag.Int("listed", 0, "how many locks TestListOfMany lists, to
 
 // TestListOfMany lists many locks in pages of a hundred, beside as many keys of the application and a lock with 5,000 readers. It
 // bounds the commands of each page, and never sends KEYS. With -listed it logs what the server needed: the figures in
-// docs/production.md.
+// lab/RESULTS.md.
 func TestListOfMany(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -157,7 +157,7 @@ func (s *shop) get(path string) string {
 	return string(body)
 }
 
-// TestRunbookOfAHang makes the hang of docs/production.md, "A lock that hangs", with two processes, and takes each step of that
+// TestRunbookOfAHang makes the hang of docs/runbooks.md, "A lock hangs", with two processes, and takes each step of that
 // page in its order. A step of the page that is not tried fails the test.
 func TestRunbookOfAHang(t *testing.T) {
 	t.Parallel()
@@ -174,7 +174,7 @@ func TestRunbookOfAHang(t *testing.T) {
 			digest, instance = line[1], regexp.QuoteMeta(line[2])
 			run(t, url, "digest", digest).want(t, 0, "lock order:42", "")
 		},
-		"Who holds it, since when, and where?": func() {
+		"Who holds it?": func() {
 			shown := run(t, url, "show", "order:42").stdout
 			wantMatch(t, shown, instance+` +\S+ +`+held+` +\d+`)
 			wantLikePage(t, "lock", shown)
@@ -214,7 +214,7 @@ func TestRunbookOfAHang(t *testing.T) {
 // runbook returns the questions of the page, in their order.
 func runbook(t *testing.T) (steps []string) {
 	t.Helper()
-	page, err := markdown.Read("../../..", "docs/production.md")
+	page, err := markdown.Read("../../..", "docs/runbooks.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func runbook(t *testing.T) (steps []string) {
 	inside := false
 	for _, line := range page.Lines {
 		if title, level := markdown.Heading(line); level > 0 {
-			inside = title == "A lock that hangs"
+			inside = title == "A lock hangs"
 		}
 		if found := step.FindStringSubmatch(line); found != nil && inside {
 			steps = append(steps, found[1])
@@ -237,7 +237,7 @@ var varying = regexp.MustCompile(`\d{4}-\S+Z|[0-9a-f]{8}-\S+:\d+|\d{16}|[\w-]+:\
 // wantLikePage fails the test unless the page has a block that begins with that word and says the same as text.
 func wantLikePage(t *testing.T, word, text string) {
 	t.Helper()
-	page, err := markdown.Read("../../..", "docs/production.md")
+	page, err := markdown.Read("../../..", "docs/runbooks.md")
 	if err != nil {
 		t.Fatal(err)
 	}
