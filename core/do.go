@@ -55,7 +55,7 @@ func (l *Lease) run(ctx context.Context, fn func(context.Context) error) (err er
 
 // bind returns a context that descends from ctx, has the lease, and ends with either.
 func (l leaseFacts) bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
-	bound, end, unbind := l.end.Within(l.within(ctx), expirer{l.Lease})
+	bound, end, unbind := l.end.Within(l.within(ctx), expirer(l))
 	return bound, func() { unbind(); end(nil) }
 }
 

@@ -77,7 +77,10 @@ func (v *visit) untilConnectionEnds() bool {
 	// fasthttp drops a handler whose client has left before the response was written.
 	runtime.AddCleanup(token, func(done func()) { go done() }, v.done)
 	ctx.Hijack(func(conn net.Conn) {
-		defer token.done()
+		defer func() {
+			token.done()
+			runtime.KeepAlive(token) // until here the connection is in use
+		}()
 		handle(conn)
 	})
 	return true
