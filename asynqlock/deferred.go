@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/outage"
+	guards "github.com/holdfast-go/holdfast/internal/guard"
 )
 
 // DeferredError says that asynq has to redeliver a task for a reason outside of the task: another one with its key
@@ -46,7 +46,7 @@ func (e *DeferredError) busy() bool { return isBusy(e.Err) && !errors.Is(e.Err, 
 
 // isBusy reports whether somebody else has the key, as Redis itself said.
 func isBusy(err error) bool {
-	return outage.Busy(err) && !errors.Is(err, core.ErrLeaseLost)
+	return guards.Busy(err) && !errors.Is(err, core.ErrLeaseLost)
 }
 
 // ErrBusyTooLong says that a task has been deferred for longer than [WithMaxBusy] because others with its key ran. The

@@ -13,8 +13,8 @@ import (
 
 	"github.com/hibiken/asynq"
 
+	guards "github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/internal/jsonfield"
-	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 // KeyFunc makes the key of a task: tasks with equal keys exclude each other, or count as one. If it returns an empty
@@ -209,9 +209,9 @@ func digest(secret []byte, text string) []byte {
 // ByTaskID()) in front, so that a period counts for other tasks only.
 func PerPeriod(key KeyFunc, period time.Duration) KeyFunc {
 	mustHave("PerPeriod", key)
-	if period < outage.ShortestWait {
-		panic(fmt.Sprintf("holdfast: asynqlock: PerPeriod: the period is %v: at least %v is needed%s", period, outage.ShortestWait,
-			outage.UnitHint(period)))
+	if period < guards.ShortestWait {
+		panic(fmt.Sprintf("holdfast: asynqlock: PerPeriod: the period is %v: at least %v is needed%s", period, guards.ShortestWait,
+			guards.UnitHint(period)))
 	}
 	return func(ctx context.Context, t *asynq.Task) (string, error) {
 		reportSelective(ctx)

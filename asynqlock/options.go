@@ -11,7 +11,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	guards "github.com/holdfast-go/holdfast/internal/guard"
-	"github.com/holdfast-go/holdfast/internal/outage"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
@@ -87,7 +86,7 @@ func newConfig(place guards.Place, opts []Option) config {
 		}
 	})
 	c.Config, c.err = sorted, cmp.Or(c.err, err)
-	c.AskTimeout = outage.AskTimeout // nobody waits for the answer, so it need not be short
+	c.AskTimeout = guards.AskTimeout // nobody waits for the answer, so it need not be short
 	// First, so that those of the user count. The client's TTL may be too long.
 	c.Lock = slices.Concat([]core.LockOption{core.WithTTL(defaultTTL)}, c.Lock)
 	c.Once = slices.Concat([]core.OnceOption{core.WithTTL(defaultTTL), core.WithMaxValue(defaultMaxResult)}, c.Once)

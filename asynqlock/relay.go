@@ -11,7 +11,7 @@ import (
 
 	"github.com/hibiken/asynq"
 
-	"github.com/holdfast-go/holdfast/internal/outage"
+	guards "github.com/holdfast-go/holdfast/internal/guard"
 )
 
 const (
@@ -136,7 +136,7 @@ func (r *relays) fire(hash string, one *relay) {
 	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), outage.AskTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), guards.AskTimeout)
 	defer cancel()
 	made := again(ctx, most)
 	r.mu.Lock()

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/outage"
+	guards "github.com/holdfast-go/holdfast/internal/guard"
 )
 
 // asking asks Redis for a lock or an attempt, and waits for so long.
@@ -27,7 +27,7 @@ func (v *visit) turn(ctx context.Context, ask asking) error {
 		ask = func(ctx context.Context, wait time.Duration) error { return v.inTurn(ctx, wait, begin) }
 	}
 	err := v.answer(ctx, ask)
-	if v.taken != nil && outage.Is(err) && v.ctx.Err() == nil {
+	if v.taken != nil && guards.IsOutage(err) && v.ctx.Err() == nil {
 		return v.taken
 	}
 	return err
@@ -72,7 +72,7 @@ func (v *visit) patience() time.Duration {
 		limit = v.waits
 	}
 	until, bounded := v.until()
-	switch left := (until.Sub(v.came)/2 - time.Since(v.came)).Truncate(outage.ShortestWait); {
+	switch left := (until.Sub(v.came)/2 - time.Since(v.came)).Truncate(guards.ShortestWait); {
 	case !v.seated:
 		return 0
 	case !bounded:

@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/guard"
-	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 // request asks Redis for a tick once, and waits for the end of a run on another replica for so long.
@@ -35,7 +34,7 @@ func (e *execution) turn(_ context.Context, ask request) error {
 	switch not := e.because(err); {
 	case not.reason != Unavailable, e.watched, !e.config.FailOpen:
 		return not
-	case outage.Is(err):
+	case guard.IsOutage(err):
 		return err
 	}
 	return fmt.Errorf("%w: %w", core.ErrUnavailable, err)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/guard"
-	"github.com/holdfast-go/holdfast/internal/outage"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
@@ -58,7 +57,7 @@ func NewExclusive(strategy core.Strategy, name string, opts ...Option) (cron.Job
 // exclusive returns the guard of a wrapper.
 func (c *config) exclusive(strategy core.Strategy) (*guard.Exclusive, error) {
 	g := c.guarded()
-	g.Lock, g.AskTimeout = c.lockOptions(), outage.AskTimeout
+	g.Lock, g.AskTimeout = c.lockOptions(), guard.AskTimeout
 	return guard.NewExclusive("cron", strategy, g)
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/foreign"
 	"github.com/holdfast-go/holdfast/internal/guard"
-	"github.com/holdfast-go/holdfast/internal/outage"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
@@ -85,7 +84,7 @@ func (e *execution) reason(err error) string {
 		return Overlapping
 	case errors.Is(err, core.ErrInProgress), errors.Is(err, core.ErrCompleted), errors.Is(err, core.ErrOutcomeUnknown):
 		return Taken
-	case outage.Is(err), errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, core.ErrUnavailable):
+	case guard.IsOutage(err), errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, core.ErrUnavailable):
 		return e.unavailable()
 	}
 	return Refused
@@ -291,10 +290,10 @@ func (j *job) alone(patience context.Context, takeover bool) (lease *core.Lease,
 
 // take takes a lock, and waits for it that long. A busy lock never passes for an outage.
 func (j *job) take(ctx context.Context, lock *core.Lock, wait time.Duration) (*core.Lease, error) {
-	if wait < outage.ShortestWait {
+	if wait < guard.ShortestWait {
 		return lock.TryLock(ctx)
 	}
-	return outage.Patience{Wait: wait, Ask: outage.AskTimeout, FailOpen: j.config.FailOpen}.Lock(ctx, lock)
+	return guard.Patience{Wait: wait, Ask: guard.AskTimeout, FailOpen: j.config.FailOpen}.Lock(ctx, lock)
 }
 
 func outcome(ctx context.Context, returned bool, err error) Outcome {

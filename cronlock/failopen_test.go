@@ -14,7 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/outage"
+	"github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -78,7 +78,7 @@ func TestShortWaitIsNoOutage(t *testing.T) {
 		switch {
 		case !ran.Load() && slices.Equal(skips, []string{cronlock.Overlapping}):
 			return
-		case took < outage.AskTimeout: // a busy machine may take longer
+		case took < guard.AskTimeout: // a busy machine may take longer
 			t.Fatalf("ran %v, skipped for %q, after %v", ran.Load(), skips, took)
 		}
 	}

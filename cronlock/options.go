@@ -12,7 +12,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/guard"
-	"github.com/holdfast-go/holdfast/internal/outage"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
@@ -85,14 +84,14 @@ func invalid(format string, args ...any) error {
 }
 
 // positive refuses a duration that makes no sense. No schedule has longer periods than the longest one.
-func (c *config) positive(option string, d time.Duration) { c.between(option, d, outage.ShortestWait) }
+func (c *config) positive(option string, d time.Duration) { c.between(option, d, guard.ShortestWait) }
 
 // leastTime is enough for Redis to answer, and for a function to do anything.
 const leastTime = 10 * time.Millisecond
 
 func (c *config) between(option string, d, least time.Duration) {
 	if d < least || d > longestPeriod {
-		c.refuse("%s(%v): %v to %v are allowed%s", option, d, least, longestPeriod, outage.UnitHint(d))
+		c.refuse("%s(%v): %v to %v are allowed%s", option, d, least, longestPeriod, guard.UnitHint(d))
 	}
 }
 

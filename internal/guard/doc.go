@@ -67,9 +67,8 @@
 // Declare a [Place] for the options of each constructor, and call its Sort and [NewExclusive] or [NewOnce]. An option of your own
 // embeds a seal.Mark, whose name is in Takes. Then, for each item:
 //
-//  1. Read the key. Make the Name of it, with a prefix that no other place has, and a hash of it for KeyHash: 43 characters, the
-//     base64url of a SHA-256, or of an HMAC with the secret of [WithKeySecret]. Operators find names by it. Write the length in
-//     front of each part of a key, so that no two lists of parts make one. If there is no key, set NoKey to the reason.
+//  1. Read the key. KeyHash is the [Hash] of its parts with the secret of [WithKeySecret], and Name is that with a prefix that no
+//     other place has. If there is no key, set NoKey to the reason.
 //  2. Call Do. Call keeps what the function returned in a variable; Judge reads it, and sets Verdict, Value and Err. Without Pass, Call
 //     also runs what passes.
 //  3. After Do: if there is an Outcome, answer with what the function returned. A nil Outcome without an error was answered by

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/outage"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
@@ -24,7 +23,7 @@ type engine struct {
 
 	place  string
 	hooks  Hooks
-	memory outage.Memory // of a guard that fails open
+	memory memory // of a guard that fails open
 }
 
 func newEngine(place string, c Config, facts seal.Facts) engine {
@@ -56,7 +55,7 @@ type visit struct {
 
 	once     *Once // nil for Exclusive
 	claim    func(ctx context.Context, wait time.Duration) (grant, error)
-	question outage.Question
+	question question
 	granted  grant // by the last question to Redis
 	within   bool  // the item is inside a run of this guard and name, so it is no other one
 }
@@ -68,11 +67,11 @@ func (e *engine) visit(ask Ask, run Run) *visit {
 
 // Patience returns how long a work item waits at a guard that lets it wait for so long, at most until it is too late to answer
 // it. It is for [Ask.Turn].
-func (e *engine) Patience(ask Ask, wait time.Duration) outage.Patience {
+func (e *engine) Patience(ask Ask, wait time.Duration) Patience {
 	if !ask.By.IsZero() {
 		wait = min(wait, time.Until(ask.By)-answerTime)
 	}
-	return outage.Patience{Wait: max(wait, 0), Ask: e.AskTimeout, FailOpen: e.FailOpen}
+	return Patience{Wait: max(wait, 0), Ask: e.AskTimeout, FailOpen: e.FailOpen}
 }
 
 // Within returns true if ctx is inside a run of this guard and name, which is no other one. It is for [Ask.Turn].
@@ -111,7 +110,7 @@ func (v *visit) do(ctx context.Context) (*Outcome, error) {
 	if err == nil {
 		return v.start(ctx, g, nil, left)
 	}
-	if v.FailOpen && outage.Is(err) && ctx.Err() == nil {
+	if v.FailOpen && IsOutage(err) && ctx.Err() == nil {
 		unavailable := err
 		if left, err = v.open(unavailable); err == nil {
 			return v.start(ctx, nil, unavailable, left)

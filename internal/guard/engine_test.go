@@ -12,7 +12,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/guard"
-	"github.com/holdfast-go/holdfast/internal/outage"
 	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/locktest"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -159,7 +158,7 @@ func TestTurnWhileAnotherRunsWithoutRedis(t *testing.T) {
 			return nil
 		}
 		_, err := do(t.Context(), a, call(func(context.Context) { t.Error("it runs beside the other one") }))
-		if !outage.Busy(err) {
+		if !guard.Busy(err) {
 			t.Errorf("error %v", err)
 		}
 		close(end)

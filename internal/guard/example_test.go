@@ -3,9 +3,6 @@ package guard_test
 import (
 	"bufio"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -69,9 +66,7 @@ func (s *lineServer) ask(key, payload string) guard.Ask {
 	if key == "" {
 		return guard.Ask{NoKey: errNoKey, Work: core.Work{Label: "line"}}
 	}
-	mac, fingerprint := hmac.New(sha256.New, s.config.KeySecret), sha256.Sum256([]byte(payload))
-	mac.Write([]byte(key))
-	hash := base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+	hash, fingerprint := guard.Hash(s.config.KeySecret, key), guard.Digest(s.config.KeySecret, payload)
 	return guard.Ask{Work: core.Work{Label: "line", KeyHash: hash}, Name: "line:" + hash, Fingerprint: fingerprint[:]}
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/outage"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
@@ -39,7 +38,7 @@ func (e *Exclusive) Of(ask Ask) *core.Lock {
 // Known returns why a work item would not run in an outage although the guard fails open: what this process knows of its name. It
 // is for [Ask.Turn].
 func (e *Exclusive) Known(ask Ask, unavailable error) error {
-	return e.memory.Known(outage.Question{Key: ask.Name, Lock: e.Of(ask)}, unavailable)
+	return e.memory.Known(question{Key: ask.Name, Lock: e.Of(ask)}, unavailable)
 }
 
 // Do calls run.Call under the lock of the work item. It returns the outcome after that, and otherwise why the item did not
@@ -51,7 +50,7 @@ func (e *Exclusive) Do(ctx context.Context, ask Ask, run Run) (*Outcome, error) 
 		return v.keyless(ctx)
 	}
 	lock := e.Of(ask)
-	v.question = outage.Question{Key: ask.Name, Lock: lock}
+	v.question = question{Key: ask.Name, Lock: lock}
 	v.within = e.Within(ctx, ask.Name)
 	v.claim = func(ctx context.Context, wait time.Duration) (grant, error) {
 		lease, err := acquire(ctx, lock, wait)
@@ -64,7 +63,7 @@ func (e *Exclusive) Do(ctx context.Context, ask Ask, run Run) (*Outcome, error) 
 }
 
 func acquire(ctx context.Context, lock *core.Lock, wait time.Duration) (*core.Lease, error) {
-	if wait < outage.ShortestWait {
+	if wait < ShortestWait {
 		return lock.TryLock(ctx)
 	}
 	return lock.Lock(ctx, core.WithWait(wait))

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/outage"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
@@ -56,7 +55,7 @@ func (o *Once) Of(ask Ask, more ...core.OnceOption) *core.Once {
 // Known returns why a work item would not run in an outage although the guard fails open: what this process knows of its name. It
 // is for [Ask.Turn].
 func (o *Once) Known(ask Ask, unavailable error) error {
-	return o.memory.Known(outage.Question{Key: ask.Name, Fingerprint: ask.Fingerprint}, unavailable)
+	return o.memory.Known(question{Key: ask.Name, Fingerprint: ask.Fingerprint}, unavailable)
 }
 
 // Forget forgets what this process knows of a name without Redis, after an operator has decided about its record. It returns
@@ -82,7 +81,7 @@ func (o *Once) Do(ctx context.Context, ask Ask, run Run) (*Outcome, error) {
 		return v.pass(ctx)
 	}
 	v.once = o
-	v.question = outage.Question{Key: ask.Name, Fingerprint: ask.Fingerprint}
+	v.question = question{Key: ask.Name, Fingerprint: ask.Fingerprint}
 	v.claim = func(ctx context.Context, wait time.Duration) (grant, error) {
 		attempt, err := o.Of(ask, core.WithWait(wait)).Begin(ctx)
 		if err != nil {
@@ -217,18 +216,18 @@ func (r *running) remember(value []byte) {
 		r.memory.Recorded(r.ask.Name, state, retention)
 		return
 	}
-	end := outage.End{State: state, Fingerprint: r.ask.Fingerprint, Note: r.ask.Note, Until: until}
+	end := end{state: state, fingerprint: r.ask.Fingerprint, note: r.ask.Note, until: until}
 	if state == core.StateUnknown {
-		end.Reason = r.outcome.Reason
+		end.reason = r.outcome.Reason
 	} else {
-		end.Value = bytes.Clone(value)
+		end.value = bytes.Clone(value)
 	}
 	if r.grant == nil {
-		end.Once = func(retention time.Duration) *core.Once {
+		end.once = func(retention time.Duration) *core.Once {
 			// Whatever window it had to begin in: it has ended.
 			return r.once.Of(r.ask, core.WithRetention(retention), core.WithWindow(time.Time{}, time.Time{}))
 		}
-		end.Failed = func(err error) { // on a goroutine where a panic would end the process
+		end.failed = func(err error) { // on a goroutine where a panic would end the process
 			defer r.recovered(context.Background(), r.ask.Work)
 			r.incident(context.Background(), core.IncidentUnrecorded, err)
 		}

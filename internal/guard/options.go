@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/outage"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
@@ -16,7 +15,7 @@ type Option = seal.Option
 // Config is what the options of core and the shared options of a guard amount to. Adapters keep their own options elsewhere.
 type Config struct {
 	// Lock has the lock options in the order given, except core.WithWait. Guards do the waiting themselves, so that a busy
-	// lock is never taken for an outage.
+	// lock is never taken for an
 	Lock []core.LockOption
 	// Once has the same except core.WithMinHold, which only locks have, and the options of records.
 	Once []core.OnceOption
@@ -164,11 +163,11 @@ const LongestDuration = 365 * 24 * time.Hour
 
 // CheckDuration returns the error for a duration that cannot be meant.
 func CheckDuration(name string, d time.Duration) error {
-	if d >= outage.ShortestWait && d <= LongestDuration {
+	if d >= ShortestWait && d <= LongestDuration {
 		return nil
 	}
-	return fmt.Errorf("%w: %s(%v): %v to %v is allowed%s", core.ErrInvalidOption, name, d, outage.ShortestWait, LongestDuration,
-		outage.UnitHint(d))
+	return fmt.Errorf("%w: %s(%v): %v to %v is allowed%s", core.ErrInvalidOption, name, d, ShortestWait, LongestDuration,
+		UnitHint(d))
 }
 
 // FailOpen lets a guard run its function unguarded while Redis is unreachable. It does not apply while Redis refuses. Defaults to

@@ -36,7 +36,7 @@ type Ask struct {
 	Detached bool
 	// Turn decides when Redis is asked, and for how long the item waits. It calls ask once or several times, and returns the
 	// error of the last call, or its own reason why the item does not run. ask with a wait below 1 ms asks once. After ask has
-	// returned nil, Turn must return nil. If Turn is nil, the guard asks as outage.Patience does, for the wait of its config.
+	// returned nil, Turn must return nil. If Turn is nil, the guard asks as Patience does, for the wait of its config.
 	Turn func(ctx context.Context, ask func(ctx context.Context, wait time.Duration) error) error
 }
 

@@ -5,9 +5,9 @@ var guards = []Mutant{
 	{
 		"conflict that runs, in a round", "a request that did not get the lock reaches its handler", "internal/guard/engine.go",
 		[][2]string{{
-			"	if v.FailOpen && outage.Is(err) && ctx.Err() == nil {\n",
+			"	if v.FailOpen && IsOutage(err) && ctx.Err() == nil {\n",
 			"	if errors.Is(err, core.ErrNotAcquired) && ctx.Err() == nil {\n\t\treturn v.start(ctx, nil, err, left)\n\t}\n" +
-				"	if v.FailOpen && outage.Is(err) && ctx.Err() == nil {\n",
+				"	if v.FailOpen && IsOutage(err) && ctx.Err() == nil {\n",
 		}},
 		inRound("aof"),
 	},

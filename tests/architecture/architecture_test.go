@@ -29,7 +29,7 @@ var allowed = map[string][]string{
 	"core":     {"github.com/google/uuid", "github.com/redis/go-redis/v9", "internal/foreign", "internal/seal"},
 	"locktest": {"core", "github.com/alicebob/miniredis/v2"},
 
-	"middleware/nethttp": {"core", "internal/guard", "internal/httprecord", "internal/jsonfield", "internal/outage", "internal/throttle"},
+	"middleware/nethttp": {"core", "internal/guard", "internal/httprecord", "internal/jsonfield", "internal/throttle"},
 	"middleware/gin":     {"middleware/nethttp", "github.com/gin-gonic/gin", "internal/ginroute"},
 	"middleware/echo":    {"middleware/nethttp", "github.com/labstack/echo/v5", "internal/ginroute"},
 	"middleware/echo4":   {"middleware/nethttp", "github.com/labstack/echo/v4", "internal/ginroute"},
@@ -37,8 +37,8 @@ var allowed = map[string][]string{
 		"middleware/nethttp", "github.com/gofiber/fiber/v3", "github.com/valyala/fasthttp", "internal/ginroute",
 	},
 
-	"cronlock":   {"core", "github.com/robfig/cron/v3", "internal/guard", "internal/outage", "internal/throttle"},
-	"gocronlock": {"core", "github.com/go-co-op/gocron/v2", "internal/guard", "internal/outage", "internal/throttle"},
+	"cronlock":   {"core", "github.com/robfig/cron/v3", "internal/guard", "internal/throttle"},
+	"gocronlock": {"core", "github.com/go-co-op/gocron/v2", "internal/guard", "internal/throttle"},
 	"asynqlock":  {"core", "cronlock", "github.com/hibiken/asynq", "internal/jsonfield"},
 
 	"lockdebug": {"core", "internal/hosts"},

@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/outage"
+	guards "github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -29,7 +29,7 @@ func TestShortWaitIsNoOutage(t *testing.T) {
 		busy := d.occupy(delivery(name), receipt("7"), free[name])
 		err := far.deliver(delivery(name), receipt("7"), mustNotRun(t, name), guard)
 		wantDeferred(t, err, busyReason[name])
-		if outage.Is(err) {
+		if guards.IsOutage(err) {
 			t.Errorf("%s: %v", name, err)
 		}
 		wantNil(t, busy.release())
@@ -44,7 +44,7 @@ func TestHeldAndThenSilent(t *testing.T) {
 	for name, free := range d.guardsOf() {
 		relay := d.redis.Relay()
 		silent := func(err error) {
-			if outage.Busy(err) {
+			if guards.Busy(err) {
 				relay.Hold(testkit.Both)
 			}
 		}

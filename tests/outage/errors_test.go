@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	guards "github.com/holdfast-go/holdfast/internal/outage"
+	guards "github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
@@ -102,8 +102,8 @@ func TestEveryErrorOfAnOutage(t *testing.T) {
 			if passes && sent < 4 || !passes && sent > 2 {
 				t.Errorf("%d requests", sent)
 			}
-			if guards.Is(err) != test.opens {
-				t.Errorf("opens a guard: %v", guards.Is(err))
+			if guards.IsOutage(err) != test.opens {
+				t.Errorf("opens a guard: %v", guards.IsOutage(err))
 			}
 			_, _ = locks.Mutex("secret").TryLock(context.Background())
 			warned := strings.Count(log.String(), "locks do not work with this setup")

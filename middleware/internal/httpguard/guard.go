@@ -6,7 +6,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	guards "github.com/holdfast-go/holdfast/internal/guard"
-	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 // guard is what Exclusive and Once have in common.
@@ -21,7 +20,7 @@ type guard struct {
 // engine is what the two guards of package guard have in common.
 type engine interface {
 	Do(ctx context.Context, ask guards.Ask, run guards.Run) (*guards.Outcome, error)
-	Patience(ask guards.Ask, wait time.Duration) outage.Patience
+	Patience(ask guards.Ask, wait time.Duration) guards.Patience
 }
 
 func newGuard(config Config, e engine, log *guards.Log) guard {

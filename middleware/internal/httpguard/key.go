@@ -1,15 +1,11 @@
 package httpguard
 
 import (
-	"bytes"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 
+	guards "github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/internal/httprecord"
 )
 
@@ -87,24 +83,11 @@ func (k Key) Hash() string { return k.HashWith(nil) }
 // address by hashing all possible ones. All instances must have the same secret. Another secret makes other names of
 // locks and records. HashWith returns Hash if secret is empty.
 func (k Key) HashWith(secret []byte) string {
-	text := make([]byte, 0, 512) // of most keys, on the stack
+	texts := make([]string, 0, 16) // of most keys, on the stack
 	for _, p := range k.parts {
-		for _, value := range [...]string{p.name, p.value} {
-			// The length in front, so that no value can pass for the end of one part and the beginning of
-			// another.
-			text = binary.BigEndian.AppendUint64(text, uint64(len(value)))
-			text = append(text, value...)
-		}
+		texts = append(texts, p.name, p.value)
 	}
-	sum := sha256.Sum256(text)
-	if len(secret) > 0 {
-		h := hmac.New(sha256.New, secret)
-		h.Write(bytes.Clone(text))
-		sum = [sha256.Size]byte(h.Sum(nil))
-	}
-	var hash [43]byte
-	base64.RawURLEncoding.Encode(hash[:], sum[:])
-	return string(hash[:])
+	return guards.Hash(secret, texts...)
 }
 
 // Name returns the name of the lock and of the record that the guards make of the key with a secret, see [WithKeySecret]: for

@@ -1,14 +1,12 @@
 package httpguard
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/binary"
-	"io"
 	"net/http"
 	"net/textproto"
 	"strconv"
 	"time"
+
+	guards "github.com/holdfast-go/holdfast/internal/guard"
 )
 
 // Request is the input of a [Once] for one request.
@@ -75,17 +73,8 @@ func (c *Config) fingerprint(p Payload) []byte {
 	} else {
 		parts = append(append(parts, p.Query), p.content()...)
 	}
-	h := sha256.New()
-	if len(c.KeySecret) > 0 {
-		h = hmac.New(sha256.New, c.KeySecret)
-	}
-	var length [8]byte
-	for _, part := range parts {
-		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
-		h.Write(length[:])
-		_, _ = io.WriteString(h, part)
-	}
-	return h.Sum(nil)
+	sum := guards.Digest(c.KeySecret, parts...)
+	return sum[:]
 }
 
 // comparedHeader returns the fields of a header that are compared.

@@ -1,6 +1,4 @@
-// Package outage tells an outage of Redis from what Redis refuses, and from a wait that was too short for an answer. It is
-// for the guards that may fail open.
-package outage
+package guard
 
 import (
 	"errors"
@@ -22,13 +20,13 @@ var notServing = []string{
 	"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "READONLY", "max number of clients",
 }
 
-// Is reports whether err means that Redis could not be asked, which is all that opens a guard that fails open.
+// IsOutage reports whether err means that Redis could not be asked, which is all that opens a guard that fails open.
 //
 // Why: any other answer may last, or may be what a client has brought about. With a full Redis (OOM, MISCONF), too many open files
 // of this process, or no free connection in its pool, one user's requests would open the gate for all. What does not speak the
 // protocol of Redis is no Redis that is away. A missing right, a wrong password or the wrong kind of
 // client would leave it open until it is noticed. NOREPLICAS and [core.ErrNotReplicated] are the safety that was asked for.
-func Is(err error) bool {
+func IsOutage(err error) bool {
 	return errors.Is(err, core.ErrUnavailable) && !errors.Is(err, core.ErrNotReplicated) && !errors.Is(err, core.ErrMisconfigured) &&
 		!exhausted(err) && !notRedis(err) && !refusedByRedis(err)
 }

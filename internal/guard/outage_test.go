@@ -1,4 +1,4 @@
-package outage_test
+package guard
 
 import (
 	"errors"
@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 // reply is an error that Redis has answered.
@@ -48,7 +47,7 @@ func TestIs(t *testing.T) {
 		{core.ErrInvalidName, false},
 		{core.ErrUpgrade, false},
 	} {
-		if got := outage.Is(test.err); got != test.want {
+		if got := IsOutage(test.err); got != test.want {
 			t.Errorf("%v: %v, want %v", test.err, got, test.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package outage_test
+package guard
 
 import (
 	"cmp"
@@ -14,7 +14,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/outage"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
@@ -33,10 +32,10 @@ func newClient(t *testing.T) *core.Client {
 
 var errAway = fmt.Errorf("away: %w", core.ErrUnavailable)
 
-func ask(key string, lock *core.Lock) outage.Question { return outage.Question{Key: key, Lock: lock} }
+func ask(key string, lock *core.Lock) question { return question{Key: key, Lock: lock} }
 
 // granted notes a run that Redis has granted.
-func granted(t *testing.T, m *outage.Memory, key string) (end func()) {
+func granted(t *testing.T, m *memory, key string) (end func()) {
 	t.Helper()
 	end, err := m.Granted(ask(key, nil))
 	if err != nil {
@@ -46,12 +45,12 @@ func granted(t *testing.T, m *outage.Memory, key string) (end func()) {
 }
 
 // done is the end of a run that Redis has granted, and whose record it has not confirmed.
-func done() outage.End {
-	return outage.End{State: core.StateCompleted, Until: time.Now().Add(time.Hour)}
+func done() end {
+	return end{state: core.StateCompleted, until: time.Now().Add(time.Hour)}
 }
 
 // wantKnown checks that both questions have the same answer, nil for a key that is not in use.
-func wantKnown(t *testing.T, client *core.Client, m *outage.Memory, key string, left time.Duration) {
+func wantKnown(t *testing.T, client *core.Client, m *memory, key string, left time.Duration) {
 	t.Helper()
 	record, lock := m.Known(ask(key, nil), errAway), m.Known(ask(key, client.Mutex(key)), errAway)
 	if left == 0 {
@@ -61,11 +60,11 @@ func wantKnown(t *testing.T, client *core.Client, m *outage.Memory, key string, 
 		return
 	}
 	var running *core.InProgressError
-	if !errors.As(record, &running) || running.RetryAfter != left || !outage.Busy(record) || outage.Is(record) {
+	if !errors.As(record, &running) || running.RetryAfter != left || !Busy(record) || IsOutage(record) {
 		t.Errorf("%s: record %v, want %v left", key, record, left)
 	}
 	var held *core.NotAcquiredError
-	if !errors.As(lock, &held) || held.RetryAfter != left || !outage.Busy(lock) || outage.Is(lock) {
+	if !errors.As(lock, &held) || held.RetryAfter != left || !Busy(lock) || IsOutage(lock) {
 		t.Errorf("%s: lock %v, want %v left", key, lock, left)
 	}
 	if !strings.Contains(record.Error(), "away") {
@@ -77,7 +76,7 @@ func TestMemory(t *testing.T) {
 	t.Parallel()
 	client := newClient(t)
 	synctest.Test(t, func(t *testing.T) {
-		var m outage.Memory
+		var m memory
 		wantKnown(t, client, &m, "a", 0)
 		first, second := granted(t, &m, "a"), granted(t, &m, "a")
 		wantKnown(t, client, &m, "a", 30*time.Second)
@@ -105,7 +104,7 @@ func TestMemoryOfAnswers(t *testing.T) {
 	t.Parallel()
 	client := newClient(t)
 	synctest.Test(t, func(t *testing.T) {
-		var m outage.Memory
+		var m memory
 		m.Refused("task", fmt.Errorf("asked: %w", &core.InProgressError{RetryAfter: 10 * time.Second}))
 		m.Refused("lock", &core.NotAcquiredError{RetryAfter: 10 * time.Second})
 		m.Refused("full", core.ErrNotAcquired)
@@ -134,7 +133,7 @@ func TestMemoryOfRecords(t *testing.T) {
 	t.Parallel()
 	client := newClient(t)
 	synctest.Test(t, func(t *testing.T) {
-		var m outage.Memory
+		var m memory
 		m.Recorded("done", core.StateCompleted, time.Hour)
 		m.Recorded("brief", core.StateCompleted, time.Minute)
 		m.Recorded("released", core.StateNone, time.Hour)
@@ -142,7 +141,7 @@ func TestMemoryOfRecords(t *testing.T) {
 		m.Refused("unknown", &core.OutcomeUnknownError{Record: core.Record{Retention: time.Hour}})
 		want := func(key string, want error) {
 			t.Helper()
-			if err := m.Known(ask(key, nil), errAway); !errors.Is(err, want) || outage.Is(err) {
+			if err := m.Known(ask(key, nil), errAway); !errors.Is(err, want) || IsOutage(err) {
 				t.Errorf("%s: %v, want %v", key, err, want)
 			}
 			if err := m.Unrecorded(ask(key, nil)); err != nil {
@@ -164,7 +163,7 @@ func TestMemoryOfRecords(t *testing.T) {
 		want("brief", nil)
 		want("done", nil) // after 18 minutes
 	})
-	var m outage.Memory
+	var m memory
 	for i := range 100_001 {
 		m.Recorded(fmt.Sprint(i), core.StateCompleted, time.Hour)
 	}
@@ -181,10 +180,10 @@ func TestMemoryOfRecords(t *testing.T) {
 }
 
 // wantFull checks that a key may not run without Redis, because its end or its holder could not be remembered.
-func wantFull(t *testing.T, m *outage.Memory, key string) {
+func wantFull(t *testing.T, m *memory, key string) {
 	t.Helper()
 	end, err := m.Enter(ask(key, nil), errAway)
-	if !errors.Is(err, core.ErrUnavailable) || outage.Busy(err) || end != nil || !strings.Contains(err.Error(), "not run without Redis") {
+	if !errors.Is(err, core.ErrUnavailable) || Busy(err) || end != nil || !strings.Contains(err.Error(), "not run without Redis") {
 		t.Errorf("%s: %v, want that the memory is full", key, err)
 	}
 }
@@ -194,7 +193,7 @@ func TestMemoryFullOfHolders(t *testing.T) {
 	t.Parallel()
 	client := newClient(t)
 	synctest.Test(t, func(t *testing.T) {
-		var m outage.Memory
+		var m memory
 		refused := &core.NotAcquiredError{RetryAfter: time.Second}
 		for i := range 10_000 {
 			m.Refused(fmt.Sprint(i), refused)
@@ -216,7 +215,7 @@ func TestMemoryFullOfEnds(t *testing.T) {
 	client := newClient(t)
 	for _, most := range []int{0, 3} {
 		synctest.Test(t, func(t *testing.T) {
-			m := outage.Memory{Most: most}
+			m := memory{Most: most}
 			most := cmp.Or(most, 10_000)
 			for i := range most {
 				end, err := m.Enter(ask(fmt.Sprint(i), nil), errAway)
@@ -244,13 +243,13 @@ func TestMemoryFullOfEnds(t *testing.T) {
 }
 
 // wantEffect checks whether a success without a record is known of.
-func wantEffect(t *testing.T, m *outage.Memory, key string, want bool) {
+func wantEffect(t *testing.T, m *memory, key string, want bool) {
 	t.Helper()
 	var done *core.CompletedError
 	switch err := m.Known(ask(key, nil), errAway); {
 	case errors.As(err, &done) != want:
 		t.Errorf("%s: %v, want an effect: %v", key, err, want)
-	case want && (outage.Is(err) || outage.Busy(err) || !done.Record.Omitted || !strings.Contains(err.Error(), "away")):
+	case want && (IsOutage(err) || Busy(err) || !done.Record.Omitted || !strings.Contains(err.Error(), "away")):
 		t.Errorf("%s: %v", key, err)
 	}
 }
@@ -260,7 +259,7 @@ func TestMemoryOfEffects(t *testing.T) {
 	t.Parallel()
 	client := newClient(t)
 	synctest.Test(t, func(t *testing.T) {
-		var m outage.Memory
+		var m memory
 		m.Ended("granted", done())
 		m.Ended("done", done())
 		granted(t, &m, "granted")()
@@ -282,7 +281,7 @@ func TestMemoryKeepsTheLongestTime(t *testing.T) {
 	t.Parallel()
 	client := newClient(t)
 	synctest.Test(t, func(t *testing.T) {
-		var m outage.Memory
+		var m memory
 		refused := func(left time.Duration) error { return &core.InProgressError{RetryAfter: left} }
 		m.Refused("held", refused(30*time.Second))
 		m.Refused("held", refused(time.Second))
@@ -299,7 +298,7 @@ func TestMemoryFullOfRefusals(t *testing.T) {
 	t.Parallel()
 	client := newClient(t)
 	synctest.Test(t, func(t *testing.T) {
-		var m outage.Memory
+		var m memory
 		for i := range 10_000 {
 			m.Refused(fmt.Sprint(i), &core.NotAcquiredError{RetryAfter: time.Second})
 		}
@@ -315,7 +314,7 @@ func TestMemoryEntersOnce(t *testing.T) {
 	t.Parallel()
 	client := newClient(t)
 	for most, lock := range map[int64]*core.Lock{1: nil, 2: client.Semaphore("key", 2), 100: client.Read("key")} {
-		var m outage.Memory
+		var m memory
 		var entered atomic.Int64
 		var calls sync.WaitGroup
 		for range 100 {
@@ -323,7 +322,7 @@ func TestMemoryEntersOnce(t *testing.T) {
 				end, err := m.Enter(ask("key", lock), errAway)
 				if err == nil {
 					entered.Add(1)
-				} else if !outage.Busy(err) || outage.Is(err) || end != nil {
+				} else if !Busy(err) || IsOutage(err) || end != nil {
 					t.Errorf("of %d: %v", most, err)
 				}
 			})

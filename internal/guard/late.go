@@ -1,4 +1,4 @@
-package outage
+package guard
 
 import (
 	"bytes"
@@ -18,30 +18,22 @@ const (
 	shortestRetention = 10 * time.Millisecond
 )
 
-// End is how a run of a record has ended of which Redis may know nothing.
-type End struct {
-	// State is [core.StateCompleted] if the run has taken effect, and [core.StateUnknown] if that has to be found out.
-	State core.State
-	// Value is what is to be recorded of a completed run.
-	Value []byte
-	// Reason is why the outcome is unknown.
-	Reason string
-	// Fingerprint is that of the request, see [core.WithFingerprint].
-	Fingerprint []byte
-	// Note is that of the record, see [core.WithNote].
-	Note string
-	// Until is when the record would expire.
-	Until time.Time
-	// Once returns the record with that retention, for a run that began without Redis. It is nil for a run that Redis has
-	// granted: then its client goes on to send the end, and what is remembered counts only while Redis cannot be asked.
-	Once func(retention time.Duration) *core.Once
-	// Failed is called if the end could not be recorded for as long as it is remembered. It may be nil.
-	Failed func(error)
-}
-
-// end is a remembered End.
+// end is how a run of a record has ended of which Redis may know nothing.
 type end struct {
-	End
+	// state is [core.StateCompleted] if the run has taken effect, and [core.StateUnknown] if that has to be found out.
+	state       core.State
+	value       []byte // what is to be recorded of a completed run
+	reason      string // why the outcome is unknown
+	fingerprint []byte
+	note        string
+	until       time.Time // when the record would expire
+	// once returns the record with that retention, for a run that began without Redis. It is nil for a run that Redis has
+	// granted: then its client goes on to send the end, and what is remembered counts only while Redis cannot be asked.
+	once func(retention time.Duration) *core.Once
+	// failed is called if the end could not be recorded for as long as it is remembered. It may be nil.
+	failed func(error)
+
+	// Set by [memory.Ended].
 	omitted bool      // there is no room for the value
 	forget  time.Time // it counts until then
 	failure error     // of the last try to record it
@@ -49,54 +41,54 @@ type end struct {
 
 // Ended notes the end of a run of this process that Redis has not confirmed. From then on the key is refused, and the end of a
 // run without Redis is recorded as soon as Redis replies, unless another run of the key has left a record by then.
-func (m *Memory) Ended(key string, e End) {
+func (m *memory) Ended(key string, kept end) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.drop(key)
-	kept := &end{End: e, forget: time.Now().Add(endMemory)}
-	if e.Until.Before(kept.forget) {
-		kept.forget = e.Until
+	kept.forget = time.Now().Add(endMemory)
+	if kept.until.Before(kept.forget) {
+		kept.forget = kept.until
 	}
-	if m.values+len(e.Value) > mostValues {
-		kept.Value, kept.omitted = nil, true
+	if m.values+len(kept.value) > mostValues {
+		kept.value, kept.omitted = nil, true
 	}
-	m.values += len(kept.Value)
+	m.values += len(kept.value)
 	if m.ends == nil {
 		m.ends = make(map[string]*end)
 	}
-	m.ends[key] = kept
-	if e.Once != nil {
+	m.ends[key] = &kept
+	if kept.once != nil {
 		m.late.keys = append(m.late.keys, key)
 		m.armLate()
 	}
 }
 
 // Forget forgets that a key has run. It returns true if that was a run without Redis which is not recorded yet.
-func (m *Memory) Forget(key string) bool {
+func (m *memory) Forget(key string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.recorded.drop(key)
 	e := m.ends[key]
-	if e == nil || e.Once == nil || time.Until(e.forget) <= 0 {
+	if e == nil || e.once == nil || time.Until(e.forget) <= 0 {
 		return false
 	}
 	m.drop(key)
 	return true
 }
 
-func (m *Memory) drop(key string) {
+func (m *memory) drop(key string) {
 	if e := m.ends[key]; e != nil {
-		m.values -= len(e.Value)
+		m.values -= len(e.value)
 		delete(m.ends, key)
 	}
 }
 
 // roomForEnd returns true if the end of another run without Redis could be remembered.
-func (m *Memory) roomForEnd() bool {
+func (m *memory) roomForEnd() bool {
 	if now := time.Now(); len(m.ends)+m.opened >= m.most() && now.Sub(m.swept) >= sweepInterval {
 		m.swept = now
 		for key, e := range m.ends {
-			if e.Once == nil && !e.forget.After(now) { // the others are dropped by those who record them
+			if e.once == nil && !e.forget.After(now) { // the others are dropped by those who record them
 				m.drop(key)
 			}
 		}
@@ -105,7 +97,7 @@ func (m *Memory) roomForEnd() bool {
 }
 
 // ended returns the error for a key of which a run has ended here, nil if there is none.
-func (m *Memory) ended(q Question, unavailable error) error {
+func (m *memory) ended(q question, unavailable error) error {
 	e := m.ends[q.Key]
 	if e == nil || q.Lock != nil {
 		return nil
@@ -114,14 +106,14 @@ func (m *Memory) ended(q Question, unavailable error) error {
 	switch {
 	case left <= 0:
 		return nil
-	case len(q.Fingerprint) > 0 && len(e.Fingerprint) > 0 && !bytes.Equal(q.Fingerprint, e.Fingerprint):
+	case len(q.Fingerprint) > 0 && len(e.fingerprint) > 0 && !bytes.Equal(q.Fingerprint, e.fingerprint):
 		return known{fmt.Errorf("%w: once %q", core.ErrFingerprintMismatch, q.Key), unavailable}
 	}
 	r := core.Record{
-		Key: q.Key, State: e.State, Value: bytes.Clone(e.Value), Omitted: e.omitted || e.Value == nil,
-		Fingerprint: bytes.Clone(e.Fingerprint), Reason: e.Reason, Note: e.Note, Retention: time.Until(e.Until),
+		Key: q.Key, State: e.state, Value: bytes.Clone(e.value), Omitted: e.omitted || e.value == nil,
+		Fingerprint: bytes.Clone(e.fingerprint), Reason: e.reason, Note: e.note, Retention: time.Until(e.until),
 	}
-	if e.State == core.StateUnknown {
+	if e.state == core.StateUnknown {
 		return known{&core.OutcomeUnknownError{Record: r}, unavailable}
 	}
 	return known{&core.CompletedError{Record: r}, unavailable}
@@ -133,7 +125,7 @@ type lateRecords struct {
 	armed bool // a timer or a call of recordLate is going to look at them
 }
 
-func (m *Memory) armLate() {
+func (m *memory) armLate() {
 	if !m.late.armed && len(m.late.keys) > 0 {
 		m.late.armed = true
 		time.AfterFunc(lateInterval, m.recordLate)
@@ -141,7 +133,7 @@ func (m *Memory) armLate() {
 }
 
 // recordLate tries to record each end once, until Redis cannot be asked.
-func (m *Memory) recordLate() {
+func (m *memory) recordLate() {
 	m.mu.Lock()
 	keys := m.late.keys
 	m.late.keys = nil
@@ -165,16 +157,16 @@ func (m *Memory) recordLate() {
 }
 
 // recordEnd tries to record the end of a run, unless Redis is known to be away. It returns true if it has to be tried again.
-func (m *Memory) recordEnd(key string, away bool) (again bool, err error) {
+func (m *memory) recordEnd(key string, away bool) (again bool, err error) {
 	m.mu.Lock()
 	e := m.ends[key]
 	m.mu.Unlock()
 	switch {
-	case e == nil || e.Once == nil:
+	case e == nil || e.once == nil:
 		return false, nil
 	case time.Until(e.forget) <= shortestRetention:
-		if e.Failed != nil && time.Until(e.Until) > shortestRetention {
-			defer e.Failed(cmp.Or(e.failure, core.ErrUnavailable)) // without the mutex
+		if e.failed != nil && time.Until(e.until) > shortestRetention {
+			defer e.failed(cmp.Or(e.failure, core.ErrUnavailable)) // without the mutex
 		}
 	case away:
 		return true, nil
@@ -189,7 +181,7 @@ func (m *Memory) recordEnd(key string, away bool) (again bool, err error) {
 	if m.ends[key] == e {
 		m.drop(key)
 		if err == nil {
-			m.recorded.add(key, e.State, time.Until(e.forget))
+			m.recorded.add(key, e.state, time.Until(e.forget))
 		}
 	}
 	return false, nil
@@ -205,7 +197,7 @@ func (e *end) record() (err error) {
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), AskTimeout)
 	defer cancel()
-	once := e.Once(time.Until(e.Until).Truncate(time.Millisecond))
+	once := e.once(time.Until(e.until).Truncate(time.Millisecond))
 	found, err := once.Peek(ctx)
 	switch {
 	case err != nil:
@@ -221,10 +213,10 @@ func (e *end) record() (err error) {
 		return nil
 	case err != nil:
 		return err
-	case e.State == core.StateUnknown:
-		return attempt.Hold(ctx, e.Reason)
+	case e.state == core.StateUnknown:
+		return attempt.Hold(ctx, e.reason)
 	}
-	if err := attempt.Complete(ctx, e.Value); !errors.Is(err, core.ErrValueTooLarge) {
+	if err := attempt.Complete(ctx, e.value); !errors.Is(err, core.ErrValueTooLarge) {
 		return err
 	}
 	return nil // recorded without its value

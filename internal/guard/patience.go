@@ -1,4 +1,4 @@
-package outage
+package guard
 
 import (
 	"context"
@@ -61,7 +61,7 @@ func (p Patience) Begin(ctx context.Context, begin func(ctx context.Context, wai
 	}
 	err := begin(ctx, rest)
 	switch {
-	case !Is(err):
+	case !IsOutage(err):
 		return err
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", first, ctx.Err())
@@ -96,7 +96,7 @@ func (p Patience) first(ctx context.Context, begin func(ctx context.Context, wai
 	defer cancel()
 	for {
 		err := begin(ctx, 0)
-		if !Is(err) || time.Since(began)+retryInterval >= p.Wait || !pause(ctx, retryInterval) {
+		if !IsOutage(err) || time.Since(began)+retryInterval >= p.Wait || !pause(ctx, retryInterval) {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package outage_test
+package guard
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 var (
@@ -56,7 +55,7 @@ func TestPatience(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var waits []time.Duration
-				p := outage.Patience{Wait: test.wait, Ask: time.Second, FailOpen: test.open}
+				p := Patience{Wait: test.wait, Ask: time.Second, FailOpen: test.open}
 				err := p.Begin(t.Context(), func(ctx context.Context, wait time.Duration) error {
 					a := test.answers[len(waits)]
 					waits = append(waits, wait)
@@ -76,7 +75,7 @@ func TestPatience(t *testing.T) {
 }
 
 // TestPatienceOfAnEndedContext: Redis is not asked again. The error says how ctx has ended, and that the lock was busy,
-// though the last call was not answered: a deadline makes no outage.
+// though the last call was not answered: a deadline makes no
 func TestPatienceOfAnEndedContext(t *testing.T) {
 	t.Parallel()
 	for _, cause := range []error{context.Canceled, context.DeadlineExceeded} {
@@ -88,7 +87,7 @@ func TestPatienceOfAnEndedContext(t *testing.T) {
 				time.AfterFunc(deadline/2, cancel)
 			}
 			calls := 0
-			p := outage.Patience{Wait: time.Hour, Ask: time.Second, FailOpen: true}
+			p := Patience{Wait: time.Hour, Ask: time.Second, FailOpen: true}
 			err := p.Begin(ctx, func(ctx context.Context, _ time.Duration) error {
 				if calls++; calls == 1 {
 					return errBusy
@@ -96,7 +95,7 @@ func TestPatienceOfAnEndedContext(t *testing.T) {
 				<-ctx.Done()
 				return fmt.Errorf("%w: %w", errSilent, ctx.Err())
 			})
-			if !errors.Is(err, cause) || !outage.Busy(err) || outage.Is(err) || calls != 2 {
+			if !errors.Is(err, cause) || !Busy(err) || IsOutage(err) || calls != 2 {
 				t.Errorf("%v after %d calls", err, calls)
 			}
 		})

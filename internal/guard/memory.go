@@ -1,9 +1,10 @@
-package outage
+package guard
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"math"
 	"sync"
@@ -14,9 +15,9 @@ import (
 )
 
 const (
-	// mostRemembered bounds the keys of which a Memory knows that another process has them, and those that ran without Redis.
+	// mostRemembered bounds the keys of which a memory knows that another process has them, and those that ran without Redis.
 	mostRemembered = 10_000
-	// sweepInterval lies between two searches of a full Memory for what has expired.
+	// sweepInterval lies between two searches of a full memory for what has expired.
 	sweepInterval = time.Second
 	// endMemory is how long the end of a run counts that Redis does not know: as long as a client goes on to send its record.
 	endMemory = 10 * time.Minute
@@ -28,16 +29,16 @@ const (
 	pollInterval = 10 * time.Millisecond
 )
 
-// Memory is what a guard that fails open knows of its keys without Redis: the runs in this process, what Redis has replied about
+// memory is what a guard that fails open knows of its keys without Redis: the runs in this process, what Redis has replied about
 // others, and which runs have ended here without a record in Redis. It is safe for concurrent use. The zero value knows nothing.
 //
 // [Patience] remembers a reply within one call only. A task that is redelivered, or a client that repeats its request, comes
 // with a further call. During an outage that call would run beside the run which was in its way a moment ago. After the outage
-// it would run again, because Redis has no record of a run that began without it. So the Memory refuses the key until the
+// it would run again, because Redis has no record of a run that began without it. So the memory refuses the key until the
 // end of such a run is recorded, which it does itself as soon as Redis replies again: see [End].
 //
-// A Memory that is full does not forget. It lets no further key run without Redis: see [Memory.Enter].
-type Memory struct {
+// A memory that is full does not forget. It lets no further key run without Redis: see [memory.Enter].
+type memory struct {
 	// Most bounds how many keys are remembered; 0 is 10,000.
 	Most int
 
@@ -54,8 +55,8 @@ type Memory struct {
 	recorded recorded // keys of which Redis has a record; counts only in an outage
 }
 
-// Question is what a guard asks about a key.
-type Question struct {
+// question is what a guard asks about a key.
+type question struct {
 	Key string
 	// Lock is nil for a record.
 	Lock *core.Lock
@@ -70,8 +71,8 @@ type runs struct {
 }
 
 // Granted notes a run for which Redis has granted the key, unless the key is in use by a run without Redis: then it returns the
-// error of [Memory.Unrecorded], and the guard must give the key back. The guard must call end when the run has ended.
-func (m *Memory) Granted(q Question) (end func(), err error) {
+// error of [memory.Unrecorded], and the guard must give the key back. The guard must call end when the run has ended.
+func (m *memory) Granted(q question) (end func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.unrecorded(q, nil); err != nil {
@@ -84,11 +85,11 @@ func (m *Memory) Granted(q Question) (end func(), err error) {
 }
 
 // Enter notes a run that begins in an outage, unless the key is in use as far as is known: then it returns an error which is no
-// outage for [Is]. For a record the error may be a [core.CompletedError] or a [core.OutcomeUnknownError]. The error is
-// [core.ErrUnavailable] if the Memory is full. The guard must call end when the run has ended.
+// outage for [IsOutage]. For a record the error may be a [core.CompletedError] or a [core.OutcomeUnknownError]. The error is
+// [core.ErrUnavailable] if the memory is full. The guard must call end when the run has ended.
 //
 // It is one call so that of two requests for which an outage ends the wait together, one sees the other.
-func (m *Memory) Enter(q Question, unavailable error) (end func(), err error) {
+func (m *memory) Enter(q question, unavailable error) (end func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.inUse(q, unavailable); err != nil {
@@ -97,8 +98,8 @@ func (m *Memory) Enter(q Question, unavailable error) (end func(), err error) {
 	return m.count(q, true), nil
 }
 
-// Known returns the error of [Memory.Enter], and notes no run.
-func (m *Memory) Known(q Question, unavailable error) error {
+// Known returns the error of [memory.Enter], and notes no run.
+func (m *memory) Known(q question, unavailable error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.inUse(q, unavailable)
@@ -106,14 +107,14 @@ func (m *Memory) Known(q Question, unavailable error) error {
 
 // Unrecorded returns why a key must not run although Redis may grant it: a run of this process that began without Redis is in
 // progress, or has ended without a record so far. The guard asks before it asks Redis.
-func (m *Memory) Unrecorded(q Question) error {
+func (m *memory) Unrecorded(q question) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.unrecorded(q, nil)
 }
 
-// Await is [Memory.Unrecorded] for a guard that may wait for a run in progress.
-func (m *Memory) Await(ctx context.Context, q Question, wait time.Duration) error {
+// Await is [memory.Unrecorded] for a guard that may wait for a run in progress.
+func (m *memory) Await(ctx context.Context, q question, wait time.Duration) error {
 	for until := time.Now().Add(wait); ; {
 		err := m.Unrecorded(q)
 		if !Busy(err) || time.Until(until) < pollInterval || !pause(ctx, pollInterval) {
@@ -124,7 +125,7 @@ func (m *Memory) Await(ctx context.Context, q Question, wait time.Duration) erro
 
 // Refused notes until when another holder has the key, or that there is a record of it, if err is such an answer. A run of this
 // process counts by itself.
-func (m *Memory) Refused(key string, err error) {
+func (m *memory) Refused(key string, err error) {
 	var held *core.NotAcquiredError
 	var running *core.InProgressError
 	var completed *core.CompletedError
@@ -153,7 +154,7 @@ func (m *Memory) Refused(key string, err error) {
 }
 
 // count notes a run; open says that it has begun without Redis.
-func (m *Memory) count(q Question, open bool) (end func()) {
+func (m *memory) count(q question, open bool) (end func()) {
 	if m.runs == nil {
 		m.runs = make(map[string]runs)
 	}
@@ -179,7 +180,7 @@ func (m *Memory) count(q Question, open bool) (end func()) {
 	})
 }
 
-func (m *Memory) inUse(q Question, unavailable error) error {
+func (m *memory) inUse(q question, unavailable error) error {
 	if err := m.ended(q, unavailable); err != nil {
 		return err
 	}
@@ -202,8 +203,8 @@ func (m *Memory) inUse(q Question, unavailable error) error {
 }
 
 // unrecorded returns the error for a key that a run without Redis has used or is using, nil if there is none.
-func (m *Memory) unrecorded(q Question, unavailable error) error {
-	if e := m.ends[q.Key]; e != nil && e.Once != nil {
+func (m *memory) unrecorded(q question, unavailable error) error {
+	if e := m.ends[q.Key]; e != nil && e.once != nil {
 		if err := m.ended(q, unavailable); err != nil {
 			return err
 		}
@@ -214,14 +215,14 @@ func (m *Memory) unrecorded(q Question, unavailable error) error {
 	return nil
 }
 
-func busy(q Question, left time.Duration, unavailable error) error {
+func busy(q question, left time.Duration, unavailable error) error {
 	if q.Lock == nil {
 		return known{&core.InProgressError{Key: q.Key, RetryAfter: left}, unavailable}
 	}
 	return known{&core.NotAcquiredError{Name: q.Key, RetryAfter: left}, unavailable}
 }
 
-func (m *Memory) most() int {
+func (m *memory) most() int {
 	if m.Most > 0 {
 		return m.Most
 	}
@@ -265,7 +266,7 @@ func (d *deadlines) set(key string, left time.Duration, most int) bool {
 
 func (d *deadlines) left(key string) time.Duration { return time.Until(d.until[key]) }
 
-// known is what this process knows of a key, and Redis does not reply or has no record of. It is no outage for [Is].
+// known is what this process knows of a key, and Redis does not reply or has no record of. It is no outage for [IsOutage].
 type known struct {
 	error
 	unavailable error // why Redis was not asked; nil if it was not necessary
@@ -292,3 +293,73 @@ func (f full) Error() string {
 
 // Unwrap returns why Redis was not asked, a [core.ErrUnavailable].
 func (f full) Unwrap() error { return f.unavailable }
+
+// mostRecorded bounds the keys of which a memory knows that Redis has a record.
+const mostRecorded = 100_000
+
+// recorded are the keys of which Redis has confirmed the end of a run, or has replied it. In an outage they do not run again in
+// this process: an outage that begins right after an effect must not repeat it. Redis decides again when it replies. The zero value
+// is empty.
+//
+// There are far more of them than of runs without Redis, so a key is kept as a hash of 8 bytes. Of two keys with one hash, which is
+// as likely as a collision of 8 random bytes, one would be refused in an outage. Two maps take turns: when the newer one is full,
+// the older one is dropped whole.
+type recorded struct {
+	seed         maphash.Seed
+	newer, older map[uint64]recordedKey
+}
+
+type recordedKey struct {
+	until   int64 // ms since 1970
+	unknown bool  // the outcome of the run is unknown
+}
+
+// Recorded notes that Redis has a record of a key, with that state, for so long.
+func (m *memory) Recorded(key string, state core.State, retention time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.recorded.add(key, state, min(retention, endMemory))
+}
+
+func (r *recorded) add(key string, state core.State, left time.Duration) {
+	if left <= 0 || state != core.StateCompleted && state != core.StateUnknown {
+		return
+	}
+	if r.newer == nil {
+		r.seed, r.newer = maphash.MakeSeed(), make(map[uint64]recordedKey)
+	}
+	if len(r.newer) >= mostRecorded/2 {
+		r.newer, r.older = make(map[uint64]recordedKey), r.newer
+	}
+	hash := maphash.String(r.seed, key)
+	delete(r.older, hash)
+	r.newer[hash] = recordedKey{time.Now().Add(left).UnixMilli(), state == core.StateUnknown}
+}
+
+func (r *recorded) drop(key string) {
+	if r.newer != nil {
+		hash := maphash.String(r.seed, key)
+		delete(r.newer, hash)
+		delete(r.older, hash)
+	}
+}
+
+// end returns the error for a key of which Redis has a record, nil if it has none as far as is known.
+func (r *recorded) end(q question, unavailable error) error {
+	if r.newer == nil || q.Lock != nil {
+		return nil
+	}
+	hash := maphash.String(r.seed, q.Key)
+	k, ok := r.newer[hash]
+	if !ok {
+		k, ok = r.older[hash]
+	}
+	left := time.Until(time.UnixMilli(k.until))
+	switch {
+	case !ok || left <= 0:
+		return nil
+	case k.unknown:
+		return known{&core.OutcomeUnknownError{Record: core.Record{Key: q.Key, State: core.StateUnknown, Retention: left}}, unavailable}
+	}
+	return known{&core.CompletedError{Record: core.Record{Key: q.Key, State: core.StateCompleted, Omitted: true, Retention: left}}, unavailable}
+}
