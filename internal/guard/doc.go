@@ -64,8 +64,8 @@
 //
 // # Writing a place
 //
-// Declare a [Place] for the options of each constructor, and call its Sort and [NewExclusive] or [NewOnce]. An option of your own
-// embeds a seal.Mark, whose name is in Takes. Then, for each item:
+// Declare a [Place] for the options of each constructor, and call [Sort] and [NewExclusive] or [NewOnce]. Make options of your own
+// with [Own]. Then, for each item:
 //
 //  1. Read the key. KeyHash is the [Hash] of its parts with the secret of [WithKeySecret], and Name is that with a prefix that no
 //     other place has. If there is no key, set NoKey to the reason.

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -49,20 +50,65 @@ const (
 // Given reports whether an option of that name was given.
 func (c *Config) Given(name string) bool { return slices.Contains(c.given, name) }
 
+// The options that guards of each kind take, unless there is a reason against one in their place. Names are those of [seal.Mark].
+var (
+	ExclusiveTakes = slices.Concat(bothTake, []string{"core.WithFixedTTL", "core.WithMinHold", "core.WithPermits"})
+	OnceTakes      = slices.Concat(bothTake, []string{"core.WithRetention", "core.WithFailurePolicy", "core.WithMaxValue"})
+
+	bothTake = []string{
+		"core.WithTTL", "core.WithWait", "core.WithMaxHold", "core.WithReplicaAck",
+		"FailOpen", "OptionalKey", "WithKeySecret", "WithFinishTimeout",
+	}
+)
+
+// reasons are those for which guards with records do not take an option, in every place that has no other reason.
+var reasons = map[string]string{
+	"core.WithOwner":       "every run has an owner of its own",
+	"core.WithFixedTTL":    "a run keeps its lease until it ends; core.WithMaxHold limits it",
+	"core.WithMinHold":     "a record has its core.WithRetention",
+	"core.WithPermits":     "only a semaphore has permits",
+	"core.WithFingerprint": "each work item has its own",
+	"core.WithLabel":       "records have the label of their work",
+	"core.WithNote":        "records have the note of their work",
+	"core.WithWindow":      "it is for keys that are made for a time",
+}
+
 // A Place is a constructor of a guard, and says which options it takes.
 type Place struct {
 	// Name is what users call, for errors: "cronlock.AddFunc".
 	Name string
-	// Takes has the names of options that the place takes, as in their seal.Mark.
+	// Takes has the names of options that the place takes: [ExclusiveTakes] or [OnceTakes], and its own.
 	Takes []string
-	// Refuses has reasons, by name, for which the place does not take an option. The reason of other options is Otherwise.
+	// Refuses has reasons, by name, for which the place does not take an option, whether Takes has it or not. The reason for
+	// options that are in none of them is Otherwise.
 	Refuses   map[string]string
 	Otherwise string
 }
 
-// Sort returns what options amount to. It calls each for every option, in the order given, so that an adapter can apply its
-// own. Nil options are skipped. The error is a [core.ErrInvalidOption] about the first option that is invalid, or that
-// makes no sense in this place. It names both.
+// Own makes an option of one place, whose own options amount to a C. Sort calls set.
+func Own[C any](name string, set func(*C) error) Option {
+	return own[C]{seal.Mark{Name: name}, set}
+}
+
+type own[C any] struct {
+	seal.Mark
+	set func(*C) error
+}
+
+// Sort returns what options amount to, and sets what those of the place itself amount to, in the order given. Nil options are
+// skipped. The error is about the first option that is invalid, or that makes no sense in this place. It names both, and is a
+// [core.ErrInvalidOption] unless set has returned another one.
+func Sort[C any](p Place, opts []Option, c *C) (Config, error) {
+	var failure error
+	config, err := p.Sort(opts, func(o Option) {
+		if o, ok := o.(own[C]); ok && failure == nil {
+			failure = o.set(c)
+		}
+	})
+	return config, cmp.Or(err, failure)
+}
+
+// Sort is like the function Sort, for a place whose options are of a type of its own. It calls each for every option.
 func (p Place) Sort(opts []Option, each func(Option)) (Config, error) {
 	c := Config{
 		Retention: defaultRetention, AskTimeout: defaultAskTimeout, FinishTimeout: defaultFinishTimeout,
@@ -86,13 +132,11 @@ func (p Place) Sort(opts []Option, each func(Option)) (Config, error) {
 
 // check returns the error for an option that makes no sense here.
 func (p Place) check(name string) error {
-	if slices.Contains(p.Takes, name) {
+	reason := p.Refuses[name]
+	if reason == "" && slices.Contains(p.Takes, name) {
 		return nil
 	}
-	reason := p.Refuses[name]
-	if reason == "" {
-		reason = p.Otherwise
-	}
+	reason = cmp.Or(reason, p.Otherwise, reasons[name])
 	if reason != "" {
 		reason = ": " + reason
 	}

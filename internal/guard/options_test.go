@@ -2,6 +2,7 @@ package guard_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -77,6 +78,43 @@ func TestSortRefuses(t *testing.T) {
 		_, err := place.Sort(opts, func(guard.Option) {})
 		if !errors.Is(err, core.ErrInvalidOption) || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
+
+// TestOwnOptions: a place gets its own options with the values that they set, in order, and the first error of one.
+func TestOwnOptions(t *testing.T) {
+	t.Parallel()
+	type settings struct{ said []int }
+	say := func(n int) guard.Option {
+		return guard.Own("pkg.Say", func(s *settings) error {
+			if s.said = append(s.said, n); n < 0 {
+				return fmt.Errorf("%w: pkg.Say(%d)", core.ErrInvalidOption, n)
+			}
+			return nil
+		})
+	}
+	place := guard.Place{
+		Name: "pkg.Once", Takes: append(slices.Clip(guard.OnceTakes), "pkg.Say"),
+		Refuses: map[string]string{"core.WithWait": "it never waits"},
+	}
+	var s settings
+	c, err := guard.Sort(place, []guard.Option{say(1), core.WithTTL(time.Second), nil, say(2)}, &s)
+	if err != nil || c.TTL != time.Second || !slices.Equal(s.said, []int{1, 2}) {
+		t.Errorf("%v, TTL %v, said %v", err, c.TTL, s.said)
+	}
+	for _, test := range []struct {
+		opt  guard.Option
+		want string
+	}{
+		{say(-1), "pkg.Say(-1)"},
+		{core.WithWait(time.Second), "it never waits"},
+		{core.WithOwner("o"), "every run has an owner of its own"},
+		{guard.WithZombieGrace(time.Minute), "pkg.Once does not take WithZombieGrace"},
+	} {
+		if _, err := guard.Sort(place, []guard.Option{test.opt}, &s); !errors.Is(err, core.ErrInvalidOption) ||
+			!strings.Contains(err.Error(), test.want) {
+			t.Errorf("%v, want %q", err, test.want)
 		}
 	}
 }
