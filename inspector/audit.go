@@ -49,7 +49,7 @@ type Audit struct {
 	// Holders are those that ForceUnlock or ForceUnlockHolder took the lock from, as they were just before. They are nil for other
 	// actions, and if the action was refused.
 	Holders []core.Holder
-	// Remote is the address that sent the request: that of a proxy, if one is in front.
+	// Remote is the address that sent the request: the address of a proxy, if one is in front.
 	Remote string
 	// Refused is true if the action was not tried: it was not allowed, forged, or not confirmed.
 	Refused bool
@@ -90,7 +90,7 @@ func (h *Handler) newAudit(a action, q url.Values) (audit Audit, refused error) 
 	return audit, refused
 }
 
-// longestOwner bounds an owner, in bytes: that of [core.WithOwner], and a writer of Redisson has a suffix.
+// longestOwner bounds an owner, in bytes: the bound of [core.WithOwner], and the suffix of a writer of Redisson.
 const longestOwner = 140
 
 // LogValue returns the audit as log/slog logs it. Each text is on one line, so it is safe in a log of any format.

@@ -39,7 +39,7 @@ func wanted(r *http.Request) format {
 	return asHTML
 }
 
-// writeJSON answers with a value. The error of a write is that of the connection.
+// writeJSON answers with a value. An error of a write means that the connection has failed.
 func writeJSON(w http.ResponseWriter, status int, value any) {
 	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {

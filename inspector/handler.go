@@ -33,7 +33,7 @@ type Handler struct {
 func New(locks *core.Client, opts ...Option) (*Handler, error) {
 	config := newConfig(opts)
 	if locks == nil {
-		config.refuse("the client is nil: pass that of core.New")
+		config.refuse("the client is nil: pass the client that core.New returns")
 	}
 	if config.err != nil {
 		return nil, config.err

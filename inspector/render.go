@@ -26,7 +26,7 @@ func parseTemplates() map[string]*template.Template {
 	return all
 }
 
-// functions are those of the templates.
+// functions are the functions of the templates.
 var functions = template.FuncMap{
 	"visible": visible, "visibleValue": visibleValue, "short": short, "link": link, "plain": plain, "ago": ago, "until": until, "clock": clock, "seconds": seconds,
 	"shortOwner": shortOwner, "asset": assetAddress, "bytes": byteCount,
@@ -54,7 +54,7 @@ func render(name, part string, s shown) string {
 	return out.String()
 }
 
-// writeHTML answers with a page. The error of a write is that of the connection.
+// writeHTML answers with a page. An error of a write means that the connection has failed.
 func writeHTML(w http.ResponseWriter, status int, name string, s shown) {
 	s.Now = time.Now()
 	text := render(name, "frame.html", s)

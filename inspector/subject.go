@@ -20,7 +20,7 @@ type subject struct {
 	kind    object
 	who     string        // the operator
 	lock    core.Info     // of an action on a lock
-	holders []core.Holder // those of the lock that the action is about
+	holders []core.Holder // of the lock that the action is about
 	record  core.Record   // of an action on a record
 }
 

@@ -9,7 +9,7 @@
 //	held     leases: name, mode, owner, token, permits, since, valid_until, ttl_ms, renewed
 //	waiting  calls that wait: name, mode, owner, since, position, in_redis
 //
-// The fields are those of [core.Held] and [core.Waiting]. Times are in UTC, as RFC 3339 has them. Both lists are empty rather than
+// The fields are the same as in [core.Held] and [core.Waiting]. Times are in UTC, as RFC 3339 has them. Both lists are empty rather than
 // absent. Later versions may add fields.
 //
 // Names of locks can contain a user's data, and owners are what others could use to enter a lock. So mount the page where pprof

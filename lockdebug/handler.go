@@ -17,7 +17,7 @@ type Source interface {
 	Waiting() []core.Waiting
 }
 
-// Handler returns a page with the leases and the waiting calls of a client, and of those of [WithSources]. It answers GET and
+// Handler returns a page with the leases and the waiting calls of a client, and of the clients of [WithSources]. It answers GET and
 // HEAD, see the package. It panics if a source or an option is nil, or an option is invalid.
 func Handler(source Source, opts ...Option) http.Handler {
 	c := config{sources: []Source{source}}
@@ -49,7 +49,7 @@ func Handler(source Source, opts ...Option) http.Handler {
 			if err != nil {
 				panic(err) // not with the types of this package
 			}
-			_, _ = w.Write(append(foreign.JSON(text), '\n')) // an error is that of the connection
+			_, _ = w.Write(append(foreign.JSON(text), '\n')) // an error means that the connection has failed
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")

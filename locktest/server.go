@@ -109,7 +109,7 @@ func (s *Server) Redis() *redis.Client {
 	return s.shared
 }
 
-// options are those of a go-redis client on a link.
+// options returns the options of a go-redis client on a link.
 func options(l *link) *redis.Options {
 	return &redis.Options{
 		Addr:   "127.0.0.1:6379", // shown in errors; a host name would be looked up

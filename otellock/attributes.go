@@ -33,11 +33,11 @@ const (
 	kindKey      = attribute.Key("holdfast.kind")
 )
 
-// valid returns the text of an attribute. Why: exporters refuse a metric whose attributes are not valid UTF-8, and that of
-// Prometheus all other metrics with it. A name of a lock may be any bytes.
+// valid returns the text of an attribute as valid UTF-8. Exporters refuse a metric whose attributes are not, and the Prometheus
+// exporter then refuses all other metrics too. A name of a lock may be any bytes.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// labels are the values of the attributes of one measurement of a lock; those of one instrument use the same fields.
+// labels are the values of the attributes of one measurement of a lock; all labels of one instrument use the same fields.
 type labels struct {
 	mode      core.Mode
 	value     string // of the key of the instrument, such as the outcome

@@ -33,9 +33,9 @@ type call struct {
 	ended   atomic.Bool     // the span
 }
 
-// Value returns the call itself for its key. While the acquisition goes on, other values are those of the context with its
-// span. Afterwards they are those of the caller's. Why: the context of the lease descends from this one, and spans of the
-// work must not lie below a span that has ended.
+// Value returns the call itself for its key. While the acquisition goes on, other values come from the context with its
+// span, and afterwards from the caller's. The context of the lease descends from this one, and spans of the work must not be
+// children of a span that has ended.
 func (c *call) Value(key any) any {
 	if key == any(c.telemetry) {
 		return c

@@ -7,7 +7,7 @@ const otherFamily = "_OTHER"
 
 // Prefix returns a function for [WithFamily] that keeps the text before the first separator: with ":", the family of
 // "order:42" is "order". A name without the separator is in the family "_OTHER", and so are all names if the separator
-// is empty. Why: such a name may be one of very many.
+// is empty, because such a name may be one of very many.
 func Prefix(separator string) func(name string) string {
 	return func(name string) string {
 		family, _, found := strings.Cut(name, separator)

@@ -43,7 +43,7 @@ type instruments struct {
 // scope is the name of the meter and the tracer.
 const scope = "github.com/holdfast-go/holdfast/otellock"
 
-// version is the version of the meter and the tracer: that of the last release in CHANGELOG.md, which a test compares.
+// version is the version of the meter and the tracer: the last release in CHANGELOG.md, which a test compares.
 const version = "0.1.0"
 
 func (i *instruments) init(meter metric.Meter) error {

@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// initZeros makes the metrics of named locks exist before the first acquisition. Why: "no leader" is then a sum of 0 and
-// not a series that is missing.
+// initZeros makes the metrics of named locks exist before the first acquisition, so that "no leader" is a sum of 0 and
+// not a missing series.
 func (t *telemetry) initZeros(ctx context.Context) {
 	t.named = map[string]*measurement{}
 	for name := range t.config.elections {

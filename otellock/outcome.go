@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// The outcomes of an acquisition of a lock. For a Once, those of core come before these.
+// The outcomes of an acquisition of a lock. For a Once, core's outcomes come before these.
 const (
 	acquired       = "acquired"
 	refused        = "refused"          // TryLock, and the lock is held

@@ -21,7 +21,7 @@ type run struct {
 	lost, ended  atomic.Bool
 }
 
-// runKey is the key of the run in its context. It is not that of its acquisition, which may be in the same context.
+// runKey is the key of the run in its context. The acquisition, which may be in the same context, has a key of its own.
 type runKey struct{ *telemetry }
 
 // Value returns the run itself for its key.
@@ -54,7 +54,7 @@ func (t *telemetry) runStart(ctx context.Context, start core.RunStart) context.C
 }
 
 // runEnd records the end of a run. The number of runs in progress stays exact if the hook of the start was not called, as
-// after a panic of another hook, and if that of the end is called again.
+// after a panic of another hook, and if the hook of the end is called again.
 func (t *telemetry) runEnd(ctx context.Context, end core.RunEnd) {
 	r := t.runOf(ctx)
 	if r == nil || !r.ended.CompareAndSwap(false, true) {

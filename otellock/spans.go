@@ -99,7 +99,7 @@ func (c *call) startHoldSpan(end string, token int64, granted time.Time) trace.S
 	return span
 }
 
-// startSpan starts the span of a run, below that of the caller. So the acquisition, which comes before, is its sibling.
+// startSpan starts the span of a run as a child of the caller's span. So the acquisition, which comes before, is its sibling.
 func (r *run) startSpan(start core.RunStart) {
 	r.Context, r.span = r.tracer.Start(r.caller, "holdfast.run")
 	if !r.span.IsRecording() {
@@ -142,7 +142,7 @@ func skipEvent(ctx context.Context, not core.NotRun, per runLabels) {
 	span.AddEvent("holdfast.skip", trace.WithAttributes(attributes...))
 }
 
-// incidentEvent marks an incident in the span of its run. Before and after the run, that of the caller has it.
+// incidentEvent marks an incident in the span of its run. Before and after the run, the caller's span gets it.
 func incidentEvent(ctx context.Context, r *run, per runLabels) {
 	span := trace.SpanFromContext(ctx)
 	if r != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// Codes in the body of a refusal by the shop itself; those of the guards are in package httplock.
+// Codes in the body of a refusal by the shop itself; the codes of the guards are in package httplock.
 const (
 	codeSoldOut = "sold-out"
 	codeBusy    = "busy"

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// removeKeys deletes all keys of the sale from a Redis that others use too: those of its queue, locks and records. They
+// removeKeys deletes all keys of the sale from a Redis that others use too: its queue, locks and records. They
 // all have the random name of the sale in theirs. The last token stays for two hours: all locks of a Redis share it. The
 // replicas must be closed.
 func (s *site) removeKeys() error {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/asynqlock"
 )
 
-// mailroom is the asynq server of one replica. It has a connection pool apart from that of the locks, so that their
+// mailroom is the asynq server of one replica. Its connection pool is separate from the locks', so that their
 // renewals do not wait for it.
 type mailroom struct {
 	rdb    *redis.Client

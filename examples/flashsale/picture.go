@@ -40,7 +40,7 @@ const (
 	barsStep = 27
 )
 
-// draw draws the outcome of a sale with guards and that of its control below each other.
+// draw draws the outcome of a sale with guards and of its baseline below each other.
 func draw(guarded, control *report) *svg.Picture {
 	g, c := guarded.audit, control.audit
 	p := svg.New(460, "A flash sale with and without the guards of holdfast", fmt.Sprintf(

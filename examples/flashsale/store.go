@@ -114,7 +114,7 @@ func insert(tx *bolt.Tx, table, prefix string, row any) (number int64, err error
 	return int64(next), set(tx, table, rowKey(prefix, int64(next)), row)
 }
 
-// rowKey is the key of a row. In the order of keys, the rows of a prefix are in that of their numbers.
+// rowKey is the key of a row. In the order of keys, the rows of a prefix are sorted by their numbers.
 func rowKey(prefix string, number int64) string {
 	return string(binary.BigEndian.AppendUint64([]byte(prefix), uint64(number)))
 }

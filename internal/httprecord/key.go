@@ -12,7 +12,7 @@ const MaxKey = 255
 // maxKeyField bounds what is searched for a key. It leaves room for 255 escaped characters and parameters.
 const maxKeyField = 1024
 
-// What a structured field may hold, RFC 9651. The characters of a key are those of a String without the space;
+// What a structured field may hold, RFC 9651. A key may have the characters of a String without the space;
 // a bare key lacks what would make it a list, a parameter or a quoted String that was not closed.
 const (
 	sfString  = `"(?:[ !#-\[\]-~]|\\["\\])*"`

@@ -22,7 +22,7 @@ const MaxBody = 256 << 10
 // is left out.
 //
 // Read returns an error for a status that no guard replays (below 200), for a body that is longer than limit or that the status
-// cannot have, for a Content-Length that is not that of the body, for a body without Content-Type, and for fields that belong to
+// cannot have, for a Content-Length that differs from the body's, for a body without Content-Type, and for fields that belong to
 // one connection, client or request.
 func Read(from io.Reader, limit int) (*Response, error) {
 	const mostHead = 64 << 10

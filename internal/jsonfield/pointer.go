@@ -7,7 +7,7 @@ import (
 )
 
 // CheckPointer returns an error if pointer is not a pointer of RFC 6901, or one that [Find] can find nothing at. The
-// empty pointer is that of the whole document.
+// empty pointer means the whole document.
 func CheckPointer(pointer string) error {
 	_, err := parsePointer(pointer)
 	return err

@@ -32,7 +32,7 @@ func (e *Error) Error() string { return e.Text }
 // An empty string is "string:". It is an [Error] that is Missing if the document is empty or has nothing there, or null. It is one
 // that is not if there is an array or object, if an object on the way has a name twice, or the name of the pointer in
 // two spellings that differ by case (which decoders take for one), if arrays and objects are nested more than 32 deep,
-// and if the document is not exactly one JSON value in UTF-8. Any other error is that of [CheckPointer].
+// and if the document is not exactly one JSON value in UTF-8. Any other error comes from [CheckPointer].
 func Find(document []byte, pointer string) (string, error) {
 	path, err := parsePointer(pointer)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Width is that of all pictures.
+// Width is the width of all pictures.
 const Width = 520
 
 // Tone is the colour of a shape, by what the shape means.
@@ -135,7 +135,7 @@ func (p *Picture) String() string {
 		style, p.body.String())
 }
 
-// Width of a letter, as a share of the size of the font: that of wide fonts, so that narrow ones fit too.
+// Width of a letter, as a share of the size of the font. It is the width of wide fonts, so that narrow ones fit too.
 const widest = 0.59
 
 // Outside returns the texts that do not fit into the picture in a wide font.

@@ -8,7 +8,7 @@ import (
 // Contestant is a semaphore of a library.
 type Contestant struct {
 	Name string
-	// Sends are the commands that its clients send. Why: a server also counts the commands that scripts run.
+	// Sends are the commands that its clients send: a server also counts the commands that scripts run.
 	Sends []string
 	Open  func(Config) (Process, error)
 }

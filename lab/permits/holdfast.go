@@ -62,7 +62,7 @@ func (h holdfast) Close() error { return errors.Join(h.locks.Close(), h.rdb.Clos
 
 type leased struct{ *core.Lease }
 
-// Valid compares with the clock too. Why: the timer that ends the context may be late on a busy machine.
+// Valid compares with the clock too: the timer that ends the context may be late on a busy machine.
 func (l leased) Valid() bool { return l.Context().Err() == nil && time.Now().Before(l.ValidUntil()) }
 
 func (l leased) Release(ctx context.Context) error { return l.Unlock(ctx) }

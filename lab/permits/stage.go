@@ -50,7 +50,7 @@ func newStage(t testing.TB, c Contestant, p Play) (*stage, error) {
 	return s, nil
 }
 
-// close gives the victim connections that fail at once. Why: it may have been cut off, and would wait for answers.
+// close gives the victim connections that fail at once: it may have been cut off, and would wait for replies.
 func (s *stage) close() {
 	s.relay.Refuse(true)
 	s.relay.Reset()

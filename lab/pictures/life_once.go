@@ -11,7 +11,7 @@ func lifeOfOnce() *svg.Picture {
 			"unless another attempt has begun. If the lease is lost, the record counts as its outcome on expiry, and Complete "+
 			"still works until another attempt begins.")}
 	l.part("Begin")
-	l.step(svg.Plain, "core", "Do: an acquisition like that of a lock, with", "the local list, if it waits")
+	l.step(svg.Plain, "core", "Do: an acquisition like a lock's, with", "the local list, if it waits")
 	ask := l.step(svg.Plain, "script", "Acquire: begin.lua, through transport")
 	l.step(svg.Held, "Redis", "reads the record of the key")
 	l.answer(svg.Good, "completed", "replay: Do returns the value of the record")

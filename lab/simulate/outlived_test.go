@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// outlived tells whether a majority without the weak servers has each lock of a Redlock that any server has. Why: if callers
+// outlived tells whether a majority without the weak servers has each lock of a Redlock that any server has: if callers
 // split their votes, a lease may be on a bare majority until its first renewal, and ends if one of these servers forgets. See
 // docs/redlock.md.
 func (n *nemesis) outlived() bool {

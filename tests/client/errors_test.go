@@ -99,8 +99,8 @@ func TestErrorsTellOnce(t *testing.T) {
 }
 
 // TestErrorsTellTheReply: what a server has answered is not called no answer, and is ErrUnavailable all the same. A call
-// whose context ends between two such answers tells them too. The calls come one after another. Why: the lease cannot be
-// renewed, and would expire while parallel tests wait for their turn.
+// whose context ends between two such answers tells them too. The calls come one after another, because the lease cannot
+// be renewed, and would expire while parallel tests wait for their turn.
 func TestErrorsTellTheReply(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

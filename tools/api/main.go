@@ -54,7 +54,7 @@ func private(path string) bool {
 	return slices.Contains(folders, "internal") || slices.Contains(folders, "tests")
 }
 
-// declarations are those of one package.
+// declarations are the declarations of one package.
 type declarations struct {
 	pkg   *types.Package
 	lines []string

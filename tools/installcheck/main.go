@@ -15,7 +15,7 @@ import (
 
 const library = "github.com/holdfast-go/holdfast"
 
-// folders are those of the modules that are released after the root.
+// folders are the folders of the modules that are released after the root.
 var folders = []string{"gocronlock", "inspector", "middleware/echo", "middleware/echo4", "middleware/fiber", "otellock", command}
 
 // command is the folder of the one that is a program.

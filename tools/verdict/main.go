@@ -50,7 +50,7 @@ var reason = regexp.MustCompile(`^\s+\S+\.go:\d+: (.*)\n$`)
 func read(from io.Reader) (result, error) {
 	r := result{skipped: make(map[string]int)}
 	reasons := make(map[string]string)
-	failedIn := make(map[string]bool) // packages whose failure is that of a test
+	failedIn := make(map[string]bool) // packages in which a test has failed
 	for decoder := json.NewDecoder(from); ; {
 		var e event
 		switch err := decoder.Decode(&e); {

@@ -46,8 +46,8 @@ func TestMain(m *testing.M) {
 	testkit.VerifyTestMain(m)
 }
 
-// catchIgnored catches signals that this process was started to ignore, as by nohup or as a background job of a script. Why:
-// the program would inherit that, and rightly not end when a test sends it such a signal.
+// catchIgnored catches signals that this process was started to ignore, as by nohup or as a background job of a script.
+// Otherwise the program would inherit that, and rightly not end when a test sends it such a signal.
 func catchIgnored(signals ...os.Signal) {
 	for _, sig := range signals {
 		if signal.Ignored(sig) {

@@ -106,7 +106,7 @@ func (term *terminal) expect(text string) {
 	}
 }
 
-// continueJob types fg, and waits for a text and until the job has the terminal. Why: the shell prints the command of the job
+// continueJob types fg, and waits for a text and until the job has the terminal: the shell prints the command of the job
 // first, and a key such as Ctrl-C that comes right then is a signal for the shell.
 func (term *terminal) continueJob(text string) {
 	term.t.Helper()

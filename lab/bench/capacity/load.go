@@ -51,7 +51,7 @@ func (l Load) Utilisation() Range {
 // to 45,000 commands a second, within 5%.
 const halfCold = 45
 
-// coldness is the factor of a wake-up that depends on the time between commands. Why: the longer a server was idle, the more
+// coldness is the factor of a wake-up that depends on the time between commands: the longer a server was idle, the more
 // of what it needs has left the caches of its processor, and the deeper the processor sleeps.
 func coldness(commands float64) float64 {
 	between := second / commands

@@ -53,7 +53,7 @@ type term struct {
 	election *core.Election
 }
 
-// Valid compares with the clock too, as IsLeader does. Why: the timer that ends the context may be late on a busy machine.
+// Valid compares with the clock too, as IsLeader does: the timer that ends the context may be late on a busy machine.
 func (t term) Valid() bool {
 	return t.Context().Err() == nil && t.election.IsLeader(context.Background()) == nil
 }

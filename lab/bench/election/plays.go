@@ -130,7 +130,7 @@ func cutOff(ctx context.Context, g *group) (time.Duration, error) {
 	return next.at.Sub(began), nil
 }
 
-// lostWin closes the connection in place of the reply by which the second candidate is elected. It does so twice. Why: the
+// lostWin closes the connection in place of the reply by which the second candidate is elected. It does so twice: the
 // first request of holdfast may be its subscription.
 func lostWin(ctx context.Context, g *group) (time.Duration, error) {
 	w, err := g.next(ctx, 1)

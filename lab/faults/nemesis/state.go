@@ -78,7 +78,7 @@ func forward(n *Nemesis) func() { return n.shift(n.d.Shift.By() + time.Second + 
 
 func back(n *Nemesis) func() { return n.shift(n.d.Shift.By() - time.Second - n.upTo(10*time.Minute)) }
 
-// shift sets the clock between two commands. Why: before Redis 7.2, a script in which the clock is set back may find that a
+// shift sets the clock between two commands: before Redis 7.2, a script in which the clock is set back may find that a
 // lock has expired, see docs/guarantees.md.
 func (n *Nemesis) shift(to time.Duration) func() {
 	if to.Abs() > time.Hour || !n.do(0, "client", "pause", "1000", "write") {

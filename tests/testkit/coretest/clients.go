@@ -23,7 +23,7 @@ const (
 	Long = 5 * time.Minute
 )
 
-// NewClient returns a lock client that is closed with the test. It writes no instance, unless an option says so. Why: many
+// NewClient returns a lock client that is closed with the test. It writes no instance, unless an option says so, because many
 // tests count commands and keys.
 func NewClient(t testing.TB, rdb redis.UniversalClient, opts ...core.Option) *core.Client {
 	t.Helper()

@@ -175,7 +175,7 @@ func ReadCounters(t *testing.T, server *testkit.Server) Counters {
 }
 
 // BeforeRepetition calls do before the second request about key reaches the server. Further requests wait until do has
-// ended. Why: on a slow machine, the client may give up the second request meanwhile, and send a third one that overtakes
+// ended. On a slow machine, the client may give up the second request meanwhile, and send a third one that overtakes
 // it. The test would then go on beside do.
 func BeforeRepetition(relay *testkit.Relay, key string, do func()) {
 	var seen atomic.Int32

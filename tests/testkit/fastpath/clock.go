@@ -1,7 +1,7 @@
 package fastpath
 
 // frozenClock comes before a script that is compared with another one. It replaces redis by a table whose clock stands
-// still at a given time. Why: two runs at different times would have different tokens and expiries, which could only be
+// still at a given time: two runs at different times would have different tokens and expiries, which could only be
 // compared roughly.
 //
 //   - TIME replies the given time, and INFO a fixed uptime.

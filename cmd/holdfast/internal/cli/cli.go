@@ -145,7 +145,7 @@ func (env *environment) execute(args []string) (err error) {
 	parsed, err := env.parser.Parse(args)
 	switch {
 	case err == nil:
-	case env.stdout.failed != nil: // that of --help
+	case env.stdout.failed != nil: // writing the help
 		return env.stdout.failed
 	case slices.ContainsFunc(own, isSecretURL): // the error may quote it
 		return errPasswordSeen
@@ -183,8 +183,8 @@ func (env *environment) advice(err error) string {
 // isSecretURL reports whether an argument has a URL with a password, whether or not that is where it belongs.
 func isSecretURL(arg string) bool { return strings.Contains(arg, "://") && connect.HasPassword(arg) }
 
-// checkText refuses arguments that are no UTF-8. Why: the parser replaces such bytes, so that two names would become one. It
-// quotes no URL, because that may have a password.
+// checkText refuses arguments that are not valid UTF-8: the parser replaces such bytes, so two names would become one. It
+// quotes no URL, because that may contain a password.
 func checkText(args []string) error {
 	for _, arg := range args {
 		if !utf8.ValidString(arg) {
@@ -197,9 +197,8 @@ func checkText(args []string) error {
 	return nil
 }
 
-// checkGiven refuses flags and names that are given as an empty text. Why: that is a variable of a script that is not set. As if the flag
-// was not given, --tick "$TICK" would run once a day, and --owner "$OWNER" would take a lock from any owner. A prefix may be
-// empty.
+// checkGiven refuses flags and names that are given as an empty text, which is mostly an unset variable of a script. Without the
+// check --tick "$TICK" would run once a day, and --owner "$OWNER" would take a lock from any owner. A prefix may be empty.
 func checkGiven(parsed *kong.Context) error {
 	for _, element := range parsed.Path {
 		f, p := element.Flag, element.Positional
@@ -240,7 +239,7 @@ func (env *environment) newParser() (err error) {
 		kong.Description("Distributed locks on Redis for everything that has a shell."),
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
-		kong.ExplicitGroups([]kong.Group{{Key: "all", Title: "Flags of all commands:"}}), // behind those of the command
+		kong.ExplicitGroups([]kong.Group{{Key: "all", Title: "Flags of all commands:"}}), // after the command's own flags
 		kong.Help(env.printHelp),
 		kong.Writers(env.stdout, env.stderr),
 		kong.Exit(func(status int) { panic(helpShown{status}) }),
@@ -249,7 +248,7 @@ func (env *environment) newParser() (err error) {
 	return err
 }
 
-// printHelp prints the help as wide as the terminal, unless COLUMNS has a number. Why: the parser knows the width only of an
+// printHelp prints the help as wide as the terminal, unless COLUMNS has a number. The parser knows the width only of an
 // *os.File. The variable reaches no command, because the process ends after its help.
 func (env *environment) printHelp(options kong.HelpOptions, parsed *kong.Context) error {
 	width, _ := screen(env.stdout.to)

@@ -9,15 +9,15 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// recordPatience is how long after the end of its lease the program goes on to record a run. Why beyond the lease: the run
-// can be recorded as long as no other one has begun, and a server that restarts may take a minute.
+// recordPatience is how long after the end of its lease the program goes on to record a run. It can be recorded after its
+// lease as long as no other run has begun, and a server that restarts may take a minute.
 const recordPatience = time.Minute
 
 // recordInterval is how often the program looks whether a run is recorded. The library sends the record meanwhile.
 const recordInterval = 200 * time.Millisecond
 
 // complete records that a run has ended. While Redis does not confirm that, it goes on until recordPatience after the lease,
-// or until a signal interrupts the keeper. Why: without the record another run follows, or an operator must find out.
+// or until a signal interrupts the keeper. Without the record another run follows, or an operator must find out.
 func complete(env *environment, once *core.Once, attempt *core.Attempt, value []byte) error {
 	limit := attempt.ValidUntil()
 	if now := time.Now(); limit.Before(now) {

@@ -11,7 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// duration is a flag: "90", "0.5" and "1.5s" are seconds, other units are those of Go.
+// duration is a flag: "90", "0.5" and "1.5s" are seconds; other units are written as in Go.
 type duration time.Duration
 
 // tooLong matches what is a duration of Go, if that does not exceed 292 years.

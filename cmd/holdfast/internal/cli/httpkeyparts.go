@@ -143,7 +143,7 @@ func newKeyPart(text string, route httpRoute) (keyPart, error) {
 // bareError returns the text of an error of the library, without what it begins with.
 func bareError(err error) string { return strings.TrimPrefix(err.Error(), "holdfast: ") }
 
-// argument returns that of a key function. Values of users are not repeated.
+// argument returns the argument of a key function. Values of users are not repeated.
 func argument(kind, name, value string) string {
 	switch {
 	case kind == "constant":

@@ -55,7 +55,7 @@ func (p *program) limits() supervise.Limits {
 func (p *program) check(env *environment) error {
 	switch {
 	case len(p.Cmd) != len(env.behind):
-		return usageError("put -- before the command, so that its arguments are not taken for those of holdfast: -- %s",
+		return usageError("put -- before the command, so that its arguments are not taken for holdfast's own: -- %s",
 			strings.Join(p.Cmd[:len(p.Cmd)-len(env.behind)], " "))
 	case p.Shell != "" && len(p.Cmd) > 0:
 		return usageError("-c and a command exclude each other")
@@ -147,12 +147,12 @@ func (p *program) command(name string, hold supervise.Hold, more ...string) (sup
 	return supervise.Command{Path: path, Args: p.Cmd, Env: env}, nil
 }
 
-// outerEnvironment returns that of this process, without the slot of a command that holdfast itself runs in.
+// outerEnvironment returns the environment of this process, without the slot of a command that holdfast itself runs in.
 func outerEnvironment() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, slotVariable+"=") })
 }
 
-// cannotRun returns the error of a command that has not started: that of an interrupted wait, of a lost lock, or 126.
+// cannotRun returns the error of a command that has not started: of an interrupted wait, of a lost lock, or 126.
 func cannotRun(err error) error {
 	var path *os.PathError
 	if !errors.As(err, &path) {
@@ -173,5 +173,5 @@ func identity() string {
 	return host + ":" + strconv.Itoa(os.Getpid())
 }
 
-// unlockContext returns the context of releases: they happen although a signal has ended that of the process.
+// unlockContext returns the context of releases, which happen although a signal has ended the context of the process.
 func unlockContext(env *environment) context.Context { return context.WithoutCancel(env.ctx) }

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/cronlock"
 )
 
-// The exit statuses, besides those of the command. Most are those of sysexits.h.
+// The exit statuses of holdfast itself; otherwise the command's status is returned. Most come from sysexits.h.
 const (
 	// StatusAbsent is for an operator's command that has found nothing, or nothing to change.
 	StatusAbsent = 1

@@ -155,7 +155,7 @@ func (t *top) take(answer looked) {
 // slowAnswer is after how long without an answer the view says so.
 const slowAnswer = 3 * time.Second
 
-// outage returns what is wrong if the entries are not those of now, "" otherwise.
+// outage returns what is wrong if the entries are out of date, "" otherwise.
 func (t *top) outage() string {
 	since := "since " + t.seen.Format("15:04:05")
 	switch {

@@ -5,7 +5,7 @@ import "runtime/debug"
 // release is the version that the linker sets in released binaries.
 var release string
 
-// version returns the version of the program: that of the release, or that of the module.
+// version returns the version of the release, or else of the module.
 func version() string {
 	if release != "" {
 		return release

@@ -20,11 +20,11 @@ const clientName = "holdfast"
 type Settings struct {
 	// URL of the deployment, see the package.
 	URL string
-	// Username and Password override those of the URL, if they are not empty.
+	// Username and Password override the ones in the URL, if they are not empty.
 	Username, Password string
 	// PasswordFile has the password in its first line; it overrides Password.
 	PasswordFile string
-	// CAFile has the certificates of the authorities to trust, in PEM. Defaults to those of the system.
+	// CAFile has the certificates of the authorities to trust, in PEM. Defaults to the system's.
 	CAFile string
 	// CertFile and KeyFile are the certificate of this client and its key, in PEM.
 	CertFile, KeyFile string
@@ -46,7 +46,7 @@ func Open(s Settings) (redis.UniversalClient, error) {
 	return t.open(), nil
 }
 
-// setName tells Redis the name of a new connection. An error does not count. Why: the user may lack the right to
+// setName tells Redis the name of a new connection. Errors are ignored: the user may lack the right to
 // "client|setname", which locks do not need. go-redis gives a connection up if it cannot set ClientName.
 func setName(ctx context.Context, conn *redis.Conn) error {
 	_ = conn.ClientSetName(ctx, clientName).Err()

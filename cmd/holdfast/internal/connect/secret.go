@@ -21,7 +21,7 @@ var explanations = []struct{ part, text string }{
 	{"invalid URL scheme", "unknown scheme: use one of redis, rediss or unix, or redis or rediss with +sentinel or +cluster"},
 	{"database number", "the database is not a number"},
 	{"URL path", "behind the host only the number of a database is allowed"},
-	{"unexpected option", "a parameter behind the ? is unknown: those of go-redis are allowed, such as dial_timeout=3s"},
+	{"unexpected option", "a parameter behind the ? is unknown: use the parameters of go-redis, such as dial_timeout=3s"},
 	{"socket path", "the path of the socket is missing, as in unix:///run/redis.sock"},
 	{"addr param", "one of the hosts is not host:port"},
 	{"redis: invalid", "a parameter behind the ? has a wrong value"},
@@ -44,7 +44,7 @@ func explain(text string, err error) error {
 	return errors.New("it is no URL")
 }
 
-// checkReading refuses a URL that can be parsed, but whose password seems to have been read as another part. Why: an error
+// checkReading refuses a URL that can be parsed, but whose password seems to have been read as another part: an error
 // of the connection would name that part.
 func checkReading(scheme, text string) error {
 	authority, behind := split(text)

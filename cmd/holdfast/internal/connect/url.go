@@ -88,7 +88,7 @@ func parseServer(text string) (target, error) {
 var errNoMaster = errors.New("the path of a Sentinel URL is the name of the master, as in redis+sentinel://host:26379/main")
 
 // parseSentinel takes a URL whose path is the name of the master, and perhaps a database. For go-redis the user of the
-// URL is that of the sentinels; here it is that of the master.
+// URL belongs to the sentinels; here it belongs to the master.
 func parseSentinel(u *url.URL) (target, error) {
 	master, db, _ := strings.Cut(strings.Trim(u.Path, "/"), "/")
 	if master == "" {
@@ -106,7 +106,7 @@ func parseSentinel(u *url.URL) (target, error) {
 	}
 	o.Username, o.Password, o.SentinelUsername, o.SentinelPassword = o.SentinelUsername, o.SentinelPassword, user, password
 	if o.TLSConfig != nil {
-		o.TLSConfig.ServerName = "" // that of each server instead of that of the first sentinel
+		o.TLSConfig.ServerName = "" // the name of each server instead of the first sentinel's
 	}
 	open := func() redis.UniversalClient { return redis.NewFailoverClient(o) }
 	return target{open, &o.OnConnect, &o.Username, &o.Password, o.TLSConfig}, nil
@@ -118,7 +118,7 @@ func parseCluster(u *url.URL) (target, error) {
 		return target{}, err
 	}
 	if o.TLSConfig != nil {
-		o.TLSConfig.ServerName = "" // that of each server instead of that of the first
+		o.TLSConfig.ServerName = "" // the name of each server instead of the first one's
 	}
 	open := func() redis.UniversalClient { return redis.NewClusterClient(o) }
 	return target{open, &o.OnConnect, &o.Username, &o.Password, o.TLSConfig}, nil

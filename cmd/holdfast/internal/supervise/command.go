@@ -24,7 +24,7 @@ type Command struct {
 	Args []string
 	// Env returns its environment. It is called right before the command starts.
 	Env func() []string
-	// Stdout and Stderr replace those of this process; nil inherits them.
+	// Stdout and Stderr replace the streams of this process; nil inherits them.
 	Stdout, Stderr *os.File
 }
 
@@ -38,8 +38,8 @@ type Limits struct {
 	Margin time.Duration
 	// MaxHold is how long the command may run until it gets TERM; 0 is no limit.
 	MaxHold time.Duration
-	// Least is what the lease must have left for the command to start, never less than KillBefore and Margin together. Why:
-	// a lease from a queue lasts only some seconds until its first renewal. The command would get TERM at once.
+	// Least is what the lease must have left for the command to start, never less than KillBefore and Margin together.
+	// A lease from a queue lasts only a few seconds until its first renewal, so the command would get TERM at once.
 	Least time.Duration
 	// AwaitAll waits for all descendants of a command that has ended. Otherwise they are ended too.
 	AwaitAll bool

@@ -39,7 +39,7 @@ func kill(pids []int, sig syscall.Signal) bool {
 	return len(pids) > 0
 }
 
-// forward sends a signal to the command and to those of its descendants that are in its process group.
+// forward sends a signal to the command and to its descendants in the same process group.
 func forward(command int, sig syscall.Signal) {
 	targets := []int{command}
 	if group, err := syscall.Getpgid(command); err == nil {

@@ -97,7 +97,7 @@ func (k *Keeper) listen() {
 // some seconds of the command, whatever Redis does.
 func (k *Keeper) Context() context.Context { return k.ctx }
 
-// Stderr returns a writer for messages to people. Why: the front writes them, because the terminal may stop processes
+// Stderr returns a writer for messages to people. The front writes them, because the terminal may stop processes
 // that write in the background.
 func (k *Keeper) Stderr() io.Writer { return k.link }
 

@@ -91,8 +91,8 @@ func foregroundGroup() (int, error) {
 	return unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPGRP)
 }
 
-// continueOtherGroup continues a command that has made a process group of its own, as an interactive shell does. Why: a CONT
-// of the shell for the job does not reach it.
+// continueOtherGroup continues a command that has made a process group of its own, as an interactive shell does: a CONT
+// that the shell sends to the job does not reach it.
 func continueOtherGroup(command int) {
 	if group, err := syscall.Getpgid(command); err == nil && group != syscall.Getpgrp() {
 		forward(command, syscall.SIGCONT)

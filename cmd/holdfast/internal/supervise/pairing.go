@@ -27,7 +27,7 @@ const (
 // pairing tells signals for the front alone from signals for the whole process group. If front and keeper both receive
 // a signal in time, it was for the group, so the command has received it too. Otherwise it is forwarded.
 //
-// Why: two INT or TERM in place of one make many programs give up their orderly end.
+// Two INT or TERM in place of one make many programs give up their orderly shutdown.
 //
 // A command that has just started may have missed a signal for the group, which came before it. So a signal that the keeper
 // handles this early is forwarded also if it has a pair. Then the command may receive it twice.

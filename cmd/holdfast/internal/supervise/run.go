@@ -37,7 +37,7 @@ const survivorsAfter = 5 * time.Second
 
 // Run starts the command, and returns when it and all its descendants have ended, at the latest when the hold does. It
 // first waits for a lease that is long enough, and for a front that is stopped. The error says why the command did not
-// start: it is that of the system, the cause of the hold's context, or an [Interrupted].
+// start: an error of the system, the cause of the hold's context, or an [Interrupted].
 func (k *Keeper) Run(hold Hold, c Command, limits Limits) (Outcome, error) {
 	r := &run{
 		keeper: k, hold: hold, limits: limits, stops: stops{killBefore: limits.KillBefore},
@@ -116,7 +116,7 @@ func (r *run) awaitFront() error {
 	return context.Cause(r.hold.Context())
 }
 
-// start starts the command on a thread of its own, which lives until no descendant is left. Why: the kernel kills the
+// start starts the command on a thread of its own, which lives until no descendant is left, because the kernel kills the
 // command when that thread ends.
 func (r *run) start(c Command) error {
 	started := make(chan error)
@@ -170,7 +170,7 @@ func (r *run) fork(c Command) (int, error) {
 }
 
 // reap waits for the command and all its descendants. The command is forgotten at once, because its process id may soon
-// be that of another process.
+// belong to another process.
 func (r *run) reap(command int) {
 	defer close(r.gone)
 	for {

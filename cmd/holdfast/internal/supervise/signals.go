@@ -49,8 +49,8 @@ func receiveSignals(signals []os.Signal, received func(syscall.Signal)) {
 	}()
 }
 
-// dieOf ends this process by a signal, as the command did. Why: a shell ends a script only if the command died of INT
-// itself. If the caller has let this process ignore the signal, dieOf returns after a moment.
+// dieOf ends this process by a signal, as the command did, because a shell ends a script only if the command
+// died of INT itself. If the caller has let this process ignore the signal, dieOf returns after a moment.
 func dieOf(sig syscall.Signal) {
 	signal.Reset(sig)
 	_ = syscall.Kill(os.Getpid(), sig)
