@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	parts := map[string]string{report.SummaryPart: report.Summary(book, all), report.TextPart: text}
 	return report.Write(s.page, parts, map[string]string{
-		report.ThroughputFile: report.Throughput(book, all), report.WaitsFile: report.Waits(book, all),
+		report.ThroughputFile: report.Throughput(book), report.WaitsFile: report.Waits(book),
 	})
 }
 

@@ -50,7 +50,7 @@ const (
 	legendColumn            = 250
 )
 
-var colours = []string{"#2f81f7", "#1a7f5a", "#a371f7", "#8b949e", "#c9820a", "#d1498b", "#e5534b", "#3aa5b8", "#7d8f2a", "#b0703c", "#6e7bd9", "#5b8c5a", "#c25fc4"}
+var colours = []string{"#2f81f7", "#1a7f5a", "#c9820a", "#e5534b", "#8b949e", "#a371f7"}
 
 // style has a background of its own, since a page may be dark while the reader's system prefers light colours.
 const style = `<style>
