@@ -37,7 +37,7 @@ func TestForceForm(t *testing.T) {
 	}.Encode()
 	for _, path := range []string{"force-unlock?name=order:42", byHolder} {
 		body := s.get(http.StatusOK, path)
-		contains(t, body, "web-1:4711", lease.Owner(), fmtInt(lease.Token()), "<b>1</b> in line", "<small>since ", " UTC</small>", "<time datetime=")
+		contains(t, body, "web-1:4711", lease.Owner(), fmtInt(lease.Token()), "<b>1</b> queued", "<small>since ", " UTC</small>", "<time datetime=")
 	}
 	gone := strings.ReplaceAll(byHolder, fmtInt(lease.Token()), "7")
 	contains(t, s.get(http.StatusOK, gone), "This holder holds the lock no more")

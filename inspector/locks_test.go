@@ -73,7 +73,7 @@ func TestEveryKind(t *testing.T) {
 	for mode := range kinds {
 		contains(t, list, `href="./lock?name=`+string(mode)+`"`, `class="badge `+string(mode)+`"`)
 	}
-	contains(t, list, "web-1:4711", "<b>1</b> in line", "1 listening")
+	contains(t, list, "web-1:4711", "<b>1</b> queued", "1 listening")
 }
 
 // TestLeader: a page shows what the leader of an election proclaims.

@@ -65,8 +65,8 @@ func (s *scene) fillLocks() {
 	s.lock(one.Read("catalogue"))
 	s.lock(two.Read("catalogue"))
 	s.lock(worker.Write("stock:7"), core.WithFixedTTL(90*time.Second))
-	s.lock(two.Mutex("<script>alert(1)</script>"))
-	s.lock(worker.Mutex("import\nline two"))
+	s.lock(two.Mutex("cart:88231"))
+	s.lock(worker.Mutex("import:suppliers"))
 	if _, err := worker.Election("scheduler", core.WithValue("10.0.0.7:8080")).Campaign(s.t.Context()); err != nil {
 		s.t.Fatal(err)
 	}
