@@ -22,17 +22,11 @@ import (
 // programVariable makes the test binary the program itself.
 const programVariable = "HOLDFAST_TEST_PROGRAM"
 
-// listenerVariable makes the test binary, with the argument "listen", a command that prints the signals that it receives.
-const listenerVariable = "HOLDFAST_TEST_LISTENER"
-
 // within bounds all waiting of tests. It is long, because the machine may be busy.
 const within = 30 * time.Second
 
 func TestMain(m *testing.M) {
 	switch {
-	case os.Getenv(listenerVariable) != "" && os.Args[1] == "listen":
-		listen()
-		return
 	case os.Getenv(serviceVariable) != "":
 		if err := serve(os.Getenv(serviceVariable)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -130,17 +124,4 @@ func wantMatch(t *testing.T, text, pattern string) []string {
 		t.Fatalf("%s\nhas no %s", text, pattern)
 	}
 	return found
-}
-
-// listen prints the signals that it receives, until one of them is USR2.
-func listen() {
-	incoming := make(chan os.Signal, 64)
-	signal.Notify(incoming, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH)
-	fmt.Println("ready")
-	for sig := range incoming {
-		fmt.Println(sig)
-		if sig == syscall.SIGUSR2 {
-			return
-		}
-	}
 }

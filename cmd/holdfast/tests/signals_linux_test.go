@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -16,6 +17,30 @@ import (
 
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
+
+// listenerVariable makes the test binary, with the argument "listen", a command that prints the signals that it receives.
+const listenerVariable = "HOLDFAST_TEST_LISTENER"
+
+// init makes it that command, before TestMain makes it the program. It is not in TestMain because other systems have other signals.
+func init() {
+	if os.Getenv(listenerVariable) != "" && os.Args[1] == "listen" {
+		listen()
+		os.Exit(0)
+	}
+}
+
+// listen prints the signals that it receives, until one of them is USR2.
+func listen() {
+	incoming := make(chan os.Signal, 64)
+	signal.Notify(incoming, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH)
+	fmt.Println("ready")
+	for sig := range incoming {
+		fmt.Println(sig)
+		if sig == syscall.SIGUSR2 {
+			return
+		}
+	}
+}
 
 // listener is a program that runs a command that prints its signals.
 type listener struct {
