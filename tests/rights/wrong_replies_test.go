@@ -2,6 +2,7 @@ package rights_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -86,5 +87,55 @@ func TestEndlessGroup(t *testing.T) {
 	records, err := locks.GroupRecords(context.Background(), "{group}key")
 	if err == nil || !strings.Contains(err.Error(), "more than 1000000 members") {
 		t.Errorf("%d records, error %v", len(records), err)
+	}
+}
+
+// TestEndlessShares: a server that always has further shares of an owner gives an error in the end, whatever the context. So does one
+// that replies a rank that no script does.
+func TestEndlessShares(t *testing.T) {
+	t.Parallel()
+	for reply, want := range map[string]string{
+		"*2 :1 :0": "unexpected reply", "*2 :0 :1": "unexpected reply", "*2 :5 :1001": "unexpected reply", "*2 :1 :1000": "unexpected reply",
+		"*2 :1000 :0": "do not come to an end",
+	} {
+		locks := coretest.NewClient(t, foreignServer(t, repliesOf(reply)))
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		_, err := locks.ForceUnlockHolder(ctx, "name", core.Holder{Owner: "o"})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", reply, err)
+		}
+		cancel()
+	}
+}
+
+// TestImpossibleTimes: whatever times and numbers another program has written to a lock or a record, what is read of them has a form as
+// JSON, which times after the year 9999 have not.
+func TestImpossibleTimes(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	rdb := testkit.Start(t).Client()
+	locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long))
+	for i, number := range []string{"9223372036854775807", "9007194959773697", "-9223372036854775808"} {
+		for kind, strategy := range map[string]core.Strategy{"mutex": locks.Mutex, "fair": locks.Fair, "read": locks.Read, "semaphore": locks.Limit(2)} {
+			name := fmt.Sprint(kind, i)
+			lease := coretest.MustLock(t, strategy(name))
+			_ = coretest.MustLock(t, strategy(name), core.WithOwner(lease.Owner())) // in the state with all fields
+			fields := []any{"granted", number, "read:" + lease.Owner(), "1 5 " + number}
+			if err := rdb.HSet(ctx, "lock:"+name, fields...).Err(); err != nil {
+				t.Fatal(err)
+			}
+			info, err := locks.Inspect(ctx, name)
+			if _, bad := json.Marshal(info); err != nil || bad != nil {
+				t.Errorf("%s of %s: %v, %v", kind, number, err, bad)
+			}
+		}
+		key := fmt.Sprint("record", i)
+		if err := rdb.HSet(ctx, coretest.RecordOf(key), "state", "completed", "token", "5", "began", number, "ended", number).Err(); err != nil {
+			t.Fatal(err)
+		}
+		record := coretest.MustPeek(t, locks.Once(key))
+		if _, err := json.Marshal(record); err != nil {
+			t.Errorf("record of %s: %v", number, err)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package script
 
 import (
 	"context"
+	"errors"
 
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -39,14 +40,14 @@ func (i *Instance) ForceSeen(ctx context.Context, k Keys, id string, seen []Hold
 // Why it begins anew: one script looks at some shares only, and renewals move others past it meanwhile.
 func (i *Instance) ForceHolder(ctx context.Context, k Keys, owner string, token int64) (bool, error) {
 	found, endedInPass := false, int64(0)
-	for from := int64(0); ; {
+	from := int64(0)
+	for range maxForceScripts {
 		reply, err := i.force(ctx, forceHolderScript, k, i.IDs.Next(), owner, token, from)
 		if err != nil {
 			return found, err
 		}
-		d := newDecoder(reply)
-		ended, next := d.Int(0, maxExact), d.Int(-1, maxExact)
-		if err := d.End(); err != nil {
+		ended, next, err := readForced(reply, from)
+		if err != nil {
 			return found, err
 		}
 		endedInPass += ended
@@ -60,6 +61,29 @@ func (i *Instance) ForceHolder(ctx context.Context, k Keys, owner string, token 
 		}
 		from, endedInPass = 0, 0
 	}
+	return found, errEndless
+}
+
+const (
+	// maxLooked is how many shares one run of lua/lock/force_holder.lua looks at.
+	maxLooked = 1000
+	// maxForceScripts bounds the scripts of one ForceHolder: enough for ten passes over as many shares as a semaphore may have.
+	maxForceScripts = 10 * MaxLimit / maxLooked
+)
+
+// errEndless is the error for a server that has always further shares of an owner.
+var errEndless = transport.WithOutcome(errors.New("holdfast: the owner's shares do not come to an end"), transport.Failed)
+
+// readForced returns what a reply of lua/lock/force_holder.lua to a request for the shares from that rank on says: how many holds it has
+// ended, the exclusive one among them, and the rank at which to go on, or -1. The shares that it has ended have no rank any more.
+func readForced(reply any, from int64) (ended, next int64, err error) {
+	d := newDecoder(reply)
+	ended = d.Int(0, maxLooked+1)
+	least := from + maxLooked - ended
+	if next = d.Int(-1, least+1); next >= 0 && next < least {
+		d.Fail()
+	}
+	return ended, next, d.End()
 }
 
 // force runs a script that takes the lock, until it is answered.

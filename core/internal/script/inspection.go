@@ -104,7 +104,7 @@ func (s *snapshot) expand() {
 	if !spaced {
 		mode, ttl = "mutex", mode
 	}
-	if Number(ttl) == 0 {
+	if number(ttl, maxExact) == 0 {
 		return
 	}
 	token := s.fields["token"]
@@ -184,11 +184,9 @@ func (s snapshot) exclusive() (holders []Holder) {
 		if IsLockField(field) {
 			continue
 		}
-		h := Holder{Owner: field, TTL: ttl, Token: tokenOf(s.fields["token"]), Holds: int(Number(value))}
-		if granted := Number(s.fields["granted"]); granted > 0 {
-			h.Granted = time.UnixMicro(granted)
-		}
-		holders = append(holders, h)
+		holders = append(holders, Holder{
+			Owner: field, TTL: ttl, Token: tokenOf(s.fields["token"]), Holds: int(number(value, math.MaxInt32)), Granted: moment(s.fields["granted"]),
+		})
 	}
 	return holders
 }
@@ -205,9 +203,9 @@ func (s snapshot) readers() (holders []Holder) {
 		}
 		h := byOwner[owner]
 		if h == nil {
-			h = &Holder{Owner: owner, Token: tokenOf(state[1]), Granted: time.UnixMicro(Number(state[2]))}
-			limit, permits, _ := strings.Cut(s.fields[permitsField+owner], " ")
-			h.Limit, h.Permits, h.Slot = int(Number(limit)), int(Number(permits)), int(Number(s.slots[owner]))
+			h = &Holder{Owner: owner, Token: tokenOf(state[1]), Granted: moment(state[2])}
+			h.Limit, h.Permits = permitsIn(s.fields[permitsField+owner], " ")
+			h.Slot = int(number(s.slots[owner], MaxLimit-1))
 			byOwner[owner] = h
 		}
 		h.Holds++
@@ -226,7 +224,7 @@ func (s snapshot) queue(limit int) (queue []Waiter) {
 		ids = append(ids, id)
 	}
 	slices.SortFunc(ids, func(a, b string) int {
-		return cmp.Compare(Number(s.lines[a]), Number(s.lines[b]))
+		return cmp.Compare(number(s.lines[a], maxExact), number(s.lines[b], maxExact))
 	})
 	for _, id := range ids {
 		if len(queue) == limit {
@@ -248,8 +246,8 @@ func (s snapshot) queue(limit int) (queue []Waiter) {
 
 // left returns the time to an expiry in ms by the server's clock.
 func (s snapshot) left(expiry string) time.Duration {
-	ms := Number(expiry)
-	if ms <= 0 { // no script writes that
+	ms := number(expiry, maxExact)
+	if ms == 0 { // no script writes that
 		return 0
 	}
 	return time.Duration(min(ms-s.now, int64(longestTTL/time.Millisecond))) * time.Millisecond
@@ -279,8 +277,17 @@ const (
 // permitsOf returns the limit and the permits of a mode, see semaphoreMode. Both are 0 for the mode of another lock.
 func permitsOf(mode string) (limit, permits int) {
 	if _, numbers, ok := strings.Cut(mode, "semaphore:"); ok {
-		before, after, _ := strings.Cut(numbers, ":")
-		return int(Number(before)), int(Number(after))
+		return permitsIn(numbers, ":")
 	}
 	return 0, 0
+}
+
+// permitsIn returns a limit and permits that a text has, with a separator between them. Both are 0 if one is none that a script writes.
+func permitsIn(text, separator string) (limit, permits int) {
+	before, after, _ := strings.Cut(text, separator)
+	limit, permits = int(number(before, MaxLimit)), int(number(after, MaxPermits))
+	if limit == 0 || permits == 0 {
+		return 0, 0
+	}
+	return limit, permits
 }

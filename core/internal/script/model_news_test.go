@@ -120,7 +120,8 @@ func (e *episode) compareNews(heard []string, told []news) {
 			e.differs("message %d: %q, want %+v", i, message, told[i])
 		}
 		if id == told[i].id && token != "" {
-			e.learn(told[i].grant, script.Number(token))
+			number, _ := strconv.ParseInt(token, 10, 64)
+			e.learn(told[i].grant, number)
 		} else if told[i].id != "" || message != "0" {
 			e.differs("message %d: %q, want %+v", i, message, told[i])
 		}

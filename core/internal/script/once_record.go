@@ -35,10 +35,7 @@ func readRecord(reply any) (Record, error) {
 // decodeRecord reads what report in lua/once/common.lua returns behind the status. A field with an impossible number counts as absent.
 func decodeRecord(d *decoder) Record {
 	state, lease, retention, fields := d.Text(), d.TTL(), d.TTL(), d.Pairs()
-	r := Record{State: state}
-	if attempt := Number(usually(fields, "attempt", firstAttempt(fields))); attempt >= 0 && attempt <= math.MaxInt32 {
-		r.Attempt = int(attempt)
-	}
+	r := Record{State: state, Attempt: int(number(usually(fields, "attempt", firstAttempt(fields)), math.MaxInt32))}
 	switch state {
 	case "":
 		return r
@@ -76,14 +73,6 @@ func firstAttempt(fields map[string]string) string {
 		return "1"
 	}
 	return "0"
-}
-
-// moment returns the time of a text with microseconds since 1970. It returns the zero time if the text has none.
-func moment(text string) time.Time {
-	if us := Number(text); us > 0 {
-		return time.UnixMicro(us)
-	}
-	return time.Time{}
 }
 
 // bytesOf returns the value of a field. It returns nil if the field is absent, and an empty slice if its value is empty.

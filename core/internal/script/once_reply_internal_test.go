@@ -79,8 +79,8 @@ func TestImpossibleFields(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Token != 0 || r.Attempt != 0 {
-			t.Errorf("%q is read as token %d and attempt %d", number, r.Token, r.Attempt)
+		if r.Token != 0 || r.Attempt != 0 || !r.Began.IsZero() || !r.Ended.IsZero() {
+			t.Errorf("%q is read as token %d, attempt %d, began %v and ended %v", number, r.Token, r.Attempt, r.Began, r.Ended)
 		}
 	}
 }

@@ -186,15 +186,21 @@ func Milliseconds(d time.Duration) int64 {
 }
 
 // tokenOf returns the fencing token that text has in decimal digits. It returns 0 if text has none.
-func tokenOf(text string) int64 {
-	if n := Number(text); n > 0 && n <= TokenLimit {
+func tokenOf(text string) int64 { return number(text, TokenLimit) }
+
+// number returns the integer from 0 to most that a field has in decimal digits. It returns 0 for any other text.
+func number(text string, most int64) int64 {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 0 && n <= most {
 		return n
 	}
 	return 0
 }
 
-// Number returns the integer that text has in decimal digits. It returns 0 if text is no integer.
-func Number(text string) int64 {
-	n, _ := strconv.ParseInt(text, 10, 64)
-	return n
+// moment returns the time of a text with microseconds since 1970. It returns the zero time if the text has none, or one that is
+// greater than any token: JSON has no form for times after the year 9999.
+func moment(text string) time.Time {
+	if us := tokenOf(text); us > 0 {
+		return time.UnixMicro(us)
+	}
+	return time.Time{}
 }

@@ -34,6 +34,13 @@ var decoders = map[string]func(reply any) (any, error){
 		held, err := readRenewal(reply)
 		return held, err
 	},
+	"force_holder": func(reply any) (any, error) {
+		_, next, err := readForced(reply, 2000)
+		if err == nil && next >= 0 && (next < 2000 || next > 3000) {
+			panic("no next place")
+		}
+		return next, err
+	},
 	"leader": func(reply any) (any, error) {
 		leader, err := readLeader(reply)
 		return leader, err
@@ -78,6 +85,10 @@ var wrongReplies = map[string][]any{
 		nil, reply(5, 0, 0, 0), reply(5, 0, 0, 0, 0), reply(5, 0, 0, 0, "o"), reply(5, 0, 0, 0, 0, 0, "o"), reply(5, 0, 2, 0, 0, "o"),
 		reply(5, TokenLimit+1, 0, 0, 0, "o"), reply(5, 0, 0, -2, 0, "o"),
 	},
+	"force_holder": {
+		nil, int64(1), reply(), reply(1), reply(-1, -1), reply(1, -2), reply(1, 0), reply(1, 1999), reply(1, 3001), reply(1002, -1), reply(1, -1, 0),
+		reply("1", -1), reply(math.MaxInt64, -1), reply(0, math.MaxInt64),
+	},
 	"renew":  {nil, "1", int64(-2), int64(6), int64(math.MaxInt64), reply(1)},
 	"leader": {nil, int64(1), reply("o", 5), reply("o", 0, 5, 5, 0, "v"), reply("o", TokenLimit+1, 5, 5, 0, "v"), reply(7, 5, 5, 5, 0, "v"), reply("o", 5, 5, 5, 0)},
 	"inspect": {
@@ -97,6 +108,7 @@ var rightReplies = map[string][]any{
 	"acquire_all":     {reply(1, 5, 0), reply(0, 5, 3, "o"), reply(-1, 0, 1), reply(-2, 0, 3)},
 	"queue_acquire":   {int64(5), reply(1, 5), reply(1, 5, 4), reply(0, -1, 3, 1795880484326213, 7, 1, "o"), reply(-1), reply(-2)},
 	"queue_heartbeat": {reply(5, 0, 0, -1, 7, ""), reply(-1, 5, 1, 0, 0, "o")},
+	"force_holder":    {reply(0, -1), reply(1, -1), reply(1001, 2000), reply(0, 3000)},
 	"renew":           {int64(-1), int64(0), int64(1), int64(2), int64(3), int64(4), int64(5)},
 	"leader":          {reply(), reply("o", 5, 5, 5, 0, ""), reply("o", 5, 5, 5, 3, "v")},
 	"inspect":         {reply(-2, reply(), -1, 5, reply(), reply(), reply(), reply(), 0, 0, reply())},
@@ -121,6 +133,39 @@ func TestRepliesAreChecked(t *testing.T) {
 		}
 		if len(wrongReplies[script]) == 0 || len(rightReplies[script]) == 0 {
 			t.Errorf("%s has no replies", script)
+		}
+	}
+}
+
+// TestImpossibleNumbers: the state of a lock is read without the numbers that no script writes.
+func TestImpossibleNumbers(t *testing.T) {
+	t.Parallel()
+	for _, number := range []string{"-1", "9223372036854775807", "9007199254740993", "-9223372036854775808", "1e9", "inf", "x", ""} {
+		for kind, r := range map[string][]any{
+			"exclusive": reply(5000, reply("mode", "fair", "exclusive_owner", "o", "exclusive_until", "9000", "o", number, "token", number, "granted", number),
+				0, 5, reply(), reply(), reply(), reply(), 0, 0, reply()),
+			"shares": reply(5000, reply("mode", "reading", "has_shares", "2", "share:o", "0 o", "read:o", number+" "+number+" "+number, "permits:o", number+" "+number),
+				0, 5, reply("o", "9000"), reply(), reply(), reply(), 1, 0, reply("o", number)),
+			"compact": reply(5000, reply("mode", "semaphore:"+number+":"+number+" 5000", "o", "1", "token", "5"), 0, 5, reply(), reply(), reply(), reply(), 0, 0, reply()),
+			"queue": reply(5000, reply("mode", "fair", "exclusive_owner", "o", "exclusive_until", "9000", "o", "1", "token", "5", "granted", "5"),
+				0, 5, reply(), reply("w", "7"), reply(), reply("w", "9000 5000 semaphore:"+number+":"+number+" w"), 0, 1, reply()),
+		} {
+			s, err := readSnapshot(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			state := s.state(10)
+			for _, h := range state.Holders {
+				if h.Token < 0 || h.Token > TokenLimit || h.Holds < 0 || h.Holds > maxExact || h.Permits < 0 || h.Permits > MaxPermits || h.Limit < 0 ||
+					h.Limit > MaxLimit || h.Slot < 0 || h.Slot >= MaxLimit || h.Granted.Year() > 2300 || !h.Granted.IsZero() && h.Granted.Year() < 1970 {
+					t.Errorf("%s: %q is read as %+v", kind, number, h)
+				}
+			}
+			for _, w := range state.Queue {
+				if w.Permits < 0 || w.Permits > MaxPermits || w.Limit < 0 || w.Limit > MaxLimit {
+					t.Errorf("%s: %q is read as %+v", kind, number, w)
+				}
+			}
 		}
 	}
 }
