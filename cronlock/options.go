@@ -186,11 +186,14 @@ func WithCatchUp(window time.Duration) Option {
 	})
 }
 
+// mostHistory is the most that WithHistory allows.
+const mostHistory = 10_000
+
 // WithHistory sets how many periods of the schedule [JobHandle.History] covers: 1 to 10,000, and 30 days at most. It may cover
 // more, because Redis remembers a tick for longer than it may start. Defaults to 20.
 func WithHistory(periods int) Option {
 	return newOption("WithHistory", func(c *config) {
-		if periods < 1 || periods > 10_000 {
+		if periods < 1 || periods > mostHistory {
 			c.refuse("WithHistory(%d): 1 to 10000 are allowed", periods)
 		}
 		c.history = periods

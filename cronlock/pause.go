@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
@@ -30,6 +31,8 @@ const (
 	resumeMemory = longestPeriod + 24*time.Hour
 	// pausePatience bounds how long an operator's call asks Redis.
 	pausePatience = 5 * time.Second
+	// latestTime is the last time that a script can have written, in us: numbers of Lua are exact up to here.
+	latestTime = 1 << 53
 )
 
 // pauses are what Redis knows of the pauses of a job.
@@ -63,19 +66,30 @@ func readPauses(ctx context.Context, locks *core.Client, name string) (p pauses,
 	if len(fields) != 5 {
 		return p, core.ErrWrongType
 	}
-	text := func(i int) string { s, _ := fields[i].(string); return s }
-	at := func(i int) time.Time {
-		us, err := strconv.ParseInt(text(i), 10, 64)
-		if err != nil {
-			return time.Time{}
+	texts := make([]string, len(fields))
+	for i, field := range fields {
+		text, ok := field.(string)
+		if !ok {
+			return p, core.ErrWrongType
+		}
+		texts[i] = text
+	}
+	at := func(i int) (t time.Time) {
+		if texts[i] == "" {
+			return t
+		}
+		us, bad := strconv.ParseInt(texts[i], 10, 64)
+		if bad != nil || us < 0 || us > latestTime {
+			err = core.ErrWrongType // another program has written it
+			return t
 		}
 		return time.UnixMicro(us)
 	}
-	p = pauses{now: at(0), by: text(1), last: pause{at(3), at(4)}}
+	p = pauses{now: at(0), by: foreign.Line(texts[1], mostWho), last: pause{at(3), at(4)}}
 	if from := at(2); !from.IsZero() {
 		p.present = pause{from, p.now}
 	}
-	return p, nil
+	return p, err
 }
 
 // ask calls a function that asks Redis once until it is answered.

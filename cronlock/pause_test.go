@@ -3,6 +3,7 @@ package cronlock_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,4 +70,40 @@ func TestForeignPause(t *testing.T) {
 	if err := r.skips[0].Err; !errors.Is(err, core.ErrWrongType) {
 		t.Error(err)
 	}
+}
+
+// TestForgedPause: a pause with times that no server has is data of another program: a tick is refused, and the list of jobs does not
+// have times for which there is no JSON. Who has paused the job is one short line, whoever has written that.
+func TestForgedPause(t *testing.T) {
+	t.Parallel()
+	rdb := testkit.Start(t).Client()
+	r := newReplica(t, newClient(t, rdb), idle)
+	const key = "holdfast:paused=lock:cron:{job}"
+	if err := cronlock.Register(t.Context(), r.cron, "job"); err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range []string{"since", "from", "until"} {
+		for _, number := range []string{"9223372036854775807", "9007199254740993", "-1", "x", "1e9", "inf"} {
+			if err := rdb.HSet(t.Context(), key, field, number).Err(); err != nil {
+				t.Fatal(err)
+			}
+			r.fire(time.Now())
+			if skip := r.skips[len(r.skips)-1]; !errors.Is(skip.Err, core.ErrWrongType) {
+				t.Errorf("%s %q: %+v", field, number, skip)
+			}
+			if _, err := cronlock.Job(r.locks, "job").Info(t.Context()); !errors.Is(err, core.ErrWrongType) {
+				t.Errorf("%s %q: %v", field, number, err)
+			}
+			rdb.Del(t.Context(), key)
+		}
+	}
+	by := strings.Repeat("\x1b[31m\u202e\u009bada\n", 1000)
+	if err := rdb.HSet(t.Context(), key, "by", by, "since", time.Now().UnixMicro()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	info, err := cronlock.Job(r.locks, "job").Info(t.Context())
+	if err != nil || !info.Paused {
+		t.Fatalf("%+v, %v", info, err)
+	}
+	wantVisible(t, info.PausedBy, 1000)
 }

@@ -136,3 +136,33 @@ func TestForgottenTicksAreNotMissed(t *testing.T) {
 		}
 	}
 }
+
+// TestImpossibleRegistration: a registration with numbers that no replica has is none, so that the lists of jobs always have a form as
+// JSON. The greatest that are allowed have one.
+func TestImpossibleRegistration(t *testing.T) {
+	t.Parallel()
+	for text, valid := range map[string]bool{
+		`{"plan":{"every":9223372036}}`:             true,
+		`{"plan":{"every":9223372037}}`:             false,
+		`{"plan":{"every":4611686018427387904}}`:    false,
+		`{"plan":{"every":-1}}`:                     false,
+		`{"late":-1}`:                               false,
+		`{"late":9223372036854}`:                    true,
+		`{"late":9223372036854775807}`:              false,
+		`{"skew":9223372036855}`:                    false,
+		`{"history":10000}`:                         true,
+		`{"history":10001}`:                         false,
+		`{"plan":{"zone":"Local","offset":86400}}`:  false,
+		`{"plan":{"zone":"Local","offset":-86399}}`: true,
+		`{"plan":{"every":1e300}}`:                  false,
+	} {
+		job, ok := read(core.Record{Key: registry + "job", Value: []byte(text), Ended: time.Now()})
+		if ok != valid {
+			t.Errorf("%s: %t", text, ok)
+		}
+		job.info.miss(job.registration, nil, pause{}, pause{}, time.Now())
+		if _, err := json.Marshal(job.info); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -183,11 +184,20 @@ type listed struct {
 // read returns false for a record that is no registration.
 func read(record core.Record) (l listed, ok bool) {
 	name, ok := strings.CutPrefix(record.Key, registry)
-	if !ok || json.Unmarshal(record.Value, &l.registration) != nil {
+	if !ok || json.Unmarshal(record.Value, &l.registration) != nil || !l.possible() {
 		return listed{}, false
 	}
 	l.info = JobInfo{Name: name, Service: l.Service, Spec: l.Spec, Zone: l.Zone, Registered: record.Ended}
 	return l, true
+}
+
+// possible returns false for numbers that no replica has: another program has written them. Ticks after the year 9999 have no form as
+// JSON, and one such job would make the lists of all jobs fail.
+func (r registration) possible() bool {
+	const most, day = int64(math.MaxInt64), int(24 * time.Hour / time.Second)
+	in := func(n, most int64) bool { return n >= 0 && n <= most }
+	return in(r.Late, most/int64(time.Millisecond)) && in(r.Skew, most/int64(time.Millisecond)) && in(int64(r.History), mostHistory) &&
+		in(r.Plan.Every, most/int64(time.Second)) && r.Plan.Offset > -day && r.Plan.Offset < day
 }
 
 // fillAll reads what is not in the registry, of some jobs at a time.
