@@ -14,7 +14,12 @@ type acquisition struct {
 	acquire.Acquisition
 	engine *engine
 	config lockConfig
-	parent [1]acquire.Parent // memory for Parents
+
+	// parents has the lease under which each hold is a re-entry, nil if there is none. That of a hold which is none any more
+	// does not count, see parentOf.
+	parents []*holding
+	parent  [1]*holding        // memory for parents
+	reentry [1]acquire.Reentry // memory for Reentries
 
 	lease *Lease        // nil before a grant was accepted
 	grant acquire.Grant // of the lease
@@ -29,7 +34,7 @@ func (l *singleLock) newAcquisition(ctx context.Context, config lockConfig) *acq
 	a, _ := e.acquisitions.Get().(*acquisition)
 	*a = acquisition{engine: e, config: config}
 	a.Request = acquire.Request{
-		Env: &e.acquiring, Strategy: l.strategy, Caller: a, Wait: config.wait,
+		Env: &e.acquiring, Strategy: l.strategy, Abilities: l.abilities, Caller: a, Wait: config.wait,
 		Hold: config.hold(l.name, l.keys), RenewsGrants: !config.fixed && config.minHold == 0,
 	}
 	h := &a.Hold
@@ -46,8 +51,9 @@ func (l *singleLock) newAcquisition(ctx context.Context, config lockConfig) *acq
 		h.Owner = h.ID
 		return a
 	}
-	a.parent[0], a.Parents, a.Reenters = parent, a.parent[:], true
-	a.ForeignParent = l.limit() > 0 && !sameRedis(parent.lease.engine, e)
+	a.parent[0], a.parents = parent, a.parent[:]
+	a.reentry[0], a.Reentries, a.Reenters = acquire.Reentry{Hold: h, Parent: parent}, a.reentry[:], true
+	a.ForeignParent = h.Limit > 0 && !sameRedis(parent.lease.engine, e)
 	h.Owner, h.ParentID = parent.lease.hold.Owner, parent.lease.hold.ID
 	return a
 }
@@ -72,7 +78,7 @@ func (a *acquisition) Accept(ctx context.Context, h *script.Hold, g acquire.Gran
 	if a.makeLease != nil {
 		a.lease, err = a.makeLease(ctx, *h, g)
 	} else {
-		a.lease, err = a.engine.newLease(ctx, a.Strategy, *h, grant{g, &a.config, a.parentAt(0).entered(a.engine, g.Token)})
+		a.lease, err = a.engine.newLease(ctx, a.Strategy, *h, grant{g, &a.config, a.parentOf(0, h).entered(a.engine, g.Token)})
 	}
 	if err == nil {
 		a.grant = g
@@ -116,7 +122,7 @@ func (a *acquisition) timeUpError(caller context.Context) error {
 // failed is the error of an acquisition that another error has ended.
 func (a *acquisition) failed(err error) error {
 	what := "lock"
-	if _, once := a.Hold.Own.(*script.Terms); once {
+	if a.Hold.Terms != nil {
 		what = "once"
 	}
 	return errorf("holdfast: %s %q: %w", what, a.Hold.Name, err)

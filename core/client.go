@@ -34,7 +34,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		return nil, invalidOption("New: a *redis.Ring cannot keep locks: it spreads keys over servers that do not replace each other")
 	}
 	config := newClientConfig(opts)
-	if err := errors.Join(config.lock.check([]redis.UniversalClient{rdb}, 0), checkPrefix(config.prefix)); err != nil {
+	if err := errors.Join(config.lock.check([]redis.UniversalClient{rdb}), checkPrefix(config.prefix)); err != nil {
 		return nil, err
 	}
 	if config.nodeTimeout != 0 || config.lock.restartDelay != 0 {

@@ -25,6 +25,7 @@ import (
 type Election struct {
 	handle
 	lock  *singleLock
+	redis *script.Instance // where the lock lies
 	value string
 
 	mu      sync.Mutex
@@ -34,11 +35,11 @@ type Election struct {
 // Election returns the [Election] of that name. Election does no I/O; its methods report a wrong name or option.
 func (c *Client) Election(name string, opts ...ElectionOption) *Election {
 	config := newElectionConfig(c.lock, opts)
-	l := c.newLock(name, script.Queue{
-		OneRedis: script.OneRedis{Instance: c.server.Instance}, Mode: "fair", Observed: true,
-	}, nil)
+	queue := c.queue("fair")
+	queue.Observed = true
+	l := c.newLock(name, queue, nil)
 	l.config = config.lock
-	return &Election{handle: seal.HandleOf(electionFacts{l}), lock: l, value: config.value}
+	return &Election{handle: seal.HandleOf(electionFacts{l}), lock: l, redis: c.server.Instance, value: config.value}
 }
 
 // electionFacts is what adapters know of an election.

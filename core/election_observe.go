@@ -50,7 +50,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 }
 
 func (e *Election) read(ctx context.Context) (script.Leader, error) {
-	return e.lock.strategy.(script.Queue).Leader(ctx, e.lock.keys)
+	return e.redis.Leader(ctx, e.lock.keys)
 }
 
 // Observe returns the present leader, and each change of the leader or its value, vacancies included. Terms
@@ -71,7 +71,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 		if !c.operations.Start() {
 			return
 		}
-		news := e.lock.strategy.(script.Queue).SubscribeToLeader(e.lock.keys)
+		news := e.redis.SubscribeToLeader(e.lock.keys)
 		c.operations.Finish()
 		defer news.Close()
 		observer := acquire.Observer{

@@ -21,7 +21,7 @@ func (e *engine) acquireStarts(ctx context.Context, s script.Strategy, h *script
 		return ctx
 	}
 	return cmp.Or(e.hooks.AcquireStart(ctx, AcquireStart{
-		Name: h.Name, Owner: h.Owner, Mode: modeOf(s), Permits: h.Permits, Limit: script.LimitOf(s), Try: try,
+		Name: h.Name, Owner: h.Owner, Mode: modeOf(s), Permits: h.Permits, Limit: h.Limit, Try: try,
 	}), ctx)
 }
 
@@ -33,7 +33,7 @@ func (a *acquisition) acquireEnds(ctx context.Context, h *script.Hold, parent *h
 		return
 	}
 	end := AcquireEnd{
-		Name: h.Name, Owner: h.Owner, Mode: modeOf(a.Strategy), Permits: h.Permits, Limit: script.LimitOf(a.Strategy),
+		Name: h.Name, Owner: h.Owner, Mode: modeOf(a.Strategy), Permits: h.Permits, Limit: h.Limit,
 		Token: token, Contended: a.Contended, Position: a.Position, Waited: e.now().Sub(began), Asked: a.Requests, Err: err,
 	}
 	if err == nil {
@@ -54,7 +54,7 @@ func (a *acquisition) Waiting(ctx context.Context, position int, holderTTL time.
 	instance := e.directory.Instance(a.Holder) // also without the hook, so that it is known if the wait lasts
 	if e.hooks.Wait != nil {
 		e.hooks.Wait(ctx, Wait{
-			Name: h.Name, Owner: h.Owner, Mode: modeOf(a.Strategy), Permits: h.Permits, Limit: script.LimitOf(a.Strategy),
+			Name: h.Name, Owner: h.Owner, Mode: modeOf(a.Strategy), Permits: h.Permits, Limit: h.Limit,
 			Position: position, RetryAfter: holderTTL, Holder: a.Holder, HolderInstance: instance,
 		})
 	}
@@ -72,7 +72,7 @@ func (l *Lease) releaseStarts(ctx context.Context, left time.Duration) (call, en
 		return ctx, end
 	}
 	end = cmp.Or(hooks.ReleaseStart(end, ReleaseStart{
-		Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: script.LimitOf(l.strategy),
+		Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: h.Limit,
 		Token: l.token, Left: left,
 	}), end)
 	return end, end
@@ -82,7 +82,7 @@ func (l *Lease) releaseEnds(ctx context.Context, left time.Duration, err error) 
 	hooks, h := &l.engine.hooks, &l.hold
 	if hooks.ReleaseEnd != nil {
 		hooks.ReleaseEnd(ctx, ReleaseEnd{
-			Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: script.LimitOf(l.strategy),
+			Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: h.Limit,
 			Token: l.token, Held: l.engine.now().Sub(l.entry.Granted), Left: left, Err: err,
 		})
 	}
@@ -92,7 +92,7 @@ func (e *engine) renewEnds(l *Lease, answer keepalive.Answer) {
 	if h := &l.hold; e.hooks.Renewed != nil {
 		e.recovered(func() {
 			e.hooks.Renewed(l.hookContext(context.Background()), Renewed{
-				Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: script.LimitOf(l.strategy),
+				Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: h.Limit,
 				Token: l.token, TTL: h.TTL, Left: answer.Left, Took: answer.Took, Err: answer.Err,
 			})
 		})
@@ -103,7 +103,7 @@ func (e *engine) loses(l *Lease, cause error) {
 	if h := &l.hold; e.hooks.Lost != nil {
 		e.recovered(func() {
 			e.hooks.Lost(l.hookContext(context.Background()), Lost{
-				Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: script.LimitOf(l.strategy),
+				Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: h.Limit,
 				Token: l.token, Reason: lossReason(cause), Held: e.now().Sub(l.entry.Granted), Left: l.left(), Cause: cause,
 			})
 		})
@@ -144,13 +144,12 @@ func (a *Attempt) ends(ctx context.Context, outcome Outcome, end AttemptEnd) {
 	e.hooks.AttemptEnd(a.lease.hookContext(ctx), end)
 }
 
-// parentAt returns the lease under which the n-th hold of the acquisition has entered; nil if there is none.
-func (a *acquisition) parentAt(n int) *holding {
-	if n >= len(a.Parents) {
+// parentOf returns the lease under which the n-th hold of the acquisition has entered; nil if there is none.
+func (a *acquisition) parentOf(n int, h *script.Hold) *holding {
+	if h.ParentID == "" {
 		return nil
 	}
-	parent, _ := a.Parents[n].(*holding)
-	return parent
+	return a.parents[n]
 }
 
 // left returns for how long the lease is valid without a renewal.

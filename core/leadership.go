@@ -73,7 +73,7 @@ func (l *Leadership) Proclaim(ctx context.Context, value string) error {
 // send proclaims a value once. If Redis says that the lead is over, it ends the lease.
 func (l *Leadership) send(ctx context.Context, number int64, value string) (held bool, err error) {
 	h := &l.lease.hold
-	held, err = l.election.lock.strategy.(script.Queue).Proclaim(ctx, h.Keys, h.ID, l.lease.token, number, value)
+	held, err = l.election.redis.Proclaim(ctx, h.Keys, h.ID, l.lease.token, number, value)
 	if err == nil && !held && l.lease.engine.renewer.Remove(&l.lease.entry) {
 		l.lease.engine.lost(l.lease, errTaken)
 	}

@@ -102,10 +102,12 @@ type singleLock struct {
 	strategy script.Strategy
 	config   lockConfig
 	err      error // name refused
+
+	abilities script.Abilities // of the strategy
 }
 
 func (e *engine) newLock(name string, p script.Strategy, opts []LockOption) *singleLock {
-	l := &singleLock{engine: e, name: name, strategy: p, config: e.lock.with(opts)}
+	l := &singleLock{engine: e, name: name, strategy: p, abilities: p.Abilities(), config: e.lock.with(opts)}
 	l.lock = Lock{seal.HandleOf(l), l}
 	l.keys, l.err = keysOf(e.prefix, name)
 	l.args = script.ScriptArgs{Lock: l.keys.Lock, WaitingClients: l.keys.WaitingClients}
@@ -117,7 +119,7 @@ func (l *singleLock) fullName() string { return l.name }
 // Facts implements [seal.Source].
 func (l *singleLock) Facts() seal.Facts {
 	return seal.Facts{
-		Logger: l.engine.logger, Hooks: &l.engine.hooks, Instance: l.engine.instance, NewOwner: newOwner, Mode: string(modeOf(l.strategy)), Limit: l.limit() / max(l.config.permits, 1),
+		Logger: l.engine.logger, Hooks: &l.engine.hooks, Instance: l.engine.instance, NewOwner: newOwner, Mode: string(modeOf(l.strategy)), Limit: l.config.limit / max(l.config.permits, 1),
 	}
 }
 
@@ -126,7 +128,7 @@ func (l *singleLock) acquire(ctx context.Context, try bool, opts []LockOption) (
 	if l.err != nil {
 		return nil, l.err
 	}
-	if err := config.check(l.engine.redis, l.limit()); err != nil {
+	if err := config.check(l.engine.redis); err != nil {
 		return nil, err
 	}
 	if try {
@@ -153,7 +155,7 @@ func (l *singleLock) acquire(ctx context.Context, try bool, opts []LockOption) (
 	}()
 	lease, err = a.run(ctx)
 	ran = true
-	a.acquireEnds(ctx, &a.Hold, a.parentAt(0), a.grant.Token, began, err)
+	a.acquireEnds(ctx, &a.Hold, a.parentOf(0, &a.Hold), a.grant.Token, began, err)
 	handed = true
 	a.recycle()
 	return lease, err
@@ -163,7 +165,7 @@ func (l *singleLock) check() error {
 	if l.err != nil {
 		return l.err
 	}
-	return l.config.check(l.engine.redis, l.limit())
+	return l.config.check(l.engine.redis)
 }
 
 // keysOf returns the keys of a name, or [ErrInvalidName].

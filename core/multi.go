@@ -133,7 +133,7 @@ func (m *multiLock) acquire(ctx context.Context, try bool, opts []LockOption) (*
 	}
 	for _, member := range m.members {
 		// Before anything is locked, rather than when its turn comes.
-		if err := member.config.with(opts).check(member.engine.redis, member.limit()); err != nil {
+		if err := member.config.with(opts).check(member.engine.redis); err != nil {
 			return nil, err
 		}
 	}

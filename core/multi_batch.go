@@ -23,11 +23,11 @@ func (m *multiLock) batchable() []*singleLock {
 	var keys []string
 	var on *script.Instance
 	for _, member := range m.members {
-		p, ok := member.strategy.(script.Mutex)
-		if !ok || on != nil && p.Instance != on {
+		batch := member.abilities.Batch
+		if batch == nil || on != nil && batch != on {
 			return nil
 		}
-		on = p.Instance
+		on = batch
 		mutexes, keys = append(mutexes, member.singleLock), append(keys, member.key)
 	}
 	if !transport.SameSlot(on.Exec.Client, keys) {
@@ -82,7 +82,7 @@ func (g *multiAcquire) runBatch(a *acquisition, all script.MutexBatch) (combined
 // members after: they count their calls.
 func (g *multiAcquire) membersEnd(a *acquisition, holds []script.Hold, began keepalive.Instant, err error) {
 	for i := range slices.Backward(g.ctxs) {
-		defer a.acquireEnds(g.ctxs[i], &holds[i], a.parentAt(i), a.grant.Token, began, err)
+		defer a.acquireEnds(g.ctxs[i], &holds[i], a.parentOf(i, &holds[i]), a.grant.Token, began, err)
 	}
 }
 
@@ -90,19 +90,20 @@ func (g *multiAcquire) membersEnd(a *acquisition, holds []script.Hold, began kee
 // the lease already, or has named the owner.
 func (g *multiAcquire) newAcquisition() (*acquisition, script.MutexBatch) {
 	first := g.multi.batch[0]
-	all := script.MutexBatch{Mutex: first.strategy.(script.Mutex)}
+	all := script.NewMutexBatch(first.abilities.Batch, len(g.multi.batch))
 	a := &acquisition{engine: first.engine}
 	a.Env, a.Caller, a.SingleTry = &first.engine.acquiring, a, true
 	var configs []lockConfig
-	for _, l := range g.multi.batch {
+	for i, l := range g.multi.batch {
 		one := l.newAcquisition(g.caller, l.config.with(g.opts))
-		h := one.Hold
-		if h.Owner == h.ID {
+		h := &all.Holds[i]
+		if *h = one.Hold; h.Owner == h.ID {
 			h.Owner = ""
 		}
-		a.Reenters = a.Reenters || h.ParentID != ""
-		a.Parents = append(a.Parents, one.parent[0])
-		all.Holds, configs = append(all.Holds, h), append(configs, one.config)
+		for _, r := range one.Reentries {
+			a.Reentries, a.Reenters = append(a.Reentries, acquire.Reentry{Hold: h, Parent: r.Parent}), true
+		}
+		a.parents, configs = append(a.parents, one.parent[0]), append(configs, one.config)
 		a.Hold.TTL, a.Hold.MinHold = max(a.Hold.TTL, h.TTL), max(a.Hold.MinHold, h.MinHold)
 		a.Hold.Ack = a.Hold.Ack.And(h.Ack)
 	}
@@ -127,7 +128,7 @@ func (g *multiAcquire) newLeases(a *acquisition, m script.MutexBatch, configs []
 	var leases []*Lease
 	for i, o := range m.MemberHolds(h) {
 		granted.TTL = o.TTL
-		l, err := e.newLease(g.ctxs[i], m.Mutex, o, grant{granted, &configs[i], a.parentAt(i).entered(e, granted.Token)})
+		l, err := e.newLease(g.ctxs[i], m.Mutex, o, grant{granted, &configs[i], a.parentOf(i, &o).entered(e, granted.Token)})
 		if err != nil { // too late: the request gives all holds up
 			for _, l := range leases {
 				e.renewer.Remove(&l.entry)

@@ -164,7 +164,7 @@ func (a *Attempt) withdrawUnused(ctx context.Context) {
 // newHold returns the hold of one attempt, yet without an ID.
 func (o *Once) newHold() script.Hold {
 	h := o.config.lock.hold(o.key, o.keys)
-	h.Own = &o.config.record
+	h.Terms = &o.config.record
 	return h
 }
 

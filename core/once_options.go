@@ -77,7 +77,7 @@ func (c *onceConfig) check(rdbs []redis.UniversalClient) error {
 	case c.lock.minHold != 0:
 		c.lock.refuse(invalidOption("WithMinHold is for locks: the record of a Once has its WithRetention"))
 	}
-	return c.lock.check(rdbs, 0)
+	return c.lock.check(rdbs)
 }
 
 type onceOption struct {

@@ -65,6 +65,7 @@ type lockConfig struct {
 	owner   string
 	fresh   bool // a new owner, whatever the context carries
 	permits int  // of a semaphore; 0 for any other lock
+	limit   int  // n of that semaphore; 0 for any other lock
 	ack     transport.Ack
 	// leavesLosses is true if a lost lease is left to expire in Redis, as after Abandon: a leader may need time to stop.
 	leavesLosses bool
@@ -88,7 +89,7 @@ func newClientConfig(opts []Option) clientConfig {
 
 // hold returns a hold of a lock with these options, but without an ID.
 func (c *lockConfig) hold(name string, k script.Keys) script.Hold {
-	return script.Hold{Name: name, Keys: k, Owner: c.owner, TTL: c.ttl, MinHold: c.minHold, Ack: c.ack, Permits: c.permits}
+	return script.Hold{Name: name, Keys: k, Owner: c.owner, TTL: c.ttl, MinHold: c.minHold, Ack: c.ack, Permits: c.permits, Limit: c.limit}
 }
 
 func (c *lockConfig) with(opts []LockOption) lockConfig {
@@ -104,10 +105,9 @@ func (c *lockConfig) with(opts []LockOption) lockConfig {
 	return changed
 }
 
-// check returns the first invalid option, or what is wrong with them taken together, for locks on these servers. The limit is
-// that of a semaphore, 0 for any other lock.
-func (c lockConfig) check(rdbs []redis.UniversalClient, limit int) error {
-	return cmp.Or(c.err, checkAck(c.ack, c.ttl, rdbs), checkPermits(c.permits, limit),
+// check returns the first invalid option, or what is wrong with them taken together, for locks on these servers.
+func (c lockConfig) check(rdbs []redis.UniversalClient) error {
+	return cmp.Or(c.err, checkAck(c.ack, c.ttl, rdbs), checkPermits(c.permits, c.limit),
 		checkRestartDelay(c.restartDelay, max(c.ttl, c.minHold)))
 }
 

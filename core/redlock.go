@@ -36,7 +36,7 @@ type Redlock struct {
 // Sentinel. It fails with [ErrInvalidOption].
 func NewRedlock(nodes []redis.UniversalClient, opts ...Option) (*Redlock, error) {
 	config := newClientConfig(opts)
-	if err := errors.Join(checkNodes(nodes), config.lock.check(nodes, 0), checkPrefix(config.prefix)); err != nil {
+	if err := errors.Join(checkNodes(nodes), config.lock.check(nodes), checkPrefix(config.prefix)); err != nil {
 		return nil, err
 	}
 	e := newEngine(config, nodes, redlockDrift)

@@ -27,16 +27,16 @@ import "github.com/holdfast-go/holdfast/core/internal/script"
 // There is no Semaphore over a [Redlock], because each of its servers could grant permits to n other owners, so a majority
 // need not agree on n owners in all, or on any.
 func (c *Client) Semaphore(name string, n int, opts ...LockOption) *Lock {
-	queue := script.Queue{OneRedis: script.OneRedis{Instance: c.server.Instance}, Mode: "semaphore", Limit: n}
-	return &c.newLock(name, queue, append([]LockOption{WithPermits(1), withLimit(n)}, opts...)).lock
+	return &c.newLock(name, c.queue("semaphore"), append([]LockOption{WithPermits(1), withLimit(n)}, opts...)).lock
 }
 
-// withLimit refuses a wrong n of a semaphore. It is an option because Lock and TryLock report wrong options.
+// withLimit sets n of a semaphore, and refuses a wrong one. It is an option because Lock and TryLock report wrong options.
 func withLimit(n int) LockOption {
 	return newLockOption("withLimit", nil, func(c *lockConfig) {
 		if n < 1 || n > script.MaxLimit {
 			c.refuse(invalidOption("Semaphore(n = %d): 1 to %d is allowed", n, script.MaxLimit))
 		}
+		c.limit = n
 	})
 }
 
@@ -56,9 +56,6 @@ func WithPermits(k int) LockOption {
 		c.permits = k
 	})
 }
-
-// limit returns n of a semaphore. It returns 0 for any other lock.
-func (l *singleLock) limit() int { return script.LimitOf(l.strategy) }
 
 // checkPermits refuses permits that the lock cannot have. The limit is 0 for a lock that is not a semaphore.
 func checkPermits(permits, limit int) error {

@@ -22,7 +22,7 @@ func (c *Client) Mutex(name string, opts ...LockOption) *Lock {
 // [Client.FairWrite] are in its queue: use one strategy for one name. Fair costs a little more than [Client.Mutex],
 // which has no order between processes.
 func (c *Client) Fair(name string, opts ...LockOption) *Lock {
-	return &c.newLock(name, script.Queue{OneRedis: script.OneRedis{Instance: c.server.Instance}, Mode: "fair"}, opts).lock
+	return &c.newLock(name, c.queue("fair"), opts).lock
 }
 
 // Read returns the read side of a read-write lock: any number of owners hold it at once, but none while the lock is
@@ -40,28 +40,31 @@ func (c *Client) Fair(name string, opts ...LockOption) *Lock {
 //
 // The lock excludes every other strategy on the same name.
 func (c *Client) Read(name string, opts ...LockOption) *Lock {
-	return &c.newLock(name, c.reading(), opts).lock
+	return &c.newLock(name, c.queue("reading"), opts).lock
 }
 
 // Write returns the write side of a read-write lock: one owner holds it, and no owner holds the read side meanwhile.
 // See [Client.Read].
 func (c *Client) Write(name string, opts ...LockOption) *Lock {
-	return &c.newLock(name, script.Queue{OneRedis: script.OneRedis{Instance: c.server.Instance}, Mode: "writing", ReadersNext: true}, opts).lock
+	writing := c.queue("writing")
+	writing.ReadersNext = true
+	return &c.newLock(name, writing, opts).lock
 }
 
 // FairRead returns the read side of a read-write lock that follows strictly the order of arrival, with neighbouring
 // readers together. Otherwise it is [Client.Read].
 func (c *Client) FairRead(name string, opts ...LockOption) *Lock {
-	return &c.newLock(name, c.reading(), opts).lock
+	return &c.newLock(name, c.queue("reading"), opts).lock
 }
 
 // FairWrite returns the write side of a read-write lock that follows strictly the order of arrival. See
 // [Client.FairRead].
 func (c *Client) FairWrite(name string, opts ...LockOption) *Lock {
-	return &c.newLock(name, script.Queue{OneRedis: script.OneRedis{Instance: c.server.Instance}, Mode: "writing"}, opts).lock
+	return &c.newLock(name, c.queue("writing"), opts).lock
 }
 
-// reading is the read side of both kinds: which waiter follows a writer is decided when the write ends.
-func (c *Client) reading() script.Queue {
-	return script.Queue{OneRedis: script.OneRedis{Instance: c.server.Instance}, Mode: "reading"}
+// queue returns the strategy of a lock with a queue in Redis. That of readers is the same for both kinds: which waiter follows a
+// writer is decided when the write ends.
+func (c *Client) queue(mode string) script.Queue {
+	return script.Queue{OneRedis: script.OneRedis{Instance: c.server.Instance}, Mode: mode}
 }

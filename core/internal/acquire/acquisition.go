@@ -11,15 +11,16 @@ import (
 
 // Request says what to acquire, and how long to wait for it.
 type Request struct {
-	Env      *Environment
-	Strategy script.Strategy
-	Hold     script.Hold // with an ID and an owner
-	Caller   Caller
+	Env              *Environment
+	Strategy         script.Strategy
+	script.Abilities             // of the strategy
+	Hold             script.Hold // with an ID and an owner
+	Caller           Caller
 
 	Wait       time.Duration // the longest wait for another owner; 0 for none, negative for no limit
 	SingleTry  bool          // true if the request is sent until there is one answer, even if Wait is not 0
 	NamedOwner bool          // true if WithOwner has named the owner
-	Parents    []Parent      // by hold: the lease under which it is a re-entry, nil if there is none; see reentry.go
+	Reentries  []Reentry     // those of its holds, see reentry.go
 	Reenters   bool          // true if the owner may hold the lock already
 	// ForeignParent is true for a semaphore under the lease of another client, which may lie in another Redis.
 	ForeignParent bool
@@ -80,12 +81,9 @@ type Acquisition struct {
 	accepted     bool              // true if the caller has a lease: then nothing is released
 }
 
-// Reusable returns true if nothing refers to the memory of the acquisition after Run: after a Mutex on one server without an
-// uncertain request. Otherwise a release in the background may still use the hold.
-func (a *Acquisition) Reusable() bool {
-	_, plain := a.Strategy.(script.Mutex)
-	return plain && !a.uncertain && !a.queued
-}
+// Reusable returns true if nothing refers to the memory of the acquisition after Run: on one server, without an uncertain
+// request and without a place in a queue. Otherwise a release in the background may still use the hold.
+func (a *Acquisition) Reusable() bool { return a.Env.OneServer && !a.uncertain && !a.queued }
 
 // Run acquires the lock. If it returns nil, the caller has accepted a grant, and its lease has the hold. Otherwise Run
 // leaves no hold in Redis, and the error is ErrTimeUp, [ErrWaiterLimit], a [RefusedError], an [UnavailableError] or
@@ -128,8 +126,8 @@ func (a *Acquisition) acquire(ctx context.Context) error {
 			a.Env.LastLeft(key)
 		}
 	}()
-	if queue, ok := a.Strategy.(script.Queue); ok {
-		return a.waitInQueue(ctx, queue)
+	if a.Queue != nil {
+		return a.waitInQueue(ctx)
 	}
 	return a.waitWithoutQueue(ctx)
 }

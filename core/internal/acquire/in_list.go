@@ -101,7 +101,7 @@ func (a *Acquisition) listKey() string {
 //
 // A request registers the client as waiting only with a confirmed subscription, because only then can a release wake it.
 func (a *Acquisition) pollAsHead(ctx context.Context, t *waiter) error {
-	sub := a.Strategy.SubscribeIfActive(a.Hold.Keys)
+	sub := a.activeSubscription()
 	defer func() {
 		if sub != nil {
 			sub.Close()
@@ -139,6 +139,19 @@ func (a *Acquisition) pollAsHead(ctx context.Context, t *waiter) error {
 	}
 }
 
+// activeSubscription subscribes if that needs no command, and if a release wakes one client: then the first request can register
+// this client. Otherwise it returns nil.
+func (a *Acquisition) activeSubscription() script.Subscription {
+	if a.WakeOne == nil {
+		return nil
+	}
+	k := a.Hold.Keys
+	if sub := a.WakeOne.Subs.SubscribeAsClientIfActive(k.Channel, k.Lock, k.WaitingClients); sub != nil {
+		return sub
+	}
+	return nil
+}
+
 // nextPoll returns how long to wait for a notification: half of limit to limit, or until the holder's lease expires. Why the
 // expiry: a holder that has crashed publishes no release.
 func (a *Acquisition) nextPoll(limit time.Duration) time.Duration {
@@ -161,11 +174,10 @@ func (a *Acquisition) nextPoll(limit time.Duration) time.Duration {
 //  3. The command arrives, and takes out that registration too.
 //  4. RecheckAll notifies the caller of step 2. It asks again, and so registers the client once more.
 func (a *Acquisition) unregisterClient(t *waiter) {
-	m, plain := a.Strategy.(script.Mutex)
-	if !plain || !t.Unregister {
+	if a.WakeOne == nil || !t.Unregister {
 		return
 	}
-	k := a.Hold.Keys
+	m, k := a.WakeOne, a.Hold.Keys
 	a.Env.Go(func(ctx context.Context) {
 		if m.Subs.CountWaitingClients(k.Channel) > 0 {
 			return // callers of another wait list wait, and need the registration

@@ -18,7 +18,6 @@ const heartbeatTimeout = 3 * script.HeartbeatInterval
 // its place. It asks only if the message or its place may be lost.
 type queuedWaiter struct {
 	*Acquisition
-	queue     script.Queue
 	place     *place                // nil before the hold was queued
 	own       *transport.Subscriber // to messages with the hold ID of this waiter; nil until it must not miss them
 	broadcast *transport.Subscriber // to broadcasts, while the waiter needs them; nil otherwise
@@ -27,16 +26,16 @@ type queuedWaiter struct {
 // waitInQueue asks for the lock, and waits in the queue in Redis if it is held. It asks again whenever awaitGrant says so.
 //
 // The address of messages and the place have the ID of the hold. So both are made anew if ask has replaced the hold.
-func (a *Acquisition) waitInQueue(ctx context.Context, queue script.Queue) error {
+func (a *Acquisition) waitInQueue(ctx context.Context) error {
 	a.want.Place = true
-	w := &queuedWaiter{Acquisition: a, queue: queue}
+	w := &queuedWaiter{Acquisition: a}
 	defer w.unregister()
 	for {
-		channel := queue.Channel(a.Hold.Keys)
+		channel := a.Queue.GrantChannel(a.Hold.Keys)
 		if w.own == nil {
 			// Messages from now on must not be missed. If the channel is not subscribed yet, the confirmation of the
 			// subscription below makes the waiter ask again.
-			w.own = queue.Subs.SubscribeIfActive(channel, a.Hold.ID)
+			w.own = a.Queue.Subs.SubscribeIfActive(channel, a.Hold.ID)
 		}
 		id := a.Hold.ID
 		if err := a.ask(ctx); err != errBusy {
@@ -46,7 +45,7 @@ func (a *Acquisition) waitInQueue(ctx context.Context, queue script.Queue) error
 			w.unregister()
 		}
 		if w.own == nil {
-			w.own = queue.Subs.Subscribe(channel, a.Hold.ID)
+			w.own = a.Queue.Subs.Subscribe(channel, a.Hold.ID)
 		}
 		w.register()
 		if err := w.awaitGrant(ctx); err != nil || a.accepted {
@@ -128,7 +127,7 @@ func (w *queuedWaiter) awaitGrant(ctx context.Context) error {
 func (w *queuedWaiter) listenToBroadcasts(listen bool) *transport.Subscriber {
 	switch {
 	case listen && w.broadcast == nil:
-		w.broadcast = w.queue.Subs.Subscribe(w.Hold.Keys.Channel, "")
+		w.broadcast = w.Queue.Subs.Subscribe(w.Hold.Keys.Channel, "")
 	case !listen && w.broadcast != nil:
 		w.broadcast.Close()
 		w.broadcast = nil

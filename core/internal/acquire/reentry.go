@@ -7,24 +7,21 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/script"
 )
 
-// Parent is the lease under which a request is a re-entry.
-type Parent interface {
-	// Ended returns true if the lease has ended.
-	Ended() bool
+// Reentry is a hold of the request that enters the lock under a lease of the same owner.
+type Reentry struct {
+	Hold   *script.Hold // that of the acquisition, or one of its batch
+	Parent interface {
+		// Ended returns true if the lease has ended.
+		Ended() bool
+	}
 }
-
-// hasEnded returns true for a parent that has ended. It returns false if there is no parent.
-func hasEnded(p Parent) bool { return p != nil && p.Ended() }
-
-// exists returns true for each parent.
-func exists(p Parent) bool { return p != nil }
 
 // leaveForeignParent makes a request a new owner that Redis has refused although it has a parent. The request took no place in
 // the queue. Why: a re-entry into a semaphore never has to wait, so Redis does not know the parent, which lies in another
 // Redis. As the parent's owner, all callers with its context would share the permits of one.
 func (a *Acquisition) leaveForeignParent(ctx context.Context) {
 	a.ForeignParent = false
-	a.dropParents(ctx, exists)
+	a.dropParents(ctx, func(Reentry) bool { return true })
 }
 
 // dropParents makes a re-entry a new owner if drops is true for its parent. With hasEnded it must be called before each request,
@@ -37,27 +34,27 @@ func (a *Acquisition) leaveForeignParent(ctx context.Context) {
 // As new owners, B and C exclude each other. If Redis knows of the end before the client, the scripts refuse the owner by
 // the ID of the parent, see script/lua/lock/mutex_common.lua. If an earlier request is uncertain or queued, its hold is
 // replaced first, because it belongs to the old owner.
-func (a *Acquisition) dropParents(ctx context.Context, drops func(Parent) bool) {
-	if !slices.ContainsFunc(a.Parents, drops) {
+func (a *Acquisition) dropParents(ctx context.Context, drops func(Reentry) bool) {
+	if !slices.ContainsFunc(a.Reentries, drops) {
 		return
 	}
 	if a.uncertain || a.queued {
 		a.replaceHold(ctx, a.LastErr)
 	}
-	holds := []*script.Hold{&a.Hold}
-	if batch, ok := a.Strategy.(script.MutexBatch); ok {
-		holds = batch.MemberPointers()
-	}
-	for i, h := range holds {
-		if !drops(a.Parents[i]) {
-			continue
+	a.Reentries = slices.DeleteFunc(a.Reentries, func(r Reentry) bool {
+		if !drops(r) {
+			return false
 		}
-		h.Owner, h.ParentID, a.Parents[i] = "", "", nil // a member of a batch without an owner gets that of the batch
-		if h == &a.Hold {
-			h.Owner = h.ID
+		r.Hold.Owner, r.Hold.ParentID = "", "" // a member of a batch without an owner gets that of the batch
+		if r.Hold == &a.Hold {
+			r.Hold.Owner = r.Hold.ID
 		}
-	}
+		return true
+	})
 	if a.call != nil {
 		a.Env.Calls.update(a.call, a.Hold.Owner, a.call.Place)
 	}
 }
+
+// hasEnded returns true if the lease of a re-entry has ended.
+func hasEnded(r Reentry) bool { return r.Parent.Ended() }

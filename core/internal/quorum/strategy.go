@@ -17,7 +17,7 @@ import (
 // Strategy is the script.Strategy of core.Redlock: that of a Mutex on each of several independent servers. The answer of a
 // majority is the answer. No operation waits for a minority: its missed commands are sent again in the background.
 //
-// It is safe for concurrent use. What it remembers of an acquisition is in the hold, see rounds.
+// It is safe for concurrent use. What it remembers of an acquisition is in the hold, see script.Rounds.
 type Strategy struct {
 	env      *Environment
 	nodes    []*node
@@ -117,6 +117,9 @@ func (e *Error) hopeless() bool {
 // Name implements script.Strategy.
 func (q *Strategy) Name() string { return "redlock" }
 
+// Abilities implements script.Strategy. It returns none, because no server decides by itself.
+func (q *Strategy) Abilities() script.Abilities { return script.Abilities{} }
+
 // Acquire implements script.Strategy. It runs vote rounds until any client has won, at most for splitPatience. It gives
 // h a new ID for each round after the first. So after Acquire, h.ID is that of the last round.
 //
@@ -136,25 +139,6 @@ func (q *Strategy) Acquire(ctx context.Context, h *script.Hold, _ script.Wanted)
 	}
 }
 
-// rounds is what a Redlock remembers of an acquisition from round to round, and from one Acquire to the next. It is in the
-// field Own of the hold. Only the goroutine that acquires uses it.
-type rounds struct {
-	// lost is 0 before the first round, and 1 after a round that was not won. After a split, or after a majority without a
-	// lease, it is one more than before. Unless it is 0, the next round asks the servers one by one.
-	lost int
-	rtt  time.Duration // the longest time that an answer took lately, the scale of the pauses
-}
-
-// roundsOf returns the rounds of a hold. For a hold without them it makes them.
-func roundsOf(h *script.Hold) *rounds {
-	r, ok := h.Own.(*rounds)
-	if !ok {
-		r = new(rounds)
-		h.Own = r
-	}
-	return r
-}
-
 // vote runs one round. These are the results:
 //
 //   - a.Granted is true: a majority has granted the hold and has its token. Validity counts from the begin of this round.
@@ -166,15 +150,15 @@ func roundsOf(h *script.Hold) *rounds {
 // If the round was not won, its hold is released in the background. So err is ErrNotSent if ctx has ended before the
 // decision.
 func (q *Strategy) vote(ctx context.Context, h *script.Hold) (a script.Result, split bool, err error) {
-	past := roundsOf(h)
-	if past.lost > 0 {
-		keepalive.Pause(ctx, min(splitBackoff(past.lost, past.rtt), q.nodeTimeout(h.TTL)), nil, nil)
+	past := &h.Rounds
+	if past.Lost > 0 {
+		keepalive.Pause(ctx, min(splitBackoff(past.Lost, past.RTT), q.nodeTimeout(h.TTL)), nil, nil)
 		q.env.IDs.Renew(h) // servers may still be releasing the hold of the last round, and would refuse its ID
 	}
 	began := q.env.Now() // after the pause: rounds that were lost take nothing off the lease
 	b := newVoteRound(q, h)
-	won := b.run(ctx, past.lost > 0)
-	past.rtt = max(b.rtt, past.rtt/2)
+	won := b.run(ctx, past.Lost > 0)
+	past.RTT = max(b.rtt, past.RTT/2)
 	if won {
 		err := b.awaitCommits(ctx)
 		if left := q.env.TrustedUntil(began, h.TTL).Sub(q.env.Now()); err == nil && left < h.TTL/10 {
@@ -182,16 +166,16 @@ func (q *Strategy) vote(ctx context.Context, h *script.Hold) (a script.Result, s
 		}
 		if err != nil {
 			q.releaseAllLater(h) // the goroutines of a round that was won do not release
-			past.lost++
+			past.Lost++
 			return script.Result{}, false, err
 		}
 		return script.Result{Granted: true, Token: b.token, SentAt: began}, false, nil
 	}
 	split = b.granted > 0 && len(b.holderTTLs) > 0 && !b.othersWon
 	if split {
-		past.lost++
+		past.Lost++
 	} else {
-		past.lost = 1
+		past.Lost = 1
 	}
 	if ctx.Err() != nil {
 		return script.Result{}, false, transport.ErrNotSent // the caller has nothing to take back

@@ -22,9 +22,6 @@ func (q *Strategy) Subscribe(k script.Keys) script.Subscription {
 	return e
 }
 
-// SubscribeIfActive implements script.Strategy. It returns nil, so a waiter asks once before it subscribes.
-func (*Strategy) SubscribeIfActive(script.Keys) script.Subscription { return nil }
-
 // Notifications implements script.Subscription.
 func (e *subscription) Notifications() <-chan struct{} { return e.c }
 

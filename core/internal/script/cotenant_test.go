@@ -40,12 +40,12 @@ func newCoTenant(t testing.TB) *coTenant {
 
 // strategies are those that have one Redis, by number.
 func (c *coTenant) strategies() []script.Strategy {
-	queue := func(mode string, limit int) script.Queue {
-		return script.Queue{OneRedis: script.OneRedis{Instance: c.instance}, Mode: mode, Limit: limit}
+	queue := func(mode string) script.Queue {
+		return script.Queue{OneRedis: script.OneRedis{Instance: c.instance}, Mode: mode}
 	}
 	return []script.Strategy{
 		script.Mutex{OneRedis: script.OneRedis{Instance: c.instance}},
-		queue("fair", 0), queue("writing", 0), queue("reading", 0), queue("reading", 3),
+		queue("fair"), queue("writing"), queue("reading"), queue("semaphore"),
 	}
 }
 
@@ -57,8 +57,8 @@ func (c *coTenant) prepare(ctx context.Context, strategy script.Strategy, entrie
 	c.holds = nil
 	for i := range 3 {
 		h := &script.Hold{Name: "name", Keys: c.keys, TTL: time.Minute}
-		if q, ok := strategy.(script.Queue); ok && q.Limit > 0 {
-			h.Permits = 2
+		if strategy.Name() == "semaphore" {
+			h.Permits, h.Limit = 2, 3
 		}
 		h.SetID(fmt.Sprint("c:", i+1))
 		h.Owner = h.ID

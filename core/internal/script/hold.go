@@ -39,14 +39,24 @@ type Hold struct {
 
 	QueueNumber int64 // in the queue in Redis; 0 before it was there
 	Permits     int   // of a semaphore that the hold takes; 0 for any other lock
+	Limit       int   // n of that semaphore: how many permits may be in use; 0 for any other lock
 	Slot        int   // of the first of its permits, as of the last grant
-	Slots       int   // of which a grant of the last request may have one, see Queue.slots; 0 for any other lock
+	Slots       int   // of which a grant of the last request may have one, see Hold.slots; 0 for any other lock
 	Shares      bool  // true if other owners may hold the lock too
 	Compact     bool  // true if the hold was granted in the compact state, see lua/lock/compact_grant.lua
 	Silent      bool  // true if the release wakes no waiter: another client has the lock by a majority of a Redlock
 
-	// Own is what the strategy keeps for this hold; nil for most.
-	Own any
+	Terms *Terms // of the attempt of a Once; nil for a lock
+	// Rounds is what a Redlock remembers of the acquisition from one vote round to the next; zero for other locks.
+	Rounds Rounds
+}
+
+// Rounds is what a Redlock remembers of its vote rounds for one hold. Only the goroutine that acquires uses it.
+type Rounds struct {
+	// Lost is 0 before the first round, and 1 after a round that was not won. After a split, or after a majority without a
+	// lease, it is one more than before. Unless it is 0, the next round asks the servers one by one.
+	Lost int
+	RTT  time.Duration // the longest time that an answer took lately, the scale of the pauses
 }
 
 // do runs a script for the hold, with its Ack, and returns the reply. It counts the request as unanswered if it was repeated.

@@ -25,6 +25,10 @@ type Instance struct {
 	PublishRefused  func() // called if Redis does not let this user publish; waiters poll then
 }
 
+// GrantChannel returns the channel of this client for a lock with a queue. Each message on it has the hold ID of one waiter as its
+// address.
+func (i *Instance) GrantChannel(k Keys) string { return k.Channel + ":" + i.IDs.Client }
+
 // queueKeys returns the keys of queue_common.lua, and those that come between them and the last one.
 func (i *Instance) queueKeys(k Keys, more ...string) []string {
 	keys := []string{k.Lock, i.TokenKeys.Of(k.Lock), k.ShareExpiries(), k.ExclusiveQueue(), k.SharedQueue(), k.Waiters()}

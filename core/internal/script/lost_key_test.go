@@ -79,6 +79,7 @@ func (s *lostKeyStory) enter() {
 	owner := some(s.episode, []string{"A", "B", "C", "D", "E"})
 	c := s.contend(owner, some(s.episode, []kind{aWrite, aRead, aPermit, aPermit, twoPermits}), 60)
 	c.limit = min(c.limit, 1) * lostKeyLimit
+	c.Limit = c.limit
 	if len(s.held) > 0 && s.rand.IntN(2) == 0 {
 		parent := some(s.episode, s.held)
 		c.Owner, c.ParentID = parent.Owner, parent.ID

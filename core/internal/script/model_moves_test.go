@@ -73,7 +73,7 @@ func (e *episode) protocol(k kind) script.Strategy {
 	case modeMutex:
 		return script.Mutex{OneRedis: r}
 	case modeSemaphore:
-		return script.Queue{OneRedis: r, Mode: "semaphore", Limit: k.limit}
+		return script.Queue{OneRedis: r, Mode: "semaphore"}
 	case modeRead:
 		return script.Queue{OneRedis: r, Mode: "reading"}
 	case modeWrite:

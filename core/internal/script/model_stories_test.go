@@ -249,7 +249,7 @@ func (e *episode) contend(owner string, k kind, ttl time.Duration) *contender {
 	c := &contender{kind: k}
 	c.Name, c.Keys, c.Owner = e.name, e.keys, owner
 	c.SetID(fmt.Sprintf("%s:%d", owner, e.nextID))
-	c.TTL, c.mayQueue, c.Shares, c.Permits = ttl*time.Second, !k.plain(), k.shared(), k.k
+	c.TTL, c.mayQueue, c.Shares, c.Permits, c.Limit = ttl*time.Second, !k.plain(), k.shared(), k.k, k.limit
 	e.active = append(e.active, c)
 	return c
 }

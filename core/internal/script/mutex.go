@@ -64,6 +64,9 @@ type Mutex struct {
 // Name implements [Strategy].
 func (Mutex) Name() string { return "mutex" }
 
+// Abilities implements [Strategy].
+func (m Mutex) Abilities() Abilities { return Abilities{WakeOne: m.Instance, Batch: m.Instance} }
+
 // Acquire implements [Strategy]. If another strategy holds the lock, Acquire requests it as a [Queue].
 func (m Mutex) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error) {
 	c, tokenKey := new(transport.Command), m.TokenKeys.arg(h.Keys.Lock)
@@ -137,14 +140,6 @@ func readMutexReply(reply any) (result Result, status int64, err error) {
 // Subscribe implements [Strategy]: to broadcasts and to the number of this client, see internal/transport/wake_one.go.
 func (m Mutex) Subscribe(k Keys) Subscription {
 	return m.Subs.SubscribeAsClient(k.Channel, k.Lock, k.WaitingClients)
-}
-
-// SubscribeIfActive implements [Strategy].
-func (m Mutex) SubscribeIfActive(k Keys) Subscription {
-	if sub := m.Subs.SubscribeAsClientIfActive(k.Channel, k.Lock, k.WaitingClients); sub != nil {
-		return sub
-	}
-	return nil
 }
 
 // asQueued returns the strategy that can request a lock that another strategy holds. The holder may be the same owner.

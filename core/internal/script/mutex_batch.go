@@ -15,12 +15,9 @@ type MutexBatch struct {
 	Holds []Hold // without ID; without owner if the owner holds none of the locks yet
 }
 
-// MemberPointers returns pointers to the elements of Holds.
-func (m MutexBatch) MemberPointers() (holds []*Hold) {
-	for i := range m.Holds {
-		holds = append(holds, &m.Holds[i])
-	}
-	return holds
+// NewMutexBatch returns the strategy of so many mutexes, whose holds the caller must set.
+func NewMutexBatch(redis *Instance, mutexes int) MutexBatch {
+	return MutexBatch{Mutex: Mutex{OneRedis: OneRedis{Instance: redis}}, Holds: make([]Hold, mutexes)}
 }
 
 // MemberHolds returns copies of the holds, with the ID and the owner of h.

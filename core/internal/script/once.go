@@ -9,7 +9,7 @@ import (
 )
 
 // Once is the [Strategy] of a Once. An attempt is a hold: its lease is renewed and waited for like that of a lock. Only the
-// state in Redis differs. The field Own of each hold must be its *[Terms].
+// state in Redis differs. The field Terms of each hold must be set.
 type Once struct {
 	*onceInstance
 }
@@ -35,8 +35,8 @@ const (
 // Name implements [Strategy].
 func (Once) Name() string { return "once" }
 
-// termsOf returns the terms of the attempt of a hold. It panics if the hold is not that of an attempt.
-func termsOf(h *Hold) *Terms { return h.Own.(*Terms) }
+// termsOf returns the terms of the attempt of a hold.
+func termsOf(h *Hold) *Terms { return h.Terms }
 
 // SetOutcomeOnExpiry sets what the attempt counts as when its lease has expired. The value is one of the constants above. It
 // returns false if the attempt is not in the record any more, for instance because another one has begun. Of two calls for

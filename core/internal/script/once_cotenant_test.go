@@ -59,7 +59,7 @@ func (c *onceCoTenant) hold(number int, grouped bool) *script.Hold {
 	if grouped {
 		terms.Grouped, terms.Group = true, c.group
 	}
-	h := &script.Hold{Name: "{group}key", Keys: c.keys, TTL: time.Minute, Own: terms}
+	h := &script.Hold{Name: "{group}key", Keys: c.keys, TTL: time.Minute, Terms: terms}
 	h.SetID(fmt.Sprint("c:", number))
 	h.Owner = h.ID
 	return h
@@ -213,7 +213,7 @@ func (c *onceCoTenant) calls() []func(ctx context.Context) (script.Result, error
 
 // enlist extends the membership of the first attempt in its group, if it has one.
 func (c *onceCoTenant) enlist(ctx context.Context) error {
-	if !c.first.Own.(*script.Terms).Grouped {
+	if !c.first.Terms.Grouped {
 		return nil
 	}
 	return c.strategy.Enlist(ctx, c.first)

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// Terms are what an attempt says of the record that it is to leave. The field Own of its hold refers to them.
+// Terms are what an attempt says of the record that it is to leave. The field Terms of its hold refers to them.
 type Terms struct {
 	Retention    time.Duration // for which the record is kept after its end
 	Fingerprint  []byte        // of the request; nil for none

@@ -14,6 +14,9 @@ type OneRedis struct {
 	*Instance
 }
 
+// Abilities implements [Strategy].
+func (OneRedis) Abilities() Abilities { return Abilities{} }
+
 // Renew implements [Strategy]. A second command follows with the keys of shares if Redis says that it needs them.
 func (r OneRedis) Renew(ctx context.Context, h *Hold, ttl time.Duration) (bool, error) {
 	reply, err := r.Exec.DoWithAck(ctx, h.Ack, renewScript, h.renewed(), h.ID, Milliseconds(ttl))
@@ -164,9 +167,6 @@ func (r OneRedis) Raise(ctx context.Context, h *Hold, token int64) (bool, error)
 func (r OneRedis) Subscribe(k Keys) Subscription {
 	return r.Subs.Subscribe(k.Channel, "")
 }
-
-// SubscribeIfActive implements [Strategy]. It returns nil, so the caller asks Redis first.
-func (OneRedis) SubscribeIfActive(Keys) Subscription { return nil }
 
 // Bar implements [Strategy]. The command is sent until Redis confirms it.
 func (r OneRedis) Bar(h *Hold) { r.barAll(h.Keys.Lock, h.Released) }

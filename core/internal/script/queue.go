@@ -26,8 +26,6 @@ var errUpgrade = errors.New("read lock cannot be upgraded")
 type Queue struct {
 	OneRedis
 	Mode string // as in Redis: fair, writing, reading or semaphore
-	// Limit is how many permits of a semaphore may be in use; 0 for any other mode.
-	Limit int
 	// ReadersNext is true if all readers that wait at the end of a write go before the next writer.
 	ReadersNext bool
 	// Observed is true for an election, whose observers are told of each release.
@@ -37,22 +35,17 @@ type Queue struct {
 // Bounds of semaphores. Scripts have the same in lua/lock/permits.lua.
 const (
 	// MaxLimit is the largest number of permits that a semaphore may have, so that its state fits into a sorted set that Redis handles
-	// in no time. An owner keeps its slot if a later request has a smaller limit, see Queue.slots.
+	// in no time. An owner keeps its slot if a later request has a smaller limit, see Hold.slots.
 	MaxLimit = 1_000_000
 	// MaxPermits is the largest number of permits of one hold, because one script writes them all.
 	MaxPermits = 1_000
 )
-
-// Channel returns the channel of this client for the lock. Each message on it has the hold ID of one waiter as its address.
-func (q Queue) Channel(k Keys) string { return k.Channel + ":" + q.IDs.Client }
 
 // Name implements [Strategy].
 func (q Queue) Name() string {
 	switch {
 	case q.Observed:
 		return "election"
-	case q.Limit > 0:
-		return "semaphore"
 	case q.Mode == "reading":
 		return "read"
 	case q.Mode == "writing":
@@ -61,10 +54,13 @@ func (q Queue) Name() string {
 	return q.Mode
 }
 
+// Abilities implements [Strategy].
+func (q Queue) Abilities() Abilities { return Abilities{Queue: q.Instance} }
+
 // Acquire implements [Strategy]. If the hold is not granted and want.Place is true, it is in the queue afterwards, and h has its
 // number.
 func (q Queue) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error) {
-	h.Shares, h.Compact, h.Slots = q.Mode == "reading" || q.Limit > 0, false, q.slots(h)
+	h.Shares, h.Compact, h.Slots = q.Mode == "reading" || h.Limit > 0, false, h.slots()
 	tokenKey := q.TokenKeys.arg(h.Keys.Lock)
 	args := q.queueArgs(h.Keys, h.ownerArg(), ttlArg(h.TTL), q.modeArg(h), want.Place)
 	reply, err := h.do(ctx, q.Exec, queueAcquireScript, q.queueKeys(h.Keys, h.Released),
@@ -85,12 +81,12 @@ func (q Queue) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error
 	return result, nil
 }
 
-// slots returns how many slots the request may be granted one of, 0 if the lock has none. An owner that may have had permits before
+// slots returns how many slots a request for the hold may be granted one of, 0 if the lock has none. An owner that may have had permits before
 // keeps its slot, and a request with a larger limit may have got it.
-func (q Queue) slots(h *Hold) int {
+func (h *Hold) slots() int {
 	switch {
-	case q.Limit == 0 || h.Owner == h.ID:
-		return q.Limit
+	case h.Limit == 0 || h.Owner == h.ID:
+		return h.Limit
 	default:
 		return MaxLimit
 	}
@@ -127,10 +123,10 @@ func readQueueReply(reply any, slots int) (result Result, number int64, err erro
 
 // modeArg returns the mode as an argument of scripts, see lua/lock/permits.lua.
 func (q Queue) modeArg(h *Hold) any {
-	if q.Limit == 0 {
+	if h.Limit == 0 {
 		return q.Mode
 	}
-	return semaphoreMode(q.Limit, h.Permits)
+	return semaphoreMode(h.Limit, h.Permits)
 }
 
 // semaphoreMode returns the mode of a request for permits of a semaphore with that limit, see lua/lock/permits.lua.
@@ -158,10 +154,4 @@ func (q Queue) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, 
 		return q.wasReleased(ctx, h)
 	}
 	return true, nil
-}
-
-// LimitOf returns n of a semaphore. It returns 0 for any other lock.
-func LimitOf(s Strategy) int {
-	queue, _ := s.(Queue)
-	return queue.Limit
 }

@@ -16,6 +16,8 @@ import (
 type Strategy interface {
 	// Name returns how it holds, in the words of core.Mode: mutex, fair, read, write, semaphore, redlock, election or once.
 	Name() string
+	// Abilities returns what the strategy can do beyond the other methods.
+	Abilities() Abilities
 	// Acquire requests the hold once. A nil error does not mean a grant, see Result.
 	Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error)
 	// Release ends the hold. It returns false if the hold was not there. A request of this hold that arrives later is not
@@ -30,8 +32,6 @@ type Strategy interface {
 	Raise(ctx context.Context, h *Hold, token int64) (bool, error)
 	// Subscribe subscribes to releases. The caller must call Close.
 	Subscribe(k Keys) Subscription
-	// SubscribeIfActive is Subscribe for a caller that has not asked Redis yet. It returns nil if that needs a command.
-	SubscribeIfActive(k Keys) Subscription
 	// Bar makes Redis refuse requests of a granted hold that arrive later, see Hold.Unanswered. It does not wait.
 	Bar(h *Hold)
 	// Pending returns the unconfirmed commands of the server that has the hold. It returns nil if each of several servers
@@ -40,6 +40,14 @@ type Strategy interface {
 	// DeploymentID returns the ID of the deployment that has the lock. It is the same for all clients that reach the lock,
 	// whatever their connection. It is another one on any other server or database.
 	DeploymentID(ctx context.Context, k Keys) (string, error)
+}
+
+// Abilities are what only some strategies can do. A strategy is asked for them once, when a lock is made. A field is the Redis that the
+// ability needs, and nil if the strategy does not have the ability.
+type Abilities struct {
+	Queue   *Instance // waiters have places in a queue there, and are granted the lock by a message
+	WakeOne *Instance // a release there wakes one client of those that are registered, see internal/transport/wake_one.go
+	Batch   *Instance // one script there grants several locks, see MutexBatch
 }
 
 // Wanted is what one request wants if another owner has the lock. The zero value wants only the answer. A strategy ignores what it
