@@ -21,11 +21,8 @@ type acquisition struct {
 	parent  [1]*holding        // memory for parents
 	reentry [1]acquire.Reentry // memory for Reentries
 
-	lease *Lease        // nil before a grant was accepted
-	grant acquire.Grant // of the lease
-
-	// makeLease makes the lease of a grant; newLease does if it is nil.
-	makeLease func(ctx context.Context, h script.Hold, g acquire.Grant) (*Lease, error)
+	lease *Lease       // nil before a grant was accepted
+	grant script.Grant // of the lease
 }
 
 // newAcquisition prepares the acquisition of one lock. Its memory comes from a pool.
@@ -74,12 +71,8 @@ func (a *acquisition) run(caller context.Context) (*Lease, error) {
 }
 
 // Accept implements acquire.Caller.
-func (a *acquisition) Accept(ctx context.Context, h *script.Hold, g acquire.Grant) (err error) {
-	if a.makeLease != nil {
-		a.lease, err = a.makeLease(ctx, *h, g)
-	} else {
-		a.lease, err = a.engine.newLease(ctx, a.Strategy, *h, grant{g, &a.config, a.parentOf(0, h).entered(a.engine, g.Token)})
-	}
+func (a *acquisition) Accept(ctx context.Context, h *script.Hold, g script.Grant) (err error) {
+	a.lease, err = a.engine.newLease(ctx, a.Strategy, *h, g, &a.config, a.parentOf(0, h).entered(a.engine, g.Token))
 	if err == nil {
 		a.grant = g
 	}
@@ -90,7 +83,10 @@ func (a *acquisition) Accept(ctx context.Context, h *script.Hold, g acquire.Gran
 func (a *acquisition) publicError(caller context.Context, err error) error {
 	switch end := err.(type) {
 	case *acquire.RefusedError:
-		return publicRefusal(a.Hold.Name, end.Reason)
+		if end.Refused.Kind == script.Upgrade {
+			return fmt.Errorf("%w: %q", ErrUpgrade, a.Hold.Name)
+		}
+		return onceError(a.Hold.Name, end.Refused)
 	case *acquire.UnavailableError:
 		return a.failed(unavailable(end.Last, nil))
 	case *acquire.FailedError:
@@ -142,15 +138,6 @@ func ended(caller context.Context) error {
 		return errors.Join(err, cause)
 	}
 	return err
-}
-
-// publicRefusal returns the error of the API for the refusal of a strategy.
-func publicRefusal(name string, refused error) error {
-	var once *script.Refusal
-	if errors.As(refused, &once) {
-		return onceError(name, once)
-	}
-	return fmt.Errorf("%w: %q", ErrUpgrade, name)
 }
 
 // tooManyWaiters is the error of a call beyond the limit of [WithMaxWaiters].

@@ -58,7 +58,7 @@ func TestCloseWithoutWaitingForExpiredHolds(t *testing.T) {
 				s := silentStrategy{pending: transport.NewExecutor(noClient, e.work(), nil).PendingOf("key"), asked: new(atomic.Int32)}
 				config := lockConfig{ttl: test.ttl}
 				hold := config.hold("name", script.NewKeys("lock:", "name"))
-				l, err := e.newLease(context.Background(), s, hold, grant{acquire.Grant{SentAt: e.now(), TTL: test.ttl}, &config, nil})
+				l, err := e.newLease(context.Background(), s, hold, script.Grant{SentAt: e.now(), TTL: test.ttl}, &config, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

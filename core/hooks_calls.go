@@ -37,10 +37,8 @@ func (a *acquisition) acquireEnds(ctx context.Context, h *script.Hold, parent *h
 		Token: token, Contended: a.Contended, Position: a.Position, Waited: e.now().Sub(began), Asked: a.Requests, Err: err,
 	}
 	if err == nil {
-		end.TTL, end.Reentered = h.TTL, parent != nil && (token == parent.token || token == parent.lease.token)
-		if a.makeLease == nil {
-			end.TTL = a.grant.TTL
-		}
+		end.TTL = min(h.TTL, a.grant.TTL) // a member of a batch may have less than the batch, and a grant by message less than the hold
+		end.Reentered = parent != nil && (token == parent.token || token == parent.lease.token)
 	} else {
 		end.Holder, end.HolderInstance = a.Holder, e.directory.Instance(a.Holder)
 	}

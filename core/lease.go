@@ -36,30 +36,23 @@ type Lease struct {
 	multi *multiLease // nil if the lease is of a single lock; otherwise there is no protocol
 }
 
-// grant is what Redis gave, and the options of the call.
-type grant struct {
-	acquire.Grant
-	config *lockConfig
-	outer  *Lease // that it has entered; nil if there is none
-}
-
-// newLease makes a lease of a grant. Its context has the values of ctx but
-// not its end: ctx bounded the waiting, not the holding.
-func (e *engine) newLease(ctx context.Context, p script.Strategy, h script.Hold, g grant) (*Lease, error) {
-	l := &Lease{engine: e, strategy: p, hold: h, token: g.Token, leavesLosses: g.config.leavesLosses}
+// newLease makes a lease of a grant, with the options of the call. Its context has the values of ctx but not its end: ctx bounded
+// the waiting, not the holding. outer is the lease that it has entered, nil if there is none.
+func (e *engine) newLease(ctx context.Context, p script.Strategy, h script.Hold, g script.Grant, config *lockConfig, outer *Lease) (*Lease, error) {
+	l := &Lease{engine: e, strategy: p, hold: h, token: g.Token, leavesLosses: config.leavesLosses}
 	l.handle = seal.HandleOf(leaseFacts{l})
 	l.hold.ParentID = "" // it was for the requests
 	l.base = leaseContext{holding{lease: l, token: l.token, outer: holdingFrom(ctx)}, ctx}
 	live := e.renewer.Add(&l.entry, keptLease{l}, keepalive.Terms{
-		SentAt: g.SentAt, Granted: g.TTL, TTL: h.TTL, Fixed: g.config.fixed, MaxHold: g.config.maxHold, Token: g.Token,
-		WarnAfter: e.warnAfter(g.config),
+		SentAt: g.SentAt, Granted: g.TTL, TTL: h.TTL, Fixed: config.fixed, MaxHold: config.maxHold, Token: g.Token,
+		WarnAfter: e.warnAfter(config),
 	})
 	if !live {
 		return nil, acquire.ErrTooLate
 	}
-	if g.outer != nil {
-		e.renewer.LimitTo(&l.entry, g.outer.entry.EndAt())
-		l.end.Follow(&g.outer.end, l.outerEnded)
+	if outer != nil {
+		e.renewer.LimitTo(&l.entry, outer.entry.EndAt())
+		l.end.Follow(&outer.end, l.outerEnded)
 	}
 	e.announcer.Touch(g.SentAt, h.TTL)
 	return l, nil

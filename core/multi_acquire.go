@@ -19,8 +19,7 @@ type multiAcquire struct {
 	caller   context.Context // its end is an error of the call
 	try      bool            // ask for each once
 	opts     []LockOption
-	deadline time.Time         // by WithWait; zero if it does not
-	ctxs     []context.Context // of the members' hooks, while a batch is requested
+	deadline time.Time // by WithWait; zero if it does not
 }
 
 // memberLost is the error of a Multi of which one member was lost before all were acquired.

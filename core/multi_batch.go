@@ -46,97 +46,102 @@ func (g *multiAcquire) noLocalWaiters() bool {
 	return true
 }
 
+// batchAcquisition is the acquisition of all mutexes of a Multi by one script.
+type batchAcquisition struct {
+	acquisition
+	call    *multiAcquire
+	mutexes script.MutexBatch
+	configs []lockConfig      // of the mutexes
+	ctxs    []context.Context // of the mutexes' hooks
+}
+
 // tryBatch requests all mutexes in one script, once.
 func (g *multiAcquire) tryBatch() (combined *Lease, err error) {
-	members := g.multi.batch
-	e := members[0].engine
+	e := g.multi.batch[0].engine
 	if !e.operations.Start() {
 		return nil, ErrClosed
 	}
 	defer e.operations.Finish()
-	a, all := g.newAcquisition()
+	b := g.newBatchAcquisition()
 	handed := false
 	defer func() {
-		if a.lease != nil && !handed { // a hook panics: no caller gets the lease
-			_ = a.lease.release(g.caller, script.NeverHeld)
+		if b.lease != nil && !handed { // a hook panics: no caller gets the lease
+			_ = b.lease.release(g.caller, script.NeverHeld)
 		}
 	}()
-	combined, err = g.runBatch(a, all)
+	combined, err = b.runWithHooks()
 	handed = true
 	return combined, err
 }
 
-// runBatch sends the request between the hooks of its members.
-func (g *multiAcquire) runBatch(a *acquisition, all script.MutexBatch) (combined *Lease, err error) {
-	e := a.engine
+// runWithHooks sends the request between the hooks of its members.
+func (b *batchAcquisition) runWithHooks() (combined *Lease, err error) {
+	e, ctx := b.engine, b.call.caller
 	began := e.now()
-	g.ctxs, err = make([]context.Context, 0, len(all.Holds)), errHookPanics
-	defer func() { g.membersEnd(a, all.MemberHolds(&a.Hold), began, err) }()
-	for _, h := range all.MemberHolds(&a.Hold) {
-		g.ctxs = append(g.ctxs, e.acquireStarts(g.caller, all, &h, true))
+	err = errHookPanics
+	defer func() { b.membersEnd(b.mutexes.MemberHolds(&b.Hold), began, err) }()
+	for _, h := range b.mutexes.MemberHolds(&b.Hold) {
+		b.ctxs = append(b.ctxs, e.acquireStarts(ctx, b.Strategy, &h, true))
 	}
-	return a.run(g.caller)
+	return b.run(ctx)
 }
 
 // membersEnd calls the hook of each member whose call has started, in order. A panic of a hook does not keep it from the
 // members after: they count their calls.
-func (g *multiAcquire) membersEnd(a *acquisition, holds []script.Hold, began keepalive.Instant, err error) {
-	for i := range slices.Backward(g.ctxs) {
-		defer a.acquireEnds(g.ctxs[i], &holds[i], a.parentOf(i, &holds[i]), a.grant.Token, began, err)
+func (b *batchAcquisition) membersEnd(holds []script.Hold, began keepalive.Instant, err error) {
+	for i := range slices.Backward(b.ctxs) {
+		defer b.acquireEnds(b.ctxs[i], &holds[i], b.parentOf(i, &holds[i]), b.grant.Token, began, err)
 	}
 }
 
-// newAcquisition prepares the request for all of them. They are of one new owner, except those of which the caller holds
+// newBatchAcquisition prepares the request for all of them. They are of one new owner, except those of which the caller holds
 // the lease already, or has named the owner.
-func (g *multiAcquire) newAcquisition() (*acquisition, script.MutexBatch) {
+func (g *multiAcquire) newBatchAcquisition() *batchAcquisition {
 	first := g.multi.batch[0]
-	all := script.NewMutexBatch(first.abilities.Batch, len(g.multi.batch))
-	a := &acquisition{engine: first.engine}
-	a.Env, a.Caller, a.SingleTry = &first.engine.acquiring, a, true
-	var configs []lockConfig
+	b := &batchAcquisition{call: g, mutexes: script.NewMutexBatch(first.abilities.Batch, len(g.multi.batch))}
+	b.engine, b.Env, b.Strategy, b.Caller, b.SingleTry = first.engine, &first.engine.acquiring, b.mutexes, b, true
 	for i, l := range g.multi.batch {
 		one := l.newAcquisition(g.caller, l.config.with(g.opts))
-		h := &all.Holds[i]
+		h := &b.mutexes.Holds[i]
 		if *h = one.Hold; h.Owner == h.ID {
 			h.Owner = ""
 		}
 		for _, r := range one.Reentries {
-			a.Reentries, a.Reenters = append(a.Reentries, acquire.Reentry{Hold: h, Parent: r.Parent}), true
+			b.Reentries, b.Reenters = append(b.Reentries, acquire.Reentry{Hold: h, Parent: r.Parent}), true
 		}
-		a.parents, configs = append(a.parents, one.parent[0]), append(configs, one.config)
-		a.Hold.TTL, a.Hold.MinHold = max(a.Hold.TTL, h.TTL), max(a.Hold.MinHold, h.MinHold)
-		a.Hold.Ack = a.Hold.Ack.And(h.Ack)
+		b.parents, b.configs = append(b.parents, one.parent[0]), append(b.configs, one.config)
+		b.Hold.TTL, b.Hold.MinHold = max(b.Hold.TTL, h.TTL), max(b.Hold.MinHold, h.MinHold)
+		b.Hold.Ack = b.Hold.Ack.And(h.Ack)
 	}
-	a.Hold.Name, a.Hold.Keys = g.multi.name, all.Holds[0].Keys
-	first.engine.ids.Renew(&a.Hold)
-	a.Hold.Owner = a.Hold.ID
+	b.Hold.Name, b.Hold.Keys = g.multi.name, b.mutexes.Holds[0].Keys
+	b.engine.ids.Renew(&b.Hold)
+	b.Hold.Owner = b.Hold.ID
 	if !g.try {
-		a.Wait = -1
+		b.Wait = -1
 		if !g.deadline.IsZero() {
-			a.Wait = max(time.Until(g.deadline), 0)
+			b.Wait = max(time.Until(g.deadline), 0)
 		}
 	}
-	a.Strategy, a.makeLease = all, func(_ context.Context, h script.Hold, granted acquire.Grant) (*Lease, error) {
-		return g.newLeases(a, all, configs, &h, granted)
-	}
-	return a, all
+	return b
 }
 
-// newLeases makes a lease for each, and one of them all.
-func (g *multiAcquire) newLeases(a *acquisition, m script.MutexBatch, configs []lockConfig, h *script.Hold, granted acquire.Grant) (*Lease, error) {
-	e := a.engine
+// Accept implements acquire.Caller: it makes a lease for each mutex, and one of them all.
+func (b *batchAcquisition) Accept(_ context.Context, h *script.Hold, g script.Grant) error {
+	e := b.engine
 	var leases []*Lease
-	for i, o := range m.MemberHolds(h) {
-		granted.TTL = o.TTL
-		l, err := e.newLease(g.ctxs[i], m.Mutex, o, grant{granted, &configs[i], a.parentOf(i, &o).entered(e, granted.Token)})
+	for i, member := range b.mutexes.MemberHolds(h) {
+		g.TTL = member.TTL
+		l, err := e.newLease(b.ctxs[i], b.mutexes.Mutex, member, g, &b.configs[i], b.parentOf(i, &member).entered(e, g.Token))
 		if err != nil { // too late: the request gives all holds up
 			for _, l := range leases {
 				e.renewer.Remove(&l.entry)
 				l.end.Set(acquire.ErrTooLate) // so that no outer lease refers to it
 			}
-			return nil, err
+			return err
 		}
 		leases = append(leases, l)
 	}
-	return newMultiLease(g.caller, g.multi.name, leases, granted.Token), nil
+	g.TTL = h.TTL
+	b.lease, b.grant = newMultiLease(b.call.caller, b.call.multi.name, leases, g.Token), g
+	return nil
 }

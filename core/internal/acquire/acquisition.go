@@ -35,23 +35,13 @@ type Request struct {
 // Caller is the call that an acquisition serves. Its methods run on the goroutine of Run.
 type Caller interface {
 	// Accept makes the lease of a grant. It returns an error if the time of the grant was up. ctx is that of Run.
-	Accept(ctx context.Context, h *script.Hold, g Grant) error
+	Accept(ctx context.Context, h *script.Hold, g script.Grant) error
 	// Waiting is called once, when the wait for another owner begins. position is that in the queue in Redis, from 1, or 0 if
 	// there is no queue. holderTTL is the rest of the holder's lease, or 0.
 	Waiting(ctx context.Context, position int, holderTTL time.Duration)
 	// StillWaiting is called every few seconds while the acquisition waits. Of the callers without a queue in Redis, that is
 	// only the first of their list. since is when Waiting was called.
 	StillWaiting(since keepalive.Instant)
-}
-
-// Grant is what Redis has granted: a token, and a TTL that began after SentAt.
-type Grant struct {
-	Token  int64
-	SentAt keepalive.Instant
-	TTL    time.Duration
-
-	Attempt int       // number of the attempt of a Once, from 1
-	Began   time.Time // of that attempt, by the server's clock
 }
 
 // Acquisition is one run of a [Request]. Its exported fields tell how the run went, after Run. One goroutine uses it, that

@@ -74,7 +74,7 @@ func (a *Acquisition) request(ctx context.Context) error {
 	a.Hold.Stored = a.Hold.Stored || result.Granted || a.want.Place
 	switch {
 	case result.Granted:
-		return a.accept(ctx, &result)
+		return a.accept(ctx, result.Grant)
 	case result.HoldReleased:
 		a.replaceHold(ctx, errHoldReleased)
 		return a.LastErr
@@ -110,13 +110,10 @@ func (a *Acquisition) record(err error) {
 //
 // Validity counts from when the request was sent that was granted. A Redlock says when that was, because its rounds before
 // do not count.
-func (a *Acquisition) accept(ctx context.Context, granted *script.Result) error {
+func (a *Acquisition) accept(ctx context.Context, granted script.Grant) error {
 	a.sentAt = max(a.sentAt, granted.SentAt)
-	a.Hold.Slot = granted.Slot
-	err := a.Caller.Accept(a.ctx, &a.Hold, Grant{
-		Token: granted.Token, SentAt: a.sentAt, TTL: a.Hold.TTL, Attempt: granted.Attempt, Began: granted.Began,
-	})
-	if err != nil {
+	granted.SentAt, granted.TTL, a.Hold.Slot = a.sentAt, a.Hold.TTL, granted.Slot
+	if err := a.Caller.Accept(a.ctx, &a.Hold, granted); err != nil {
 		a.replaceHold(ctx, ErrTooLate)
 		return a.LastErr
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -25,17 +26,10 @@ var (
 )
 
 // RefusedError is the end of an acquisition that waiting would not help. Waiters with the same question may share it.
-type RefusedError struct{ Reason error }
+type RefusedError struct{ Refused *script.Refusal }
 
-// Error returns the reason.
-func (e *RefusedError) Error() string { return fmt.Sprintf("refused: %v", e.Reason) }
-
-// settled returns true if the reason says that waiting helps no waiter of the list, whatever its question. It returns false
-// for a reason without a method Settled.
-func (e *RefusedError) settled() bool {
-	reason, ok := e.Reason.(interface{ Settled() bool })
-	return ok && reason.Settled()
-}
+// Error returns a text for tests. The API has an error for each kind of refusal.
+func (e *RefusedError) Error() string { return fmt.Sprintf("refused: %d", e.Refused.Kind) }
 
 // UnavailableError is the end of an acquisition that met with an outage. The waiters of a list may share it.
 type UnavailableError struct{ Last error }

@@ -68,7 +68,7 @@ func (a *Acquisition) waitInList(ctx context.Context) error {
 	case nil:
 		t.setHolder(a.Hold.Owner, a.Hold.TTL, a.Env.Now()) // the holder is this caller now
 	case *RefusedError:
-		t.share(err, end.settled())
+		t.share(err, end.Refused.Settled())
 	case *UnavailableError:
 		t.failAll(err, transport.Unacknowledged(end.Last)) // otherwise they would get the same, one after the other
 	case *FailedError:

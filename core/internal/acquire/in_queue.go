@@ -162,7 +162,7 @@ func (w *queuedWaiter) acceptMessage(token int64, slot int) {
 	switch {
 	case at.LastToken == 0 || token <= at.LastToken:
 		return // a message about an older grant, or about none; or the last token is unknown
-	case token > script.TokenLimit, slot < 0 || slot > 0 && slot >= w.Hold.Slots:
+	case token > script.TokenLimit, slot < 0 || slot > 0 && slot >= w.Hold.Slots():
 		return // another program has published it
 	case !w.RenewsGrants:
 		return
@@ -172,7 +172,7 @@ func (w *queuedWaiter) acceptMessage(token int64, slot int) {
 		return // a renewal might come too late
 	}
 	w.Hold.Slot = slot
-	err := w.Caller.Accept(w.ctx, &w.Hold, Grant{Token: token, SentAt: at.AskedAt, TTL: ttl})
+	err := w.Caller.Accept(w.ctx, &w.Hold, script.Grant{Token: token, SentAt: at.AskedAt, TTL: ttl, Slot: slot})
 	if err == nil {
 		w.markAccepted()
 	}

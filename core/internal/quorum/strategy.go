@@ -169,7 +169,7 @@ func (q *Strategy) vote(ctx context.Context, h *script.Hold) (a script.Result, s
 			past.Lost++
 			return script.Result{}, false, err
 		}
-		return script.Result{Granted: true, Token: b.token, SentAt: began}, false, nil
+		return script.Result{Granted: true, Grant: script.Grant{Token: b.token, SentAt: began}}, false, nil
 	}
 	split = b.granted > 0 && len(b.holderTTLs) > 0 && !b.othersWon
 	if split {

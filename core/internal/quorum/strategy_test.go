@@ -32,7 +32,7 @@ func TestNodeTimeoutFollowsTheTTL(t *testing.T) {
 func TestRoundsBeforeTakeNothingOff(t *testing.T) {
 	t.Parallel()
 	q := startQuorum(t)
-	h := &script.Hold{Keys: script.NewKeys("", "name"), TTL: time.Hour, Owner: "owner", Rounds: script.Rounds{Lost: 8}}
+	h := &script.Hold{Keys: script.NewKeys("", "name"), TTL: time.Hour, Owner: "owner", History: script.History{Rounds: script.Rounds{Lost: 8}}}
 	q.env.IDs.Renew(h)
 	began := q.env.Now()
 	a, err := q.Acquire(context.Background(), h, script.Wanted{})

@@ -194,7 +194,7 @@ func (b *voteRound) count(ctx context.Context) bool {
 		default:
 			b.holderTTLs = append(b.holderTTLs, v.HolderTTL)
 			b.holders[v.Holder]++
-			b.othersWon = b.othersWon || v.TokenCommitted
+			b.othersWon = b.othersWon || v.Committed
 		}
 		b.rtt = max(b.rtt, v.took)
 		return true

@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// ErrUpgrade is errUpgrade.
-var ErrUpgrade = errUpgrade
+// ErrUpgrade is upgradeRefused.
+var ErrUpgrade = upgradeRefused
 
 // QueueScripts are the scripts of queue_common.lua, which a test may replace.
 var QueueScripts = []**transport.Script{&queueAcquireScript, &queueReleaseScript, &queueHeartbeatScript, &forceScript}

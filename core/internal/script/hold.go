@@ -19,10 +19,19 @@ type Hold struct {
 	TTL      time.Duration
 	MinHold  time.Duration // for which the lock stays taken at least; 0 for none
 	Ack      transport.Ack
+	Permits  int    // of a semaphore that the hold takes; 0 for any other lock
+	Limit    int    // n of that semaphore: how many permits may be in use; 0 for any other lock
+	Terms    *Terms // of the attempt of a Once; nil for a lock
 
 	Released   string // the key that bars requests of the hold, see bar.lua
 	ScriptArgs ScriptArgs
 	ReleaseCtx transport.DetachedContext // memory for the context of the release
+
+	History
+}
+
+// History is what has happened to a hold.
+type History struct {
 	// Unanswered is how many requests have an unknown outcome. Each of them may still arrive, even if a later one was
 	// answered.
 	Unanswered int
@@ -31,27 +40,21 @@ type Hold struct {
 	Stored bool
 	// ReleasesUnanswered is how many releases have an unknown outcome. Each of them may have ended the hold.
 	ReleasesUnanswered int
-	// ValidUntil is that of the lease when its release begins; zero if no caller had the hold, and in a Redlock. See release.go.
+	// ValidUntil is that of the lease when its release begins; zero if no caller had the hold, and in a Redlock.
 	ValidUntil keepalive.Instant
 	// ExpiresAt is when Redis lets the hold expire by itself, counted from the last grant or renewal that it has confirmed; zero if
 	// that is not known.
 	ExpiresAt keepalive.Instant
 
-	QueueNumber int64 // in the queue in Redis; 0 before it was there
-	Permits     int   // of a semaphore that the hold takes; 0 for any other lock
-	Limit       int   // n of that semaphore: how many permits may be in use; 0 for any other lock
-	Slot        int   // of the first of its permits, as of the last grant
-	Slots       int   // of which a grant of the last request may have one, see Hold.slots; 0 for any other lock
-	Shares      bool  // true if other owners may hold the lock too
-	Compact     bool  // true if the hold was granted in the compact state, see lua/lock/compact_grant.lua
-	Silent      bool  // true if the release wakes no waiter: another client has the lock by a majority of a Redlock
-
-	Terms *Terms // of the attempt of a Once; nil for a lock
-	// Rounds is what a Redlock remembers of the acquisition from one vote round to the next; zero for other locks.
-	Rounds Rounds
+	QueueNumber int64  // in the queue in Redis; 0 before it was there
+	Slot        int    // of the first of its permits, as of the last grant
+	Shares      bool   // true if other owners may hold the lock too
+	Compact     bool   // true if the hold was granted in the compact state, see lua/lock/compact_grant.lua
+	Silent      bool   // true if the release wakes no waiter: another client has the lock by a majority of a Redlock
+	Rounds      Rounds // of a Redlock; zero for other locks
 }
 
-// Rounds is what a Redlock remembers of its vote rounds for one hold. Only the goroutine that acquires uses it.
+// Rounds is what a Redlock remembers of its vote rounds for one hold, from one request to the next. Only the goroutine that acquires uses it.
 type Rounds struct {
 	// Lost is 0 before the first round, and 1 after a round that was not won. After a split, or after a majority without a
 	// lease, it is one more than before. Unless it is 0, the next round asks the servers one by one.

@@ -114,7 +114,7 @@ const (
 func readMutexReply(reply any) (result Result, status int64, err error) {
 	if _, compact := reply.(int64); compact {
 		token, err := readStatus(reply, 1, TokenLimit)
-		return Result{Granted: err == nil, Token: token}, 0, err
+		return Result{Granted: err == nil, Grant: Grant{Token: token}}, 0, err
 	}
 	d := newDecoder(reply)
 	switch status = d.Int(restarted, granted); status {
@@ -123,7 +123,7 @@ func readMutexReply(reply any) (result Result, status int64, err error) {
 		flags := d.Int(0, 3)
 		result.TokenCommitted, result.ByParent = flags&1 != 0, flags&2 != 0
 	case refused:
-		result.HolderTTL, result.TokenCommitted = d.TTL(), d.Bool()
+		result.HolderTTL, result.Committed = d.TTL(), d.Bool()
 		result.Holder = d.Text()
 	case wasReleased, otherStrategy:
 		d.Int(0, 0)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Acquire implements [Strategy]: it begins an attempt. The field Refused of the result is a *[Refusal] or nil.
+// Acquire implements [Strategy]: it begins an attempt.
 //
 // It sends unconfirmed ends of the key first, and nothing else while one has no answer. If an end is told that another attempt is
 // running, that is the answer to the begin as well. Why not a begin then: that attempt may have ended before the begin arrives.
@@ -84,7 +84,7 @@ func shorten(args []any) []any {
 func readBegin(reply any) (result Result, err error) {
 	if _, first := reply.(int64); first {
 		token, err := readStatus(reply, 1, TokenLimit)
-		return Result{Granted: err == nil, Token: token, Attempt: 1, Began: time.UnixMicro(token)}, err
+		return Result{Granted: err == nil, Grant: Grant{Token: token, Attempt: 1, Began: time.UnixMicro(token)}}, err
 	}
 	d := newDecoder(reply)
 	refused := &Refusal{}
@@ -135,8 +135,8 @@ func windowBound(t time.Time) any {
 	return t.UnixMilli()
 }
 
-// Refusal is why an attempt may not begin, or a record cannot be resolved or forgotten. A *Refusal is an error, so that it can be the field
-// Refused of a Result.
+// Refusal is why an attempt may not begin, a record cannot be resolved or forgotten, or a lock cannot be granted however long its owner
+// waits.
 type Refusal struct {
 	Kind       RefusalKind
 	Record     Record        // of Completed, OutcomeUnknown and Changed; zero for other kinds
@@ -157,10 +157,8 @@ const (
 	TooEarly                                   // the server's clock has not reached the window
 	TooLate                                    // the server's clock is past the window
 	Changed                                    // the record is not as the operator saw it
+	Upgrade                                    // of a lock: its owner holds it shared, and would wait for itself
 )
-
-// Error returns a text for logs. The API has an error type or value for each kind.
-func (r *Refusal) Error() string { return "the attempt is refused" }
 
 // Settled returns true if no attempt will begin unless an operator decides so. Then waiting helps no caller of the key.
 func (r *Refusal) Settled() bool {

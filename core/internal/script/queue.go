@@ -2,7 +2,6 @@ package script
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -18,8 +17,8 @@ const (
 	HeartbeatInterval = time.Second
 )
 
-// errUpgrade refuses a write lock to an owner that holds the read side. Why: the owner would wait for itself.
-var errUpgrade = errors.New("read lock cannot be upgraded")
+// upgradeRefused refuses a write lock to an owner that holds the read side. Why: the owner would wait for itself.
+var upgradeRefused = &Refusal{Kind: Upgrade}
 
 // Queue is the [Strategy] of locks with a queue in Redis. The script that releases the lock grants it to the next waiter, and
 // notifies only that one. See lua/lock/queue_common.lua.
@@ -35,7 +34,7 @@ type Queue struct {
 // Bounds of semaphores. Scripts have the same in lua/lock/permits.lua.
 const (
 	// MaxLimit is the largest number of permits that a semaphore may have, so that its state fits into a sorted set that Redis handles
-	// in no time. An owner keeps its slot if a later request has a smaller limit, see Hold.slots.
+	// in no time. An owner keeps its slot if a later request has a smaller limit, see Hold.Slots.
 	MaxLimit = 1_000_000
 	// MaxPermits is the largest number of permits of one hold, because one script writes them all.
 	MaxPermits = 1_000
@@ -60,7 +59,7 @@ func (q Queue) Abilities() Abilities { return Abilities{Queue: q.Instance} }
 // Acquire implements [Strategy]. If the hold is not granted and want.Place is true, it is in the queue afterwards, and h has its
 // number.
 func (q Queue) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error) {
-	h.Shares, h.Compact, h.Slots = q.Mode == "reading" || h.Limit > 0, false, h.slots()
+	h.Shares, h.Compact = q.Mode == "reading" || h.Limit > 0, false
 	tokenKey := q.TokenKeys.arg(h.Keys.Lock)
 	args := q.queueArgs(h.Keys, h.ownerArg(), ttlArg(h.TTL), q.modeArg(h), want.Place)
 	reply, err := h.do(ctx, q.Exec, queueAcquireScript, q.queueKeys(h.Keys, h.Released),
@@ -71,7 +70,7 @@ func (q Queue) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error
 	if err != nil {
 		return Result{}, err
 	}
-	result, number, err := readQueueReply(reply, h.Slots)
+	result, number, err := readQueueReply(reply, h.Slots())
 	if err != nil {
 		return Result{}, err
 	}
@@ -81,9 +80,9 @@ func (q Queue) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error
 	return result, nil
 }
 
-// slots returns how many slots a request for the hold may be granted one of, 0 if the lock has none. An owner that may have had permits before
+// Slots returns how many slots a request for the hold may be granted one of, 0 if the lock has none. An owner that may have had permits before
 // keeps its slot, and a request with a larger limit may have got it.
-func (h *Hold) slots() int {
+func (h *Hold) Slots() int {
 	switch {
 	case h.Limit == 0 || h.Owner == h.ID:
 		return h.Limit
@@ -97,7 +96,7 @@ func (h *Hold) slots() int {
 func readQueueReply(reply any, slots int) (result Result, number int64, err error) {
 	if _, compact := reply.(int64); compact {
 		token, err := readStatus(reply, 1, TokenLimit)
-		return Result{Granted: err == nil, Token: token}, 0, err
+		return Result{Granted: err == nil, Grant: Grant{Token: token}}, 0, err
 	}
 	d := newDecoder(reply)
 	switch d.Int(upgrade, granted) {
@@ -113,7 +112,7 @@ func readQueueReply(reply any, slots int) (result Result, number int64, err erro
 	case wasReleased:
 		result.HoldReleased = true
 	case upgrade:
-		result.Refused = errUpgrade
+		result.Refused = upgradeRefused
 	}
 	if err := d.End(); err != nil {
 		return Result{}, 0, err

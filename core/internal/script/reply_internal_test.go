@@ -275,7 +275,7 @@ func TestSlotsOfRequest(t *testing.T) {
 	}{{0, "c:1", "c:1", 0}, {0, "o", "c:1", 0}, {3, "c:1", "c:1", 3}, {3, "o", "c:1", MaxLimit}} {
 		h := &Hold{Owner: c.owner, Limit: c.limit}
 		h.SetID(c.id)
-		if got := h.slots(); got != c.want {
+		if got := h.Slots(); got != c.want {
 			t.Errorf("limit %d, owner %s, id %s: %d slots, want %d", c.limit, c.owner, c.id, got, c.want)
 		}
 	}

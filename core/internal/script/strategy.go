@@ -71,18 +71,24 @@ const (
 // Result is the answer of Redis to a request for a hold. Exactly one of these holds: Granted is true, HoldReleased is true,
 // Refused is not nil, or another owner has the lock and WaitState tells of it.
 type Result struct {
-	Granted        bool
-	Token          int64             // of the grant; 0 without one
+	Granted      bool
+	HoldReleased bool     // the hold was released before the request arrived
+	Refused      *Refusal // waiting would not change that
+	Grant                 // if Granted is true
+	WaitState
+}
+
+// Grant is what Redis has granted.
+type Grant struct {
+	Token          int64
+	SentAt         keepalive.Instant // of the request that was granted, or of one before; 0 in a Result that took one request
+	TTL            time.Duration     // for which Redis keeps the hold; 0 in a Result, where it is that of the hold
 	Slot           int               // of the first permit of a semaphore
-	SentAt         keepalive.Instant // of the request that was granted; 0 if that was the only one
-	TokenCommitted bool              // the holder has the lock with a token that a majority of a Redlock has committed
+	TokenCommitted bool              // the owner had the lock before, with a token that a majority of a Redlock has committed
 	ByParent       bool              // it was granted as a re-entry under the hold's parent
 	Unregistered   bool              // it has taken the client out of the set of clients that wait
-	HoldReleased   bool              // the hold was released before the request arrived
-	Refused        error             // the request is refused, and waiting would not change that
 	Attempt        int               // number of the attempt of a Once, from 1
 	Began          time.Time         // of that attempt, by the server's clock
-	WaitState
 }
 
 // WaitState is what Redis answers to a request that was not granted.
@@ -92,6 +98,7 @@ type WaitState struct {
 	Ahead      int           // waiters before this one in the queue
 	LastToken  int64         // the last token granted to any holder; 0 if unknown
 	Broadcasts bool          // true if the holder announces its release by a broadcast, not to the first in the queue
+	Committed  bool          // true if a majority of a Redlock has committed the holder's token
 }
 
 // Subscription notifies a waiter of releases. It is one subscriber, or one for each server of a Redlock.
