@@ -15,6 +15,7 @@ type clientFacts struct{ *Client }
 func (c clientFacts) Facts() seal.Facts {
 	return seal.Facts{
 		Logger: c.logger, Hooks: &c.hooks, Instance: c.instance, NewOwner: newOwner, TTL: c.lock.ttl, Names: c, Eval: c.eval,
+		Together: transport.DoGrouped,
 	}
 }
 

@@ -41,6 +41,10 @@ type Facts struct {
 	// Eval asks Redis once to run a script of an adapter, which declares the one key "holdfast:<kind>" of a name. Its errors are those
 	// of [core.Once.Peek]. It is nil except for a client.
 	Eval func(ctx context.Context, script, kind, name string, args ...any) (any, error)
+	// Together calls a function n times concurrently, and returns the errors by index. The first command that each call sends to
+	// Redis with its context leaves in one pipeline per master with those of the others, in the order of i. So no call may wait for
+	// another one before that. It is nil except for a client.
+	Together func(ctx context.Context, n int, do func(ctx context.Context, i int) error) []error
 	// Run runs a function under a lease and unlocks, as Do of a lock does. It is nil except for a lease.
 	Run func(ctx context.Context, fn func(context.Context) error) error
 	// Bind returns a context that descends from ctx, has the lease, and ends with either. The caller must call cancel when the

@@ -6,19 +6,22 @@ import (
 )
 
 // batchGroup sends the first command of each of n goroutines in one batch, once every member has submitted a command or
-// finished. Later commands of a member are not grouped.
+// finished, in the order of the members. Later commands of a member are not grouped.
 type batchGroup struct {
 	mu sync.Mutex
 
 	// Guarded by mu.
 	remaining int // members that have neither submitted a command nor finished
-	pending   map[*batchQueue][]*Command
+	members   []groupMember
 }
 
-// groupMember is one goroutine of a batchGroup. The context of the goroutine carries it.
+// groupMember is one goroutine of a batchGroup. The context of the goroutine carries it. Its fields are guarded by the mutex of
+// the group.
 type groupMember struct {
 	group     *batchGroup
-	submitted bool // true once the member has submitted or finished; guarded by the mutex of the group
+	submitted bool // true once the member has submitted or finished
+	queue     *batchQueue
+	command   *Command // that waits for the other members; nil if there is none
 }
 
 type groupMemberKey struct{}
@@ -40,7 +43,7 @@ func (m *groupMember) submit(q *batchQueue, c *Command) {
 		q.submit(c)
 		return
 	}
-	m.group.pending[q] = append(m.group.pending[q], c)
+	m.queue, m.command = q, c
 	m.submitLocked()
 }
 
@@ -61,15 +64,21 @@ func (m *groupMember) submitLocked() {
 	if m.group.remaining--; m.group.remaining > 0 {
 		return
 	}
-	for q, commands := range m.group.pending {
+	batches := make(map[*batchQueue][]*Command, 1)
+	for i := range m.group.members {
+		if member := &m.group.members[i]; member.command != nil {
+			batches[member.queue] = append(batches[member.queue], member.command)
+			member.queue, member.command = nil, nil
+		}
+	}
+	for q, commands := range batches {
 		q.submit(commands...)
 	}
-	m.group.pending = nil
 }
 
 // DoGrouped calls do n times concurrently and returns the errors by index. The first command that each call sends with its
-// context leaves in one batch with those of the others. If a call panics, DoGrouped waits for the others, and then panics
-// with the same value on the caller's goroutine.
+// context leaves in one batch with those of the others, in the order of i. If a call panics, DoGrouped waits for the others, and
+// then panics with the same value on the caller's goroutine.
 func DoGrouped(ctx context.Context, n int, do func(ctx context.Context, i int) error) []error {
 	errs := make([]error, n)
 	if n == 1 {
@@ -79,12 +88,13 @@ func DoGrouped(ctx context.Context, n int, do func(ctx context.Context, i int) e
 	if m, _ := ctx.Value(groupMemberKey{}).(*groupMember); m != nil {
 		m.finish() // otherwise the outer group would wait until the inner one has been answered
 	}
-	g := &batchGroup{remaining: n, pending: make(map[*batchQueue][]*Command)}
+	g := &batchGroup{remaining: n, members: make([]groupMember, n)}
 	panics := make(chan any, n)
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
-			m := &groupMember{group: g}
+			m := &g.members[i]
+			m.group = g
 			defer m.finish()
 			defer func() {
 				if p := recover(); p != nil {
