@@ -17,9 +17,9 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
-	"github.com/holdfast-go/holdfast/middleware/internal/writer"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
 )
 
 // sized has no negative size.
@@ -72,8 +72,6 @@ func use(w gin.ResponseWriter) (did []string) {
 		did = append(did, fmt.Sprint(name, " ", call()))
 	}
 	has := func(name string, found bool) { did = append(did, fmt.Sprint(name, " ", found)) }
-	_, found := w.(io.ReaderFrom)
-	has("reader from", found)
 	p, found := w.(http.Pusher)
 	has("pusher", found)
 	if found {
@@ -140,13 +138,13 @@ func TestEveryChoiceOfMethods(t *testing.T) {
 			"pushing":   func(w gin.ResponseWriter, n *noting) gin.ResponseWriter { return pushing{w, n} },
 			"both":      func(w gin.ResponseWriter, n *noting) gin.ResponseWriter { return both{w, n, n} },
 		} {
-			for has := writer.Set(0); has <= writer.Every; has++ {
-				if around != "gin's own" && has != 0 && has != writer.Every {
+			for has := httpkit.Methods(0); has <= httpkit.Every; has++ {
+				if around != "gin's own" && has != 0 && has != httpkit.Every {
 					continue
 				}
 				run := func(guard gin.HandlerFunc) (did, calls []string, body string) {
 					n := &noting{ResponseRecorder: httptest.NewRecorder()}
-					w := writer.Compose(has, n, writer.Compose(writer.Every, n, nil))
+					w := httpkit.WriterWith(has, n, httpkit.WriterWith(httpkit.Every, n, nil))
 					handler := func(c *gin.Context) { did = use(c.Writer) }
 					if kind == "a refusal" && guard == nil {
 						guard = ginlock.Once(locks, httplock.ByHeader("X-Missing"), ginlock.WithRefusalHandler(

@@ -1,152 +1,97 @@
 package writer
 
-import (
-	"io"
-	"net/http"
-)
+import "net/http"
 
-// Compose returns a writer with the methods of w, of the optional ones those of the set, that unwraps to next.
+// compose returns a writer with the methods of w, of the optional ones those of the set, that unwraps to next.
 // A type assertion finds only methods that a type has, so each set needs a type of its own.
-func Compose(s Set, w Full, next http.ResponseWriter) http.ResponseWriter {
+func compose(s set, w Full, next http.ResponseWriter) http.ResponseWriter {
 	p := plain{w, next}
 	switch s {
-	case Flush:
+	case flush:
 		return struct {
 			plain
 			flusher
 		}{p, w}
-	case Hijack:
+	case hijack:
 		return struct {
 			plain
 			http.Hijacker
 		}{p, w}
-	case Flush | Hijack:
+	case flush | hijack:
 		return struct {
 			plain
 			flusher
 			http.Hijacker
 		}{p, w, w}
-	case Notify:
+	case notify:
 		return struct {
 			plain
 			notifier
 		}{p, w}
-	case Flush | Notify:
+	case flush | notify:
 		return struct {
 			plain
 			flusher
 			notifier
 		}{p, w, w}
-	case Hijack | Notify:
+	case hijack | notify:
 		return struct {
 			plain
 			http.Hijacker
 			notifier
 		}{p, w, w}
-	case Flush | Hijack | Notify:
+	case flush | hijack | notify:
 		return struct {
 			plain
 			flusher
 			http.Hijacker
 			notifier
 		}{p, w, w, w}
-	case ReadFrom:
-		return struct {
-			plain
-			io.ReaderFrom
-		}{p, w}
-	case Flush | ReadFrom:
-		return struct {
-			plain
-			flusher
-			io.ReaderFrom
-		}{p, w, w}
-	case Hijack | ReadFrom:
-		return struct {
-			plain
-			http.Hijacker
-			io.ReaderFrom
-		}{p, w, w}
-	case Flush | Hijack | ReadFrom:
-		return struct {
-			plain
-			flusher
-			http.Hijacker
-			io.ReaderFrom
-		}{p, w, w, w}
-	case Notify | ReadFrom:
-		return struct {
-			plain
-			notifier
-			io.ReaderFrom
-		}{p, w, w}
-	case Flush | Notify | ReadFrom:
-		return struct {
-			plain
-			flusher
-			notifier
-			io.ReaderFrom
-		}{p, w, w, w}
-	case Hijack | Notify | ReadFrom:
-		return struct {
-			plain
-			http.Hijacker
-			notifier
-			io.ReaderFrom
-		}{p, w, w, w}
-	case Flush | Hijack | Notify | ReadFrom:
-		return struct {
-			plain
-			flusher
-			http.Hijacker
-			notifier
-			io.ReaderFrom
-		}{p, w, w, w, w}
-	case Push:
+	case push:
 		return struct {
 			plain
 			http.Pusher
 		}{p, w}
-	case Flush | Push:
+	case flush | push:
 		return struct {
 			plain
 			flusher
 			http.Pusher
 		}{p, w, w}
-	case Hijack | Push:
+	case hijack | push:
 		return struct {
 			plain
 			http.Hijacker
 			http.Pusher
 		}{p, w, w}
-	case Flush | Hijack | Push:
+	case flush | hijack | push:
 		return struct {
 			plain
 			flusher
 			http.Hijacker
 			http.Pusher
 		}{p, w, w, w}
-	case Notify | Push:
+	case notify | push:
 		return struct {
 			plain
 			notifier
 			http.Pusher
 		}{p, w, w}
-	case Flush | Notify | Push:
+	case flush | notify | push:
 		return struct {
 			plain
 			flusher
 			notifier
 			http.Pusher
 		}{p, w, w, w}
-	case Hijack | Notify | Push:
+	case hijack | notify | push:
 		return struct {
 			plain
 			http.Hijacker
 			notifier
 			http.Pusher
 		}{p, w, w, w}
-	case Flush | Hijack | Notify | Push:
+	case every:
 		return struct {
 			plain
 			flusher
@@ -154,306 +99,6 @@ func Compose(s Set, w Full, next http.ResponseWriter) http.ResponseWriter {
 			notifier
 			http.Pusher
 		}{p, w, w, w, w}
-	case ReadFrom | Push:
-		return struct {
-			plain
-			io.ReaderFrom
-			http.Pusher
-		}{p, w, w}
-	case Flush | ReadFrom | Push:
-		return struct {
-			plain
-			flusher
-			io.ReaderFrom
-			http.Pusher
-		}{p, w, w, w}
-	case Hijack | ReadFrom | Push:
-		return struct {
-			plain
-			http.Hijacker
-			io.ReaderFrom
-			http.Pusher
-		}{p, w, w, w}
-	case Flush | Hijack | ReadFrom | Push:
-		return struct {
-			plain
-			flusher
-			http.Hijacker
-			io.ReaderFrom
-			http.Pusher
-		}{p, w, w, w, w}
-	case Notify | ReadFrom | Push:
-		return struct {
-			plain
-			notifier
-			io.ReaderFrom
-			http.Pusher
-		}{p, w, w, w}
-	case Flush | Notify | ReadFrom | Push:
-		return struct {
-			plain
-			flusher
-			notifier
-			io.ReaderFrom
-			http.Pusher
-		}{p, w, w, w, w}
-	case Hijack | Notify | ReadFrom | Push:
-		return struct {
-			plain
-			http.Hijacker
-			notifier
-			io.ReaderFrom
-			http.Pusher
-		}{p, w, w, w, w}
-	case Flush | Hijack | Notify | ReadFrom | Push:
-		return struct {
-			plain
-			flusher
-			http.Hijacker
-			notifier
-			io.ReaderFrom
-			http.Pusher
-		}{p, w, w, w, w, w}
-	case Control:
-		return struct {
-			plain
-			controller
-		}{p, w}
-	case Flush | Control:
-		return struct {
-			plain
-			flusher
-			controller
-		}{p, w, w}
-	case Hijack | Control:
-		return struct {
-			plain
-			http.Hijacker
-			controller
-		}{p, w, w}
-	case Flush | Hijack | Control:
-		return struct {
-			plain
-			flusher
-			http.Hijacker
-			controller
-		}{p, w, w, w}
-	case Notify | Control:
-		return struct {
-			plain
-			notifier
-			controller
-		}{p, w, w}
-	case Flush | Notify | Control:
-		return struct {
-			plain
-			flusher
-			notifier
-			controller
-		}{p, w, w, w}
-	case Hijack | Notify | Control:
-		return struct {
-			plain
-			http.Hijacker
-			notifier
-			controller
-		}{p, w, w, w}
-	case Flush | Hijack | Notify | Control:
-		return struct {
-			plain
-			flusher
-			http.Hijacker
-			notifier
-			controller
-		}{p, w, w, w, w}
-	case ReadFrom | Control:
-		return struct {
-			plain
-			io.ReaderFrom
-			controller
-		}{p, w, w}
-	case Flush | ReadFrom | Control:
-		return struct {
-			plain
-			flusher
-			io.ReaderFrom
-			controller
-		}{p, w, w, w}
-	case Hijack | ReadFrom | Control:
-		return struct {
-			plain
-			http.Hijacker
-			io.ReaderFrom
-			controller
-		}{p, w, w, w}
-	case Flush | Hijack | ReadFrom | Control:
-		return struct {
-			plain
-			flusher
-			http.Hijacker
-			io.ReaderFrom
-			controller
-		}{p, w, w, w, w}
-	case Notify | ReadFrom | Control:
-		return struct {
-			plain
-			notifier
-			io.ReaderFrom
-			controller
-		}{p, w, w, w}
-	case Flush | Notify | ReadFrom | Control:
-		return struct {
-			plain
-			flusher
-			notifier
-			io.ReaderFrom
-			controller
-		}{p, w, w, w, w}
-	case Hijack | Notify | ReadFrom | Control:
-		return struct {
-			plain
-			http.Hijacker
-			notifier
-			io.ReaderFrom
-			controller
-		}{p, w, w, w, w}
-	case Flush | Hijack | Notify | ReadFrom | Control:
-		return struct {
-			plain
-			flusher
-			http.Hijacker
-			notifier
-			io.ReaderFrom
-			controller
-		}{p, w, w, w, w, w}
-	case Push | Control:
-		return struct {
-			plain
-			http.Pusher
-			controller
-		}{p, w, w}
-	case Flush | Push | Control:
-		return struct {
-			plain
-			flusher
-			http.Pusher
-			controller
-		}{p, w, w, w}
-	case Hijack | Push | Control:
-		return struct {
-			plain
-			http.Hijacker
-			http.Pusher
-			controller
-		}{p, w, w, w}
-	case Flush | Hijack | Push | Control:
-		return struct {
-			plain
-			flusher
-			http.Hijacker
-			http.Pusher
-			controller
-		}{p, w, w, w, w}
-	case Notify | Push | Control:
-		return struct {
-			plain
-			notifier
-			http.Pusher
-			controller
-		}{p, w, w, w}
-	case Flush | Notify | Push | Control:
-		return struct {
-			plain
-			flusher
-			notifier
-			http.Pusher
-			controller
-		}{p, w, w, w, w}
-	case Hijack | Notify | Push | Control:
-		return struct {
-			plain
-			http.Hijacker
-			notifier
-			http.Pusher
-			controller
-		}{p, w, w, w, w}
-	case Flush | Hijack | Notify | Push | Control:
-		return struct {
-			plain
-			flusher
-			http.Hijacker
-			notifier
-			http.Pusher
-			controller
-		}{p, w, w, w, w, w}
-	case ReadFrom | Push | Control:
-		return struct {
-			plain
-			io.ReaderFrom
-			http.Pusher
-			controller
-		}{p, w, w, w}
-	case Flush | ReadFrom | Push | Control:
-		return struct {
-			plain
-			flusher
-			io.ReaderFrom
-			http.Pusher
-			controller
-		}{p, w, w, w, w}
-	case Hijack | ReadFrom | Push | Control:
-		return struct {
-			plain
-			http.Hijacker
-			io.ReaderFrom
-			http.Pusher
-			controller
-		}{p, w, w, w, w}
-	case Flush | Hijack | ReadFrom | Push | Control:
-		return struct {
-			plain
-			flusher
-			http.Hijacker
-			io.ReaderFrom
-			http.Pusher
-			controller
-		}{p, w, w, w, w, w}
-	case Notify | ReadFrom | Push | Control:
-		return struct {
-			plain
-			notifier
-			io.ReaderFrom
-			http.Pusher
-			controller
-		}{p, w, w, w, w}
-	case Flush | Notify | ReadFrom | Push | Control:
-		return struct {
-			plain
-			flusher
-			notifier
-			io.ReaderFrom
-			http.Pusher
-			controller
-		}{p, w, w, w, w, w}
-	case Hijack | Notify | ReadFrom | Push | Control:
-		return struct {
-			plain
-			http.Hijacker
-			notifier
-			io.ReaderFrom
-			http.Pusher
-			controller
-		}{p, w, w, w, w, w}
-	case Flush | Hijack | Notify | ReadFrom | Push | Control:
-		return struct {
-			plain
-			flusher
-			http.Hijacker
-			notifier
-			io.ReaderFrom
-			http.Pusher
-			controller
-		}{p, w, w, w, w, w, w}
 	}
 	return p
 }

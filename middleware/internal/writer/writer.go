@@ -1,5 +1,9 @@
-// Package writer makes the writers of the guards: each stands in front of another writer, changes some of its methods,
-// and has exactly the optional methods that the other one has.
+// Package writer makes the writers of the guards: each stands in front of another writer, changes some of its methods, and has
+// the optional methods that the other one has.
+//
+// A program asks by a type assertion whether a writer can flush, hijack, push or tell that the client has left, so a writer has these
+// methods only if the other one has. It has ReadFrom in any case, because io.Copy writes to the other writer all the same, and the
+// methods of [http.ResponseController], which return [http.ErrNotSupported] if the other writer has none.
 package writer
 
 import (
@@ -10,7 +14,7 @@ import (
 	"time"
 )
 
-// Full is a writer with all optional methods. [Compose] shows a choice of them.
+// Full is a writer with all optional methods. [Expose] shows a choice of them.
 type Full interface {
 	http.ResponseWriter
 	io.StringWriter
@@ -37,52 +41,40 @@ type controller interface {
 	EnableFullDuplex() error
 }
 
-// Set is a set of optional methods.
-type Set uint8
+// set is a set of optional methods.
+type set uint8
 
-// The optional methods. Flush is also FlushError. Control has SetReadDeadline, SetWriteDeadline and
-// EnableFullDuplex. Every has all of them.
+// The methods that programs ask for by type assertions; flush is also FlushError.
 const (
-	Flush Set = 1 << iota
-	Hijack
-	Notify
-	ReadFrom
-	Push
-	Control
+	flush set = 1 << iota
+	hijack
+	notify
+	push
 
-	Every = 1<<iota - 1
+	every = 1<<iota - 1
 )
 
 // direct returns the optional methods that w has itself.
-func direct(w http.ResponseWriter) (s Set) {
-	has := func(ability Set, found bool) {
-		if found {
-			s |= ability
-		}
+func direct(w http.ResponseWriter) (s set) {
+	if _, found := w.(http.Flusher); found {
+		s |= flush
 	}
-	_, found := w.(http.Flusher)
-	has(Flush, found)
-	_, found = w.(http.Hijacker)
-	has(Hijack, found)
-	_, found = w.(notifier)
-	has(Notify, found)
-	_, found = w.(io.ReaderFrom)
-	has(ReadFrom, found)
-	_, found = w.(http.Pusher)
-	has(Push, found)
-	_, found = w.(interface{ SetReadDeadline(time.Time) error })
-	has(Control, found)
-	_, found = w.(interface{ SetWriteDeadline(time.Time) error })
-	has(Control, found)
-	_, found = w.(interface{ EnableFullDuplex() error })
-	has(Control, found)
+	if _, found := w.(http.Hijacker); found {
+		s |= hijack
+	}
+	if _, found := w.(notifier); found {
+		s |= notify
+	}
+	if _, found := w.(http.Pusher); found {
+		s |= push
+	}
 	return s
 }
 
 // reached returns the optional methods that w has, or a writer that it unwraps to.
-func reached(w http.ResponseWriter) (s Set) {
+func reached(w http.ResponseWriter) (s set) {
 	if Reaches[interface{ FlushError() error }](w) {
-		s = Flush // without a method Flush
+		s = flush // without a method Flush
 	}
 	for ; w != nil; w = unwrap(w) {
 		s |= direct(w)
@@ -115,8 +107,8 @@ func unwrap(w http.ResponseWriter) http.ResponseWriter {
 	return nil
 }
 
-// Expose returns a writer with the methods of w, of the optional ones those that outer has. A program finds the same by
-// type assertions and by [http.ResponseController] on both. Unwrapping the writer reaches what unwrapping outer reaches,
+// Expose returns a writer with the methods of w, of the optional ones those that outer has. A program finds the same on both, by
+// type assertions and by [http.ResponseController]. Unwrapping the writer reaches what unwrapping outer reaches,
 // always by the methods of w.
 func Expose(w Full, outer http.ResponseWriter) http.ResponseWriter {
 	return exposed(w, outer, struct{ http.ResponseWriter }{w})
@@ -130,9 +122,9 @@ func ExposeTransparent(w Full, outer http.ResponseWriter) http.ResponseWriter {
 func exposed(w Full, outer, last http.ResponseWriter) http.ResponseWriter {
 	has, reaches := direct(outer), reached(outer)
 	if has == reaches {
-		return Compose(has, w, last)
+		return compose(has, w, last)
 	}
-	return Compose(has, w, Compose(reaches, w, last))
+	return compose(has, w, compose(reaches, w, last))
 }
 
 // Behind returns what stands behind a writer of [Expose], nil if w is another writer.
@@ -155,6 +147,11 @@ func (p plain) Write(b []byte) (int, error)       { return p.w.Write(b) }
 func (p plain) WriteString(s string) (int, error) { return p.w.WriteString(s) }
 func (p plain) Unwrap() http.ResponseWriter       { return p.next }
 func (p plain) behind() Full                      { return p.w }
+
+func (p plain) ReadFrom(src io.Reader) (int64, error) { return p.w.ReadFrom(src) }
+func (p plain) SetReadDeadline(by time.Time) error    { return p.w.SetReadDeadline(by) }
+func (p plain) SetWriteDeadline(by time.Time) error   { return p.w.SetWriteDeadline(by) }
+func (p plain) EnableFullDuplex() error               { return p.w.EnableFullDuplex() }
 
 // Forward passes everything on to the writer that it has. Embed it and change some of its methods: if Flush or Write is
 // changed, also FlushError, or WriteString and ReadFrom.
