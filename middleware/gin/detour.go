@@ -12,6 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/middleware/internal/writer"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 // detour stands below gin's own writer while a chain runs. gin's HandleContext puts its own writer in the place of all
@@ -22,7 +23,7 @@ import (
 // a middleware around the guard has replaced that, the guard only knows afterwards that it has not seen everything.
 type detour struct {
 	writer.Forward                  // to what is below gin's own writer
-	captures       []*captureWriter // that answer through gin's own writer, the outermost first
+	captures       []writer.Capture // that answer through gin's own writer, the outermost first
 	passing        int              // calls that come from the outermost of them, one within the other
 	begun          bool             // the header was sent
 	late           bool             // gin's own writer takes the answer for begun, with another status than the captured one
@@ -46,41 +47,39 @@ func below(w gin.ResponseWriter) (field reflect.Value, found bool) {
 	return field, field.IsValid() && field.CanSet() && field.Type() == reflect.TypeFor[http.ResponseWriter]()
 }
 
-// watch has gin's own writer watched, and returns the writer for the capture, and what to call in the end.
-func (w *captureWriter) watch(c *gin.Context) (real gin.ResponseWriter, end func()) {
-	field, found := below(c.Writer)
+// detour has gin's own writer watched for a capture, and returns what to call when the chain has ended. It tells the guards further
+// in of the detour by the context of the request.
+func (f *front) watch(capture writer.Capture) (end func()) {
+	r := f.c.Request
+	field, found := below(f.real)
 	if !found {
-		d, _ := c.Request.Context().Value(detourKey{}).(*detour)
+		d, _ := r.Context().Value(detourKey{}).(*detour)
 		if d == nil {
-			return c.Writer, func() {}
+			return func() {}
 		}
-		d.captures = append(d.captures, w)
-		return c.Writer, func() {
-			if i := slices.Index(d.captures, w); i >= 0 {
+		d.captures = append(d.captures, capture)
+		return func() {
+			if i := slices.Index(d.captures, capture); i >= 0 {
 				d.captures = slices.Delete(d.captures, i, i+1)
 			}
 		}
 	}
 	under, _ := field.Interface().(http.ResponseWriter)
-	w.detour = &detour{
-		Forward: writer.Forward{ResponseWriter: under}, captures: []*captureWriter{w}, begun: c.Writer.Written(),
+	f.detour = &detour{
+		Forward: writer.Forward{ResponseWriter: under}, captures: []writer.Capture{capture}, begun: f.real.Written(),
 	}
-	field.Set(reflect.ValueOf(writer.ExposeTransparent(w.detour, under)))
-	return passage{c.Writer, w.detour}, func() { field.Set(reflect.ValueOf(under)) }
-}
-
-// within returns the context for a chain, whose inner guards have to be known to the detour as well.
-func (w *captureWriter) within(ctx context.Context) context.Context {
-	if w.detour == nil {
-		return ctx
+	field.Set(reflect.ValueOf(writer.ExposeTransparent(f.detour, under)))
+	f.c.Request = r.WithContext(context.WithValue(r.Context(), detourKey{}, f.detour))
+	return func() {
+		f.detour = nil
+		field.Set(reflect.ValueOf(under))
 	}
-	return context.WithValue(ctx, detourKey{}, w.detour)
 }
 
 // release sends what the guards have held back: the innermost one first, because the others hold what it lets go.
 func (d *detour) release() {
 	for _, w := range slices.Backward(d.captures) {
-		_ = w.capture.Pass() // what fails here fails for the next writes too
+		_ = w.Pass() // what fails here fails for the next writes too
 	}
 }
 
@@ -95,7 +94,7 @@ func (d *detour) around() {
 
 func (d *detour) partial() {
 	for _, w := range d.captures {
-		w.capture.Partial()
+		w.Partial()
 	}
 }
 
@@ -167,59 +166,93 @@ func (d *detour) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return d.Forward.Hijack()
 }
 
-// passage is gin's own writer for the outermost capture, whose calls are no detour.
-type passage struct {
-	gin.ResponseWriter
-	detour *detour
+// front stands between the guard and the writer of the chain. What the guard writes is no detour.
+type front struct {
+	writer.Forward // to real
+	real           gin.ResponseWriter
+	c              *gin.Context
+	aborted        bool    // before the guard
+	answer         watched // while the guard makes the key and reads the body
+	detour         *detour // while a chain runs
+}
+
+func newFront(c *gin.Context) writer.Full {
+	real := c.Writer
+	return &front{
+		Forward: writer.Forward{ResponseWriter: real}, real: real, c: c, aborted: c.IsAborted(), answer: watch(c),
+	}
+}
+
+// Answered reports whether what limits the body has answered while it was read, as gin-contrib/size does.
+func (f *front) Answered() bool {
+	f.c.Writer = f.real
+	return !f.aborted && f.c.IsAborted() && f.answer.begun()
+}
+
+// Refused aborts the chain, and puts the conflict into c.Errors. With the problem as its meta data, the JSON of c.Errors is the
+// problem.
+func (f *front) Refused(err error) {
+	conflict, _ := err.(*httplock.Conflict)
+	f.c.Abort()
+	_ = f.c.Error(public{conflict}).SetType(gin.ErrorTypePublic).SetMeta(conflict.Problem())
 }
 
 // pass marks a call. The caller must call the result when that has returned.
-func (p passage) pass() (returned func()) {
-	p.detour.passing++
-	return func() { p.detour.passing-- }
+func (f *front) pass() (returned func()) {
+	d := f.detour
+	if d == nil {
+		return func() {}
+	}
+	d.passing++
+	return func() { d.passing-- }
 }
 
-func (p passage) Header() http.Header {
-	defer p.pass()()
-	return p.ResponseWriter.Header()
+func (f *front) Header() http.Header {
+	defer f.pass()()
+	return f.real.Header()
 }
 
-func (p passage) WriteHeader(status int) {
-	defer p.pass()()
-	if p.detour.late {
-		p.detour.status = status
+func (f *front) WriteHeader(status int) {
+	defer f.pass()()
+	if f.detour != nil && f.detour.late {
+		f.detour.status = status
 		return
 	}
-	p.ResponseWriter.WriteHeader(status)
+	f.real.WriteHeader(status)
 }
 
-func (p passage) WriteHeaderNow() {
-	defer p.pass()()
-	if p.detour.late {
-		p.detour.begin()
+// WriteHeaderNow is for an answer without a body.
+func (f *front) WriteHeaderNow() {
+	defer f.pass()()
+	if f.detour != nil && f.detour.late {
+		f.detour.begin()
 	}
-	p.ResponseWriter.WriteHeaderNow()
+	f.real.WriteHeaderNow()
 }
 
-func (p passage) Write(b []byte) (int, error) {
-	defer p.pass()()
-	return p.ResponseWriter.Write(b)
+func (f *front) Write(b []byte) (int, error) {
+	defer f.pass()()
+	return f.real.Write(b)
 }
 
-func (p passage) WriteString(s string) (int, error) {
-	defer p.pass()()
-	return p.ResponseWriter.WriteString(s)
+func (f *front) WriteString(s string) (int, error) {
+	defer f.pass()()
+	return f.real.WriteString(s)
 }
 
-func (p passage) Flush() {
-	defer p.pass()()
-	p.ResponseWriter.Flush()
+func (f *front) ReadFrom(src io.Reader) (int64, error) {
+	defer f.pass()()
+	return f.Forward.ReadFrom(src)
 }
 
-func (p passage) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	defer p.pass()()
-	return p.ResponseWriter.Hijack()
+func (f *front) Flush() { _ = f.FlushError() }
+
+func (f *front) FlushError() error {
+	defer f.pass()()
+	return f.Forward.FlushError()
 }
 
-// Unwrap leads below gin's own writer, as that does.
-func (p passage) Unwrap() http.ResponseWriter { return p.detour.ResponseWriter }
+func (f *front) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	defer f.pass()()
+	return f.Forward.Hijack()
+}

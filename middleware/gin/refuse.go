@@ -6,7 +6,8 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
+	"github.com/holdfast-go/holdfast/middleware/internal/hosted"
+	"github.com/holdfast-go/holdfast/middleware/internal/writer"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
@@ -15,6 +16,30 @@ import (
 // sets the status of the conflict for a renderer around it, and otherwise it calls [Refuse]. For an empty 200, call
 // c.Writer.WriteHeaderNow.
 type RefusalHandler func(c *gin.Context, conflict *httplock.Conflict)
+
+// WithRefusalHandler sets the function that answers every refused request: 400, 401, 409, 503 and all other codes,
+// except requests whose client left before they ran. It also answers in place of a chain that has not answered because
+// its context was over: 503 not-answered, or what a retry gets. It may change the conflict and call [Refuse] for the writing. If it does
+// nothing, the guard calls Refuse: see [RefusalHandler]. Of this option and [ErrorsOnly] the last one counts. Defaults to
+// Refuse.
+func WithRefusalHandler(handler RefusalHandler) httplock.Option {
+	if handler == nil {
+		return httplock.WithRefusalHandler(nil)
+	}
+	return httplock.WithRefusalHandler(func(w http.ResponseWriter, r *http.Request, conflict *httplock.Conflict) {
+		c, found := hosted.Visitor[*gin.Context](r)
+		if !found { // a guard of net/http
+			httplock.Refuse(w, r, conflict)
+			return
+		}
+		refuse(c, w, conflict, handler)
+	})
+}
+
+// ErrorsOnly leaves the answer to refused requests to the service's own renderer of c.Errors, a middleware around the
+// guard. The guard sets the status and writes nothing; gin sends the status without a body if no middleware writes
+// one. Of this option and [WithRefusalHandler] the last one counts. Defaults to answering with a problem.
+func ErrorsOnly() httplock.Option { return WithRefusalHandler(statusOnly) }
 
 // Refuse answers a refused request with the problem of the conflict. It is the default [RefusalHandler].
 func Refuse(c *gin.Context, conflict *httplock.Conflict) {
@@ -27,15 +52,7 @@ func Refuse(c *gin.Context, conflict *httplock.Conflict) {
 // statusOnly leaves the answer to a middleware around the guard.
 func statusOnly(c *gin.Context, conflict *httplock.Conflict) { c.Status(conflict.Status) }
 
-func refuse(c *gin.Context, conflict *httplock.Conflict, handler RefusalHandler) {
-	c.Abort()
-	// With the problem as its meta data, the JSON of c.Errors is the problem.
-	_ = c.Error(public{conflict}).SetType(gin.ErrorTypePublic).SetMeta(conflict.Problem())
-	if conflict.Code == httpguard.CodeClientGone {
-		// For the log. It also keeps gin from answering 200, which a client that has merely closed its sending
-		// side would take for success.
-		handler = statusOnly
-	}
+func refuse(c *gin.Context, w http.ResponseWriter, conflict *httplock.Conflict, handler RefusalHandler) {
 	status := conflict.Status
 	begun := c.Writer.Written() // by a handler between this guard and the one around it, whose answer counts
 	answer := watch(c)
@@ -53,7 +70,7 @@ func refuse(c *gin.Context, conflict *httplock.Conflict, handler RefusalHandler)
 	if !begun {
 		status = answer.status()
 	}
-	httpguard.RefusalSent(c.Request.Context(), status)
+	writer.Behind(w).(writer.Answer).Ended(status, true, false)
 }
 
 // public is a conflict for gin's public errors, whose text many services show to their clients. The cause, an

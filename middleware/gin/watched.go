@@ -7,8 +7,6 @@ import (
 	"net/http"
 
 	"github.com/gin-gonic/gin"
-
-	"github.com/holdfast-go/holdfast/middleware/internal/writer"
 )
 
 // watched tells what has become of an answer since it began to watch. gin's own writer tells that itself. Other writers may
@@ -23,7 +21,7 @@ func watch(c *gin.Context) watched {
 	w := watched{real: c.Writer}
 	if !isGinsOwn(c.Writer) {
 		w.by = &watchedWriter{ResponseWriter: c.Writer, status: statusOf(c.Writer)}
-		c.Writer = exposed(w.by, w.by.full, w.real)
+		c.Writer = exposed(w.by, w.real)
 	}
 	return w
 }
@@ -46,14 +44,8 @@ type watchedWriter struct {
 	begun  bool
 }
 
-func (w *watchedWriter) full() writer.Full {
-	return fullWatched{writer.Forward{ResponseWriter: w.ResponseWriter}, w}
-}
-
 // Unwrap is for [http.ResponseController].
-func (w *watchedWriter) Unwrap() http.ResponseWriter {
-	return writer.ExposeTransparent(w.full(), w.ResponseWriter)
-}
+func (w *watchedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *watchedWriter) WriteHeader(status int) {
 	if status > 0 && !w.begun {
@@ -87,28 +79,7 @@ func (w *watchedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return w.ResponseWriter.Hijack()
 }
 
-// fullWatched has the methods of a watchedWriter as net/http names them.
-type fullWatched struct {
-	writer.Forward
-	w *watchedWriter
-}
-
-func (f fullWatched) WriteHeader(status int)            { f.w.WriteHeader(status) }
-func (f fullWatched) Write(p []byte) (int, error)       { return f.w.Write(p) }
-func (f fullWatched) WriteString(s string) (int, error) { return f.w.WriteString(s) }
-func (f fullWatched) Flush()                            { f.w.Flush() }
-
-func (f fullWatched) ReadFrom(src io.Reader) (int64, error) {
-	f.w.begun = true
-	return f.Forward.ReadFrom(src)
-}
-
-func (f fullWatched) FlushError() error {
-	f.w.begun = true
-	return f.Forward.FlushError()
-}
-
-func (f fullWatched) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	f.w.begun = true
-	return f.Forward.Hijack()
+func (w *watchedWriter) ReadFrom(src io.Reader) (int64, error) {
+	w.begun = true
+	return io.Copy(w.ResponseWriter, src)
 }

@@ -48,11 +48,11 @@ func (e *exclusive) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		watched := watch(w)
 		return e.engine.Do(r.Context(), httpguard.RequestOf(v.inner, v.key, by), func(ctx context.Context) httpguard.Answered {
 			e.handle(ctx, watched.exposed(), v)
-			silent := !watched.wrote() && ctx.Err() != nil
+			silent := !watched.wrote() && !watched.failed && ctx.Err() != nil
 			if silent {
 				w.Header().Del("Content-Length") // of the answer that the handler did not give
 			}
-			return httpguard.Answered{Status: watched.status, Silent: silent}
+			return httpguard.Answered{Status: watched.status, Silent: silent, Reported: watched.failed}
 		})
 	})
 }

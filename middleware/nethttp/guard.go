@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 	"github.com/holdfast-go/holdfast/middleware/internal/request"
+	"github.com/holdfast-go/holdfast/middleware/internal/writer"
 )
 
 // engine is what all engines have.
@@ -51,6 +52,9 @@ type visit struct {
 	key   Key
 }
 
+// Guards reports whether requests of that method are guarded.
+func (g guard) Guards(method string) bool { return g.engine.Guards(method) }
+
 // serve lets a request pass, has it run under the guard, or refuses it.
 func (g guard) serve(w http.ResponseWriter, r *http.Request, run func(*visit) *Conflict) {
 	if !g.engine.Guards(r.Method) {
@@ -64,14 +68,20 @@ func (g guard) serve(w http.ResponseWriter, r *http.Request, run func(*visit) *C
 	if v.key, err = g.key(v.inner); err == nil {
 		err = g.engine.BufferRequest(v.inner, v.key)
 	}
+	host, hosted := writer.Behind(w).(writer.Host)
 	var conflict *Conflict
 	switch {
+	case hosted && host.Answered():
+		return
 	case err == nil:
 		conflict = run(v)
 	case g.engine.Passes(err):
 		g.handle(r.Context(), w, v)
 	default:
 		conflict = g.engine.Refuse(r.Context(), httpguard.Label(r.Method, r.Pattern), err)
+	}
+	if hosted && conflict != nil {
+		host.Refused(conflict)
 	}
 	switch {
 	case conflict == nil:

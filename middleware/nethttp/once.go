@@ -91,7 +91,7 @@ func (o *once) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				limit, record := o.engine.Capture()
 				c = newCapture(w, v.inner, limit, record)
 				o.handle(ctx, c.exposed(), v)
-				return Handled{Returned: true, Unanswered: !c.capture.Wrote(), Response: c.response()}
+				return c.capture.Handled()
 			},
 			Pass: func(ctx context.Context) { o.handle(ctx, w, v) },
 		})

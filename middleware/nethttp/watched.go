@@ -19,6 +19,7 @@ type watchedWriter struct {
 	writer.Forward
 	status   int // 0 until the answer has begun
 	hijacked bool
+	failed   bool // the handler has reported errors, which something around the guard answers
 }
 
 func watch(w http.ResponseWriter) *watchedWriter {
@@ -32,6 +33,14 @@ func (w *watchedWriter) exposed() http.ResponseWriter {
 
 // wrote reports whether the answer has begun.
 func (w *watchedWriter) wrote() bool { return w.status != 0 || w.hijacked }
+
+// Ended is for frameworks with writers of their own: see [writer.Answer].
+func (w *watchedWriter) Ended(status int, answered, failed bool) {
+	if answered {
+		w.status = status
+	}
+	w.failed = failed
+}
 
 // begin notes the status of the answer, unless it has begun.
 func (w *watchedWriter) begin(status int) {

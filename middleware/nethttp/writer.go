@@ -38,6 +38,16 @@ func (c *captureWriter) Flush()                                       { _ = c.ca
 func (c *captureWriter) FlushError() error                            { return c.capture.Flush() }
 func (c *captureWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) { return c.capture.Hijack() }
 
+// For frameworks with writers of their own: see [writer.Capture].
+
+func (c *captureWriter) Held() bool  { return c.capture.Held() }
+func (c *captureWriter) Pass() error { return c.capture.Pass() }
+func (c *captureWriter) Partial()    { c.capture.Partial() }
+
+func (c *captureWriter) Ended(status int, answered, failed bool) {
+	c.capture.Ended(status, answered, failed)
+}
+
 // send sends what was held back. A client that is gone has no need of it, so nobody is told of an error.
 func (c *captureWriter) send() { _ = c.capture.Send() }
 

@@ -31,7 +31,7 @@ func TestBuildErrors(t *testing.T) {
 		"lock option":     {never, key, core.WithTTL(0), "WithTTL(0s)"},
 		"refusal handler": {never, key, ginlock.WithRefusalHandler(nil), "WithRefusalHandler"},
 		"shared":          {never, key, core.WithWait(-1), "WithWait(-1ns)"},
-		"other adapter":   {never, key, httplock.WithRefusalHandler(nil), "ginlock.Exclusive does not take httplock.WithRefusalHandler: it is for guards of net/http"},
+		"of net/http":     {never, key, httplock.WithRefusalHandler(nil), "WithRefusalHandler"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -67,7 +67,7 @@ func TestBuildErrorsOfRecords(t *testing.T) {
 		"retention":       {locks, key, core.WithRetention(-1), "WithRetention(-1ns)"},
 		"record limit":    {locks, key, core.WithMaxValue(-1), "WithMaxValue(-1)"},
 		"refusal handler": {locks, key, ginlock.WithRefusalHandler(nil), "WithRefusalHandler"},
-		"other adapter":   {locks, key, httplock.WithRefusalHandler(nil), "does not take httplock.WithRefusalHandler: it is for guards of net/http"},
+		"of net/http":     {locks, key, httplock.WithRefusalHandler(nil), "WithRefusalHandler"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -3,6 +3,7 @@ package gin_test
 import (
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
@@ -65,6 +66,27 @@ func TestConflictAnswer(t *testing.T) {
 	got.Detail, got.RetryAfter = "", 0
 	if got != want {
 		t.Errorf("problem %+v, want %+v", got, want)
+	}
+}
+
+// TestRefusalHandlerOfNetHTTP: a guard of gin takes a handler of refusals of net/http too, and a guard of net/http answers with the
+// problem in place of a handler for gin.
+func TestRefusalHandlerOfNetHTTP(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	key := httplock.ByHeader("X-Missing")
+	handler := httplock.WithRefusalHandler(func(w http.ResponseWriter, _ *http.Request, conflict *httplock.Conflict) {
+		http.Error(w, conflict.Code, http.StatusTeapot)
+	})
+	a := refused(t, ginlock.Exclusive(locks.Mutex, key, handler))
+	if a.want(t, http.StatusTeapot); strings.TrimSpace(a.body) != httplock.CodeKeyRequired {
+		t.Errorf("body %q", a.body)
+	}
+	w := httptest.NewRecorder()
+	httplock.Exclusive(locks.Mutex, key, ginlock.ErrorsOnly())(http.NotFoundHandler()).
+		ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil))
+	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), httplock.CodeKeyRequired) {
+		t.Errorf("%d %q", w.Code, w.Body)
 	}
 }
 

@@ -28,12 +28,20 @@ type Framework[C any] struct {
 	Pattern func(c C) string
 	// PathValues calls set with each parameter of the route.
 	PathValues func(c C, set func(name, value string))
+	// Prepare changes the copy of the request that the guard gets; nil changes nothing.
+	Prepare func(c C, r *http.Request)
+	// Decoded is true if the router matches decoded paths.
+	Decoded bool
 	// Value is the value that the context has at that key, nil if it has none.
 	Value func(c C, key any) any
 	// Serve calls next with that writer as the context's, and has the framework answer the error that next returns, unless
 	// something was written. In the end the context has its own request and writer again. Serve returns the error, and
-	// whether there was one that nothing has answered.
-	Serve func(c C, w http.ResponseWriter, next func(C) error) (err error, unanswered bool)
+	// whether there was one that nothing has answered. A front of the framework's own is at hand.
+	Serve func(c C, w http.ResponseWriter, front writer.Full, next func(C) error) (err error, unanswered bool)
+	// Front returns what stands between the guard and the writer of the context: nil is a [writer.Forward].
+	Front func(c C) writer.Full
+	// Stop is called if the guard has answered in place of next; nil does nothing.
+	Stop func(c C)
 }
 
 type visitKey[C any] struct{}
@@ -41,8 +49,9 @@ type visitKey[C any] struct{}
 // visit is a request at a guard.
 type visit[C any] struct {
 	c      C
-	writer *front
+	writer writer.Full
 	outer  *http.Request
+	ran    bool
 	err    error // of the handler
 }
 
@@ -56,13 +65,29 @@ func (f Framework[C]) Middleware(guard func(http.Handler) http.Handler, next fun
 		v := visitOf[C](r)
 		v.err = f.serve(v, w, r, next)
 	}))
+	guards := guarded.(interface{ Guards(method string) bool })
 	return func(c C) error {
 		outer, w := f.Request(c), f.Writer(c)
-		v := &visit[C]{c: c, writer: &front{writer.Forward{ResponseWriter: w}}, outer: outer}
-		r := request.Copy(outer, context.WithValue(outer.Context(), visitKey[C]{}, v))
+		if !guards.Guards(outer.Method) {
+			return next(c)
+		}
+		v := &visit[C]{c: c, outer: outer}
+		if f.Front != nil {
+			v.writer = f.Front(c)
+		} else {
+			v.writer = &front{writer.Forward{ResponseWriter: w}}
+		}
+		ctx := context.WithValue(outer.Context(), visitKey[C]{}, v)
+		if f.Decoded {
+			ctx = httpguard.WithDecodedPaths(ctx)
+		}
+		r := request.Copy(outer, ctx)
 		pattern := httpguard.MethodPattern(outer.Method, f.Pattern(c))
 		r.Pattern = pattern
 		f.PathValues(c, r.SetPathValue)
+		if f.Prepare != nil {
+			f.Prepare(c, r)
+		}
 		defer func() {
 			if r.Pattern == pattern { // and not that of a mux behind the guard
 				r.Pattern = ""
@@ -71,6 +96,9 @@ func (f Framework[C]) Middleware(guard func(http.Handler) http.Handler, next fun
 			v.c, v.outer = *new(C), nil
 		}()
 		guarded.ServeHTTP(writer.Expose(v.writer, w), r)
+		if !v.ran && f.Stop != nil {
+			f.Stop(c)
+		}
 		return v.err
 	}
 }
@@ -83,12 +111,20 @@ func visitOf[C any](r *http.Request) *visit[C] {
 // serve calls what is behind the guard. A request that the guard lets pass keeps the writer of its context, and its error is for the
 // framework, or for the guard around this one, to answer.
 func (f Framework[C]) serve(v *visit[C], w http.ResponseWriter, r *http.Request, next func(C) error) error {
-	defer f.SetRequest(v.c, v.outer)
-	f.SetRequest(v.c, r)
-	if full, ours := writer.Behind(w).(*front); ours && full == v.writer {
+	v.ran = true
+	// What is behind the guard gets the request as it is without the guard, with what that has read of it.
+	inner := v.outer.WithContext(r.Context())
+	inner.Body, inner.ContentLength = r.Body, r.ContentLength
+	inner.Form, inner.PostForm, inner.MultipartForm = r.Form, r.PostForm, r.MultipartForm
+	f.SetRequest(v.c, inner)
+	defer func() {
+		request.GiveBack(r, f.Request(v.c)) // a middleware behind the guard may have put another copy in its place
+		f.SetRequest(v.c, v.outer)
+	}()
+	if writer.Behind(w) == v.writer {
 		return next(v.c)
 	}
-	err, unanswered := f.Serve(v.c, w, next)
+	err, unanswered := f.Serve(v.c, w, v.writer, next)
 	if unanswered {
 		httpguard.HandlerFailed(r.Context())
 	}
@@ -107,8 +143,17 @@ func (f Framework[C]) Refusal(handler func(c C, conflict *httplock.Conflict) err
 			httplock.Refuse(w, r, conflict)
 			return
 		}
-		v.err, _ = f.Serve(v.c, w, func(c C) error { return handler(c, conflict) })
+		v.err, _ = f.Serve(v.c, w, v.writer, func(c C) error { return handler(c, conflict) })
 	}
+}
+
+// Visitor returns the context of the framework that a guard of the framework answers for, and false for the request of another guard.
+func Visitor[C any](r *http.Request) (c C, found bool) {
+	v := visitOf[C](r)
+	if v == nil {
+		return c, false
+	}
+	return v.c, true
 }
 
 // keyContext is the context of the request for a key function. It has the values of the framework's context too.

@@ -1,6 +1,7 @@
 package httpguard
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/internal/httprecord"
+	"github.com/holdfast-go/holdfast/middleware/internal/writer"
 )
 
 // sniffed is how many bytes net/http looks at to guess a Content-Type.
@@ -46,6 +48,9 @@ type Capture struct {
 	contentType string // what net/http guesses from the first bytes, once they are gone
 	hijacked    bool
 	partial     bool // something of the answer was written around the capture
+	lazy        int  // the status of an answer that has not begun, which is sent when the handler has returned; 0 if unknown
+	lazySet     bool // the handler has set it
+	failed      bool // the handler has reported errors and not begun an answer
 
 	released bool // nothing is held back any more
 }
@@ -102,12 +107,28 @@ func (c *Capture) Held() bool { return c.status != 0 && !c.passing }
 // capture.
 func (c *Capture) Partial() { c.partial = true }
 
+// Ended is for frameworks in which a handler can set a status without sending it, and report errors: see [writer.Answer].
+func (c *Capture) Ended(status int, answered, failed bool) {
+	c.lazy, c.lazySet, c.failed = status, answered, failed && !c.Wrote()
+}
+
+// Handled returns how the handler has ended that has returned.
+func (c *Capture) Handled() Handled {
+	if c.failed {
+		return Handled{Returned: true, Failed: true}
+	}
+	return Handled{Returned: true, Unanswered: !c.Wrote() && !c.lazySet, Response: c.Response()}
+}
+
 // Response returns the answer to be recorded, with status 200 if the handler has set none. Call it when the handler
 // has returned.
 func (c *Capture) Response() *Response {
 	if !c.Wrote() {
-		r := changes(http.StatusOK, c.before, c.real.Header())
+		r := changes(cmp.Or(c.lazy, http.StatusOK), c.before, c.real.Header())
 		r.unbegun = true
+		// Something around the guard that has set the status of an error before, as gin does for paths without a route, is going
+		// to write the text.
+		r.Omitted = !c.lazySet && c.lazy >= http.StatusBadRequest
 		return r
 	}
 	r := changes(c.status, c.before, c.frozen)
@@ -182,7 +203,13 @@ func bodyAllowed(status int) bool {
 // [Once.Do] for a handler that did not answer. The error is that of the connection.
 func (c *Capture) Send() error {
 	c.released = true
-	if c.passing || c.status == 0 {
+	switch {
+	case c.passing:
+		return nil
+	case c.status == 0:
+		if c.lazySet { // and something around the guard may add a body
+			c.real.WriteHeader(c.lazy)
+		}
 		return nil
 	}
 	c.passing = true
@@ -272,8 +299,14 @@ func (c *Capture) emit(next []byte) (n int, err error) {
 }
 
 // headerNow has the header sent, as net/http does when it gets the status.
-func (c *Capture) headerNow() {
-	if w, waits := c.real.(interface{ WriteHeaderNow() }); waits {
+func (c *Capture) headerNow() { headerNow(c.real) }
+
+func headerNow(w http.ResponseWriter) {
+	full := any(w)
+	if behind := writer.Behind(w); behind != nil {
+		full = behind
+	}
+	if w, waits := full.(interface{ WriteHeaderNow() }); waits {
 		w.WriteHeaderNow()
 	}
 }

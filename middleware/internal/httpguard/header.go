@@ -106,3 +106,17 @@ func Replay(r *Response, header http.Header) {
 	header.Set(MarkerField, "true")
 	header.Set("Cache-Control", "no-store")
 }
+
+// Send answers with a recorded response: see [Replay].
+func Send(r *Response, w http.ResponseWriter) {
+	Replay(r, w.Header())
+	w.WriteHeader(r.Status)
+	switch {
+	case len(r.Body) > 0:
+		// A writer that compresses changes the header in the first Write, so nothing sends it before that.
+		_, _ = w.Write(r.Body) // nobody is left to tell of a client that does not read its answer
+	case !r.unbegun, r.Status < http.StatusMultipleChoices:
+		headerNow(w)
+	}
+	// Otherwise something around the guard may have added a body to the status of the first handler, and adds it again.
+}

@@ -17,19 +17,14 @@ var exclusivePlace = guards.Place{
 	Name:  "Exclusive",
 	Takes: slices.Concat(commonOptions, []string{"core.WithFixedTTL", "core.WithMinHold", "core.WithPermits"}),
 	Refuses: map[string]string{
-		"core.WithOwner":              "requests with one owner do not exclude each other",
-		"WithZombieGrace":             keptUntilReturned,
-		"httplock.WithRefusalHandler": ofNetHTTP, "ginlock.WithRefusalHandler": ofGin, "ginlock.ErrorsOnly": ofGin,
+		"core.WithOwner":  "requests with one owner do not exclude each other",
+		"WithZombieGrace": keptUntilReturned,
 	},
 	Otherwise: "it keeps no records; Once and Idempotent do",
 }
 
-// Reasons for which several places do not take an option.
-const (
-	keptUntilReturned = "a request has its lease until its handler returns; core.WithMaxHold limits it"
-	ofNetHTTP         = "it is for guards of net/http"
-	ofGin             = "it is for guards of gin"
-)
+// keptUntilReturned is the reason for which several places do not take an option.
+const keptUntilReturned = "a request has its lease until its handler returns; core.WithMaxHold limits it"
 
 // recordOptions are those of Once and Idempotent.
 var recordOptions = slices.Concat(commonOptions, []string{
@@ -40,17 +35,14 @@ var recordOptions = slices.Concat(commonOptions, []string{
 
 // recordReasons are the reasons for which Once and Idempotent do not take an option.
 var recordReasons = map[string]string{
-	"core.WithFixedTTL":           keptUntilReturned,
-	"core.WithOwner":              "every run has an owner of its own",
-	"core.WithMinHold":            "a record has its core.WithRetention",
-	"core.WithPermits":            "only a semaphore has permits",
-	"core.WithFingerprint":        "each request has its own; httplock.WithFingerprint says of what",
-	"core.WithLabel":              "it labels records with the route",
-	"core.WithQuota":              "its keys have no scope; Idempotent counts those of a scope",
-	"WithZombieGrace":             keptUntilReturned,
-	"httplock.WithRefusalHandler": ofNetHTTP,
-	"ginlock.WithRefusalHandler":  ofGin,
-	"ginlock.ErrorsOnly":          ofGin,
+	"core.WithFixedTTL":    keptUntilReturned,
+	"core.WithOwner":       "every run has an owner of its own",
+	"core.WithMinHold":     "a record has its core.WithRetention",
+	"core.WithPermits":     "only a semaphore has permits",
+	"core.WithFingerprint": "each request has its own; httplock.WithFingerprint says of what",
+	"core.WithLabel":       "it labels records with the route",
+	"core.WithQuota":       "its keys have no scope; Idempotent counts those of a scope",
+	"WithZombieGrace":      keptUntilReturned,
 }
 
 var oncePlace = guards.Place{Name: "Once", Takes: recordOptions, Refuses: recordReasons}

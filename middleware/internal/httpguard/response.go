@@ -34,10 +34,6 @@ type Response struct {
 // Replayable returns true if the response can be sent again: that of a connection that was taken over cannot.
 func Replayable(r *Response) bool { return r.Status >= http.StatusOK }
 
-// Unbegun returns true if the handler had not begun to send its answer when it returned, so that something around the guard
-// may have added a body to its status.
-func Unbegun(r *Response) bool { return r.unbegun }
-
 // encode returns the response as guards record it.
 func (r *Response) encode() []byte {
 	kept := httprecord.Response{

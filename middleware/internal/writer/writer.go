@@ -135,6 +135,33 @@ func Behind(w http.ResponseWriter) Full {
 	return nil
 }
 
+// Answer is what stands behind the writer that a guard hands to a handler, for frameworks with writers of their own.
+type Answer interface {
+	Full
+	// Ended tells what the framework knows of a handler that has returned: the status that it sends in the end, whether the
+	// handler has answered by it, which includes that the answer has begun, and whether the handler has reported errors that
+	// something around the guard answers.
+	Ended(status int, answered, failed bool)
+}
+
+// Capture is the Answer of a guard that holds the answer back until it is recorded.
+type Capture interface {
+	Answer
+	Held() bool  // an answer has begun and is held back
+	Pass() error // sends what is held back, and the rest of the answer as it is written
+	Partial()    // a part of the answer was written around the capture: its body is not recorded
+}
+
+// Host stands behind the writer that a framework hands to a guard, if it has to know more than is written there.
+type Host interface {
+	Full
+	// Answered is called when the guard has made the key and read the body. It reports whether something has answered meanwhile in
+	// place of the guard.
+	Answered() bool
+	// Refused is called before a refusal is answered.
+	Refused(conflict error)
+}
+
 // plain has what all writers have.
 type plain struct {
 	w    Full

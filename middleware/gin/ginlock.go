@@ -1,0 +1,113 @@
+package ginlock
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-go/holdfast/core"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+)
+
+// Exclusive returns a middleware that prevents two requests of one key from running at the same time. The strategy
+// makes the lock, for instance locks.Mutex; key identifies what must not run at the same time. With locks.Limit(n), at
+// most n requests of a key run at a time. Exclusive panics if one of them is nil or an option is invalid:
+// [NewExclusive] returns an error instead.
+//
+// A handler guarded twice with the same key runs: the inner guard enters the lock of the outer one. So does a handler
+// that is reached through gin's HandleContext.
+//
+// A chain that returns without an answer after its context has ended is answered for: 503 not-answered, in place of the
+// empty 200 of gin. A status that is set and an error in c.Errors count as an answer.
+func Exclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock.Option) gin.HandlerFunc {
+	return must(NewExclusive(strategy, key, opts...))
+}
+
+// NewExclusive is [Exclusive] for settings that are known only at run time: it returns an error instead of panicking.
+func NewExclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock.Option) (gin.HandlerFunc, error) {
+	guard, err := httplock.NewExclusive(strategy, framework.Key(key), opts...)
+	if err != nil {
+		return nil, err
+	}
+	return handler(guard), nil
+}
+
+// Once returns a middleware that lets a request of each key take effect once: for instance one order per user. A
+// second request is refused while the first is running (409 request-in-progress) and after it has succeeded (409
+// already-completed), until the record expires. With [httplock.WithReplay] it gets the recorded answer instead. The record
+// lasts for 24 hours unless [core.WithRetention] says otherwise. A first request that has failed does not count, see
+// [core.WithFailurePolicy]; errors in c.Errors without an answer are a failure too. Once panics if client or key is nil or
+// an option is invalid: [NewOnce] returns an error instead.
+//
+// A handler guarded twice with the same key runs: the inner guard lets the run of the outer one pass, whose options
+// apply. Only [core.HoldFailures] of either guard counts for both. A handler that is reached through gin's HandleContext
+// runs too.
+func Once(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option) gin.HandlerFunc {
+	return must(NewOnce(client, key, opts...)).Wrap
+}
+
+// NewOnce is [Once] as a value, with methods for an operator. It returns an error instead of panicking.
+func NewOnce(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option) (*Guard, error) {
+	return newGuard(httplock.NewOnce(client, framework.Key(key), opts...))
+}
+
+// Idempotent returns a middleware that answers a request as it has answered an earlier one with the same
+// Idempotency-Key (IETF draft-ietf-httpapi-idempotency-key-header). The client's retry gets the first answer, and the
+// handler runs once. The scope identifies the user of the key, for instance [httplock.ByContext] with the logged-in user: no
+// request reaches another user's answer. [httplock.Unscoped] is for services all of whose clients are one.
+//
+// A missing or malformed key gets 400. The same key with another request gets 422 key-reused. While the first request
+// is running, others get 409 request-in-progress. Records are kept for 24 hours unless [core.WithRetention] says otherwise.
+// Idempotent panics if client or scope is nil or an option is invalid: [NewIdempotent] returns an error instead.
+func Idempotent(client *core.Client, scope httplock.KeyFunc, opts ...httplock.Option) gin.HandlerFunc {
+	return must(NewIdempotent(client, scope, opts...)).Wrap
+}
+
+// NewIdempotent is [Idempotent] as a value, with methods for an operator. It returns an error instead of panicking.
+func NewIdempotent(client *core.Client, scope httplock.KeyFunc, opts ...httplock.Option) (*Guard, error) {
+	return newGuard(httplock.NewIdempotent(client, framework.Key(scope), opts...))
+}
+
+func must[G any](guard G, err error) G {
+	if err != nil {
+		panic(err)
+	}
+	return guard
+}
+
+// ledger has the methods of a guard that are the same for all adapters.
+type ledger = httplock.Guard
+
+// Guard is a guard of [NewOnce] or [NewIdempotent] as a value. Wrap is what [Once] and [Idempotent] return. The other methods are
+// for operators: Peek, Records, Resolve and Forget are those of [httplock.Guard]. The zero Guard guards nothing: its methods
+// return errors, or panic.
+type Guard struct {
+	*ledger
+	handle gin.HandlerFunc
+}
+
+func newGuard(guard *httplock.Guard, err error) (*Guard, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &Guard{guard, handler(guard.Wrap)}, nil
+}
+
+// Wrap guards the handlers behind it in a chain: router.POST("/orders", guard.Wrap, handler). It panics if g is the
+// zero Guard.
+func (g *Guard) Wrap(c *gin.Context) {
+	if g == nil || g.handle == nil {
+		panic("holdfast: the guard is the zero Guard: make it with NewOnce or NewIdempotent")
+	}
+	g.handle(c)
+}
+
+// handler returns a guard of net/http as a handler in front of the rest of a chain.
+func handler(guard func(http.Handler) http.Handler) gin.HandlerFunc {
+	guarded := framework.Middleware(guard, next)
+	return func(c *gin.Context) {
+		real := c.Writer
+		defer func() { c.Writer = real }() // also if a key function has panicked
+		_ = guarded(c)                     // errors of a chain are in c.Errors
+	}
+}
