@@ -71,6 +71,7 @@ var reasons = map[string]string{
 	"core.WithLabel":       "records have the label of their work",
 	"core.WithNote":        "records have the note of their work",
 	"core.WithWindow":      "it is for keys that are made for a time",
+	"core.WithQuota":       "its keys have no scope to count in",
 }
 
 // A Place is a constructor of a guard, and says which options it takes.

@@ -41,7 +41,6 @@ var recordReasons = map[string]string{
 	"core.WithPermits":     "only a semaphore has permits",
 	"core.WithFingerprint": "each request has its own; httplock.WithFingerprint says of what",
 	"core.WithLabel":       "it labels records with the route",
-	"core.WithQuota":       "its keys have no scope; Idempotent counts those of a scope",
 	"WithZombieGrace":      keptUntilReturned,
 }
 
