@@ -41,7 +41,7 @@
 -- increase the count. The repetition renews the TTL, because its sender counts the TTL from its last sending.
 --
 -- If the request is refused and the client waits, the script registers the client and marks the lock. It ignores
--- failures of these writes. Why: a client that is not woken polls.
+-- failures of these writes, because a client that is not woken polls.
 --
 -- Order of writes: the token first, because INCR or SET is what a full or restricted server refuses. A token without a lock
 -- does no harm. Then the lock, see mutex_common.lua, which comes in front of this file.

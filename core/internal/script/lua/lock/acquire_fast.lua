@@ -3,10 +3,10 @@
 --
 -- In every other case it does nothing and acquire.lua decides: also if the request has more than the first two ARGV.
 --
--- KEYS, ARGV and replies are those of acquire.lua, the order of writes is that of compact_grant.lua. The lock has the
+-- KEYS, ARGV and replies are the same as in acquire.lua, the order of writes as in compact_grant.lua. The lock has the
 -- compact state afterwards.
 --
--- Why: with fewer fields, functions and tables the script takes half of the server's time.
+-- With fewer fields, functions and tables the script takes half of the server's time.
 
 if #ARGV == 2 and redis.call('EXISTS', KEYS[1], KEYS[3], KEYS[4] or KEYS[1]) == 0 then
   return grantCompact(KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[2])

@@ -45,7 +45,7 @@ end
 --   tokenCommitted   not nil if redlock_commit.lua has committed the token
 --   lockTTL          PTTL of the lock; nil if the lock does not exist
 --
--- It refuses an owner whose parent no longer exists, even if the owner has other holds. Why: the parent's lease has
+-- It refuses an owner whose parent no longer exists, even if the owner has other holds: the parent's lease has
 -- ended, and its client does not know that yet. Several callers with the context of that lease must exclude each other.
 local function check(r)
   if redis.call('EXISTS', r.lock, r.released, r.waitingClients or r.lock) == 0 then
@@ -88,7 +88,7 @@ local function check(r)
   end
 end
 
--- reenter counts one more entry of the owner, unless the request is a repetition. It writes in either case. Why: WAIT
+-- reenter counts one more entry of the owner, unless the request is a repetition. It writes in either case, because WAIT
 -- refers to the last write of its own connection, and this may be the first write there.
 local function reenter(r)
   if not r.repeated then

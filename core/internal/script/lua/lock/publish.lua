@@ -4,7 +4,7 @@
 -- a Cluster. If the server refuses SPUBLISH, publish falls back to PUBLISH: the server is older than Redis 7, or the
 -- user may not use SPUBLISH. Subscribers do the same with SSUBSCRIBE.
 --
--- Why: each call decides again, so no client has to remember what the next upgrade of a server may change.
+-- Each call decides again, so no client has to remember what the next upgrade of a server may change.
 local function publish(verb, channel, message)
   local reply = redis.pcall(verb, channel, message)
   if verb ~= 'PUBLISH' and type(reply) == 'table' and reply.err then

@@ -24,7 +24,7 @@
 -- stays the same. The repetition renews the TTL, because its sender counts the TTL from its last sending.
 --
 -- No caller passes a waiter in the queue, whether the caller queues or not. Owners that hold the lock already are
--- excepted. An owner is not excepted if the hold of ARGV[10] no longer exists, even if the owner has another hold. Why:
+-- excepted. An owner is not excepted if the hold of ARGV[10] no longer exists, even if the owner has another hold:
 -- the caller has the context of a lease that ended without its client's knowledge. Several such callers must exclude
 -- each other.
 --
@@ -175,7 +175,7 @@ local function enqueue()
   call('PEXPIRE', queue, placeTTL)
   call('HSET', waiters, id, integer(now + placeTTL) .. ' ' .. ttl .. ' ' .. wantedMode .. ' ' .. owner)
   call('PEXPIRE', waiters, placeTTL)
-  -- The other queue must live as long as the hash. Why: the script finds crashed waiters only through their queue, and
+  -- The other queue must live as long as the hash: the script finds crashed waiters only through their queue, and
   -- removes them from the hash then.
   call('PEXPIRE', queue == exclusiveQueue and sharedQueue or exclusiveQueue, placeTTL)
   return number

@@ -3,10 +3,10 @@
 --
 -- In every other case it does nothing and queue_acquire.lua decides: also if the request has more than the first six ARGV.
 --
--- KEYS, ARGV and replies are those of queue_acquire.lua, the order of writes is that of compact_grant.lua. The lock has the
+-- KEYS, ARGV and replies are the same as in queue_acquire.lua, the order of writes as in compact_grant.lua. The lock has the
 -- compact state afterwards.
 --
--- Why: the functions and tables of queue_common.lua cost more of the server's time than all commands of this path.
+-- It exists because the functions and tables of queue_common.lua cost the server more time than all commands of this path.
 
 if #ARGV == 6 and redis.call('EXISTS', KEYS[1], KEYS[4], KEYS[5], KEYS[7]) == 0 then
   return grantCompact(KEYS[1], KEYS[2], ARGV[3], ARGV[5] .. ' ' .. ARGV[4], ARGV[4])

@@ -50,12 +50,12 @@
 -- token first, because a token without a lock does no harm.
 --
 -- Until the last write of the script, its keys last longer than all holds, see keep. Then they get their expiry, see
--- setExpiry. Why: the server may be stopped for a moment within a script. Before 7.2, a command deletes the key if the
+-- setExpiry, because the server may be stopped for a moment within a script. Before 7.2, a command deletes the key if the
 -- new expiry has passed meanwhile. Then valid holds would be lost, or permits that their owner still has would not be
 -- counted. For the same reason no script uses PEXPIREAT. PEXPIRE counts from the moment at which it runs, so a stop makes a
 -- key last longer. That does no harm: a hold ends by the expiry in the lock's hash or in share_expiries.
 
--- Why this order of declarations: every run creates all these functions. The cost grows with the number of variables
+-- The order of declarations matters for speed: every run creates all these functions. The cost grows with the number of variables
 -- that they capture, and is least for the variables declared last. So what many functions capture comes at the end.
 
 local lastToken, channel = KEYS[2], ARGV[1]
@@ -155,7 +155,7 @@ local function keep(key)
 end
 
 -- setExpiry lets the lock's key expire with its last hold, but not after the longest TTL requested, see
--- limitExpiries. share_expiries gets the same expiry, even for shares that have expired. Why: without it, the script
+-- limitExpiries. share_expiries gets the same expiry, even for shares that have expired: without it, the script
 -- could not find them any more, and they would stay in the hash.
 --
 -- Each script calls setExpiry once, behind all other writes to these keys.

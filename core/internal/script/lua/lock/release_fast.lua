@@ -3,7 +3,7 @@
 --
 -- In every other case it does nothing and release.lua decides: also if the request has more than the first two ARGV.
 --
--- KEYS, ARGV and replies are those of release.lua.
+-- KEYS, ARGV and replies are the same as in release.lua.
 
 if #ARGV == 2 then
   local held = redis.call('HMGET', KEYS[1], ARGV[1], 'mode')

@@ -14,7 +14,7 @@
 --         3   nothing was done: the hold is shared, and must be renewed with KEYS[2] too
 --         5, 4  the same, but it must be renewed with KEYS[2] and KEYS[3]: an owner has permits of the lock
 --
--- Why two keys only if necessary: a Cluster runs a script with one key even while the slot moves. It runs one with two
+-- Two keys are passed only if necessary: a Cluster runs a script with one key even while the slot moves. It runs one with two
 -- keys only if both exist on one node, and share_expiries seldom exists. In the compact state no lock has it.
 --
 -- Running it twice changes nothing. It never shortens the TTL of another hold, and extends the hold of no other owner.
@@ -28,8 +28,8 @@
 
 local lock, shareExpiries, id, ttl = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
 
--- isNumber returns true if a field has digits only, and a number that a script can have written. Why not the function of
--- lock_kind.lua: that file costs more of the server's time than all commands of this script.
+-- isNumber returns true if a field has digits only, and a number that a script can have written. The function of
+-- lock_kind.lua is not used, because that file costs more of the server's time than all commands of this script.
 local function isNumber(text, limit)
   return text and string.find(text, '^%d+$') ~= nil and tonumber(text) <= limit
 end

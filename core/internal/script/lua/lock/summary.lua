@@ -6,7 +6,7 @@
 -- Returns {PTTL, the server's time in ms, 1 if the hash is a lock, {field, value, ...}}. If the lock has more than ARGV[1] fields, it
 -- returns the fixed ones and the exclusive owner. The list is empty if the name is free. Writes nothing.
 --
--- Why only one key: while a slot of a Cluster moves, a script with several keys is refused unless all of them exist.
+-- It has one key only, because while a slot of a Cluster moves, a script with several keys is refused unless all of them exist.
 
 local call, lock = redis.call, KEYS[1]
 local clock = call('TIME')

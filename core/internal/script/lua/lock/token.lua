@@ -15,7 +15,7 @@ end
 -- last one. The token is the server's time in us, less 10 ms at most, or more if the last one was: then the clock was set
 -- back. now is that time, nil if the script has not read it.
 --
--- Why not always the time: TIME, and SET with an expiry, cost the server three times as much as PTTL and INCR. A token may
+-- It is not always the time, because TIME, and SET with an expiry, cost the server three times as much as PTTL and INCR. A token may
 -- be late, because what must not happen takes longer than 10 ms: that a server loses the last token, by FLUSHALL, a restart
 -- or a failover, and draws it again.
 --

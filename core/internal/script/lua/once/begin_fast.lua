@@ -4,9 +4,9 @@
 -- In every other case it does nothing and begin.lua decides: also with a group, or with times between which the
 -- attempt may begin, or with a label but no process.
 --
--- KEYS, ARGV, replies and the order of writes are those of begin.lua and common.lua.
+-- KEYS, ARGV, replies and the order of writes are the same as in begin.lua and common.lua.
 --
--- Why: without functions and tables the script takes half of the server's time.
+-- Without functions and tables the script takes half of the server's time.
 
 if not KEYS[4] and not ARGV[10] and not (ARGV[8] == '' and ARGV[9])
   and redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 then

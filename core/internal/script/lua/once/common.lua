@@ -20,7 +20,7 @@
 --   by           the process of the attempt, see WithInstance; may be absent
 --   label        place of the guard that began the attempt; may be absent
 --
--- A field that has its usual value is absent. Why: the record of a completed run may be one of millions.
+-- A field that has its usual value is absent, because the record of a completed run may be one of millions.
 --
 -- The key expires at the end of the record's retention. So the record outlives the lease of its attempt, and later
 -- attempts can read the outcome. The lease is compared with the server's clock.
@@ -62,7 +62,7 @@ local function deadlineOf(r)
 end
 
 -- leaseLeft returns the ms until the lease of a running attempt expires, 0 or less if it has expired. It never returns
--- more than the TTL. Why: if more is left, the server's clock was set back, and a crash would block the key for as
+-- more than the TTL: if more is left, the server's clock was set back, and a crash would block the key for as
 -- long.
 local function leaseLeft(r)
   return math.min(deadlineOf(r) - math.floor(now / 1000), tonumber(r.ttl))
@@ -137,7 +137,7 @@ local function allowWrites()
 end
 
 -- earlierResult returns the result of an earlier run of the script, nil if there was none, and keeps it for so many ms
--- from now. Why the write: a client that waits for replicas may use another connection than at the first run. WAIT
+-- from now. It writes because a client that waits for replicas may use another connection than at the first run. WAIT
 -- would then confirm nothing, because it refers to the writes of its own connection.
 local function earlierResult(key, memory)
   local before = tonumber(call('GET', key) or '') -- also nil if bar.lua has written it

@@ -4,9 +4,9 @@
 -- In every other case it does nothing and complete.lua decides: also with a group, with a value that is too large, or
 -- if the end has to be remembered.
 --
--- KEYS, ARGV, replies and the order of writes are those of complete.lua and finish_common.lua.
+-- KEYS, ARGV, replies and the order of writes are the same as in complete.lua and finish_common.lua.
 --
--- Why: without functions and tables the script takes half of the server's time.
+-- Without functions and tables the script takes half of the server's time.
 
 if not KEYS[4] and (not ARGV[7] or ARGV[7] == '' and ARGV[8] == '')
   and redis.call('HGET', KEYS[1], 'id') == ARGV[1] then

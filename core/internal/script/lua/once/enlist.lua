@@ -9,7 +9,7 @@
 --
 -- Running it twice changes nothing.
 --
--- Why a script of its own: a Cluster refuses a script with two keys while their slot moves, and renew.lua must
+-- It is a script of its own, because a Cluster refuses a script with two keys while their slot moves, and renew.lua must
 -- renew the lease even then.
 
 local r = read('state', 'id')

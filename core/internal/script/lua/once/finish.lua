@@ -13,7 +13,7 @@
 --
 -- Returns 1  recorded
 --         2  recorded, although the record was not that of the attempt any more: it had been evicted or forgotten, or a
---            later attempt had begun and taken no effect. Why: the attempt ran all the same, and a late record is
+--            later attempt had begun and taken no effect: the attempt ran all the same, and a late record is
 --            better than none
 --         0  stale: a later attempt has ended, or counts as ended, in the record, or the record was resolved; the record
 --            is not written
@@ -21,7 +21,7 @@
 --         {1, 0}, {2, 0}  the same as 1 and 2, but the message could not be published: waiters find out by polling
 --
 -- A later attempt has taken no effect if it was released or withdrawn, or if its lease has expired and another attempt
--- may follow. Why the end of this one is recorded then: otherwise the next attempt would run what was done. A later
+-- may follow. Then the end of this one is recorded, because otherwise the next attempt would run what was done. A later
 -- attempt may even be one that no caller has, for moments: its begin was given up, and arrived before its withdrawal.
 -- If the later attempt is paused and goes on, its next renewal and its end find out that they are late.
 --

@@ -3,7 +3,7 @@
 -- A group is a sorted set of the keys of the records that share a quota. The score of a record has two parts: the class
 -- of its size, times 2^42, plus the time in ms when the record expires.
 --
--- Why: there is no counter that could differ from the records. A record stops counting when
+-- There is no counter that could differ from the records: a record stops counting when
 -- the server's clock reaches its expiry, even if its client has crashed.
 
 local span = 2 ^ 42 -- ms since 1970 reach it in 2109

@@ -4,7 +4,7 @@
 -- The marks of one record are a sorted set of the tokens of its attempts. The score is the time in ms when the mark is
 -- obsolete. Each mark says that the end of the attempt with that token had been recorded.
 --
--- Why: an end whose answer was lost is sent again. It then finds the record as the end has left it, or the mark.
+-- An end whose reply was lost is sent again. It then finds the record as the end has left it, or the mark.
 
 -- markEnd leaves the mark of the end that is in the record, if the record has one of its attempt. It removes at most
 -- 100 obsolete marks.

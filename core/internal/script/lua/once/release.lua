@@ -15,7 +15,7 @@
 --         0       nothing to release: the attempt was followed by another one, forgotten, evicted, completed, or
 --                 released before
 --
--- In a group with a quota, the record is deleted if this was the first attempt. Why: everything that the records of
+-- In a group with a quota, the record is deleted if this was the first attempt: everything that the records of
 -- such a group leave in Redis must count. After a later attempt the record stays, and counts: it has the number of the
 -- attempts.
 --
