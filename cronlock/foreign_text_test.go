@@ -66,11 +66,14 @@ func jobsCalled(ctx context.Context, locks *core.Client, tick time.Time, name st
 	job := cronlock.Job(locks, name)
 	_ = job.Run(ctx, c) // the error of the job
 	_, paused := job.Paused(ctx)
-	return []error{added, again, spec, paused, job.Pause(ctx, name), job.Resume(ctx)}
+	_, history := job.History(ctx)
+	_, info := job.Info(ctx)
+	_, jobs := cronlock.Jobs(ctx, locks)
+	return []error{added, again, spec, paused, history, info, jobs, job.Pause(ctx, name), job.Resume(ctx)}
 }
 
 // TestForeignTextInLogs: whatever name a job has, and whatever another program has written to its records, lines of the log and errors
-// are short, and show each character.
+// are short, and show each character. So are the errors that hooks get.
 func TestForeignTextInLogs(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -83,23 +86,32 @@ func TestForeignTextInLogs(t *testing.T) {
 				tick := time.Now().Truncate(time.Second)
 				var logged logBuffer
 				logger := slog.New(newHandler(&logged))
-				locks := newClient(t, rdb, core.WithLogger(logger))
-				opts := []cronlock.Option{cronlock.WithService("shop")}
-				for _, err := range jobsCalled(ctx, locks, tick, text, opts...) {
-					if err != nil {
+				show := func(err error) {
+					if err != nil && !strings.HasPrefix(err.Error(), "failed: ") { // the error of the job, as it is
 						wantVisible(t, err.Error(), mostText)
 					}
 				}
+				locks := newClient(t, rdb, core.WithLogger(logger), core.WithHooks(core.Hooks{
+					NotRun:   func(_ context.Context, not core.NotRun) { show(not.Err) },
+					Incident: func(_ context.Context, i core.Incident) { show(i.Err) },
+					RunEnd:   func(_ context.Context, end core.RunEnd) { show(end.Err) },
+				}))
+				opts := []cronlock.Option{cronlock.WithService("shop")}
+				for _, err := range jobsCalled(ctx, locks, tick, text, opts...) {
+					show(err)
+				}
 				for _, err := range jobsCalled(ctx, locks, tick, "job", opts...) {
-					if err != nil {
-						wantVisible(t, err.Error(), mostText)
-					}
+					show(err)
 				}
 				overwriteRecords(ctx, t, rdb, text)
 				for _, err := range jobsCalled(ctx, locks, tick, "job", opts...) {
-					if err != nil {
-						wantVisible(t, err.Error(), mostText)
-					}
+					show(err)
+				}
+				for _, key := range rdb.Keys(ctx, "*").Val() { // other data in place of each key
+					rdb.Set(ctx, key, text, time.Minute)
+				}
+				for _, err := range jobsCalled(ctx, locks, tick, "job", opts...) {
+					show(err)
 				}
 				for line := range strings.Lines(logged.String()) {
 					wantVisible(t, strings.TrimSuffix(line, "\n"), mostLine)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 	"github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
@@ -30,6 +31,12 @@ type reporter struct {
 func newReporter(job string, facts seal.Facts) reporter {
 	return reporter{job, guard.HooksOf(facts), facts.Logger}
 }
+
+// mostShown bounds the names of jobs in errors and in the log, in bytes.
+const mostShown = 200
+
+// shown returns the name of the job for the log.
+func (r reporter) shown() string { return foreign.Line(r.job, mostShown) }
 
 func (r reporter) work() core.Work { return core.Work{Place: "cron", Label: r.job} }
 

@@ -95,10 +95,10 @@ func (k *lock) Unlock(ctx context.Context) error {
 	err := k.leases.remove(k).Unlock(ctx)
 	switch {
 	case errors.Is(err, core.ErrNotHeld):
-		k.logger.Warn("holdfast: gocronlock: the lease was lost before the job had ended", "job", k.job)
+		k.logger.Warn("holdfast: gocronlock: the lease was lost before the job had ended", "job", k.shown())
 		k.incident(ctx, core.IncidentLost, err)
 	case err != nil:
-		k.logger.Warn("holdfast: gocronlock: lock not released, it expires after its TTL", "job", k.job, "error", err)
+		k.logger.Warn("holdfast: gocronlock: lock not released, it expires after its TTL", "job", k.shown(), "error", err)
 		k.incident(ctx, core.IncidentUnrecorded, err)
 	}
 	return err

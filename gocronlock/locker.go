@@ -10,6 +10,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
@@ -93,9 +94,9 @@ func (l *JobLocker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 		reason = overlapping
 	}
 	if reason == stopped || reason == overlapping {
-		r.logger.Debug("holdfast: gocronlock: run skipped", "job", job, "error", err)
+		r.logger.Debug("holdfast: gocronlock: run skipped", "job", r.shown(), "error", err)
 	} else {
-		r.logger.Warn("holdfast: gocronlock: job does not run", "job", job, "error", err)
+		r.logger.Warn("holdfast: gocronlock: job does not run", "job", r.shown(), "error", err)
 	}
 	r.notRun(ctx, came, reason, err)
 	return nil, err
@@ -106,7 +107,7 @@ func (l *JobLocker) tryLock(ctx context.Context, locker *core.Lock, r reporter) 
 		return nil, err
 	}
 	if l.names.shared(ctx, r.job) {
-		r.logger.Warn("holdfast: gocronlock: two jobs have one name and exclude each other: use gocron.WithName", "job", r.job)
+		r.logger.Warn("holdfast: gocronlock: two jobs have one name and exclude each other: use gocron.WithName", "job", r.shown())
 	}
 	// An owner of its own, whatever ctx carries: no run enters the lock of another one.
 	newOwner, _ := seal.FactsOf(locker).NewOwner.(core.LockOption)
@@ -144,7 +145,7 @@ func (l *JobLocker) Func(fn func(context.Context) error) func(context.Context) e
 // checkName refuses names that gocron has made up and that mean nothing.
 func checkName(job string) error {
 	if anonymous.MatchString(job) {
-		return fmt.Errorf("%w: %q", ErrUnnamed, job)
+		return fmt.Errorf("%w: %s", ErrUnnamed, foreign.Quote(job, mostShown))
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func overwriteAll(ctx context.Context, t *testing.T, rdb *redis.Client, text str
 }
 
 // TestForeignTextInLogs: whatever a task has, and whatever another program has written to the keys of guards, lines of the log and errors
-// are short, and show each character.
+// are short, and show each character. So are the errors that hooks get.
 func TestForeignTextInLogs(t *testing.T) {
 	t.Parallel()
 	for what, text := range foreignTexts {
@@ -94,15 +94,25 @@ func TestForeignTextInLogs(t *testing.T) {
 				t.Parallel()
 				var logged bytes.Buffer
 				logger := slog.New(newHandler(&logged))
-				d := newDesk(t, core.WithLogger(logger))
-				failing := func(context.Context, *asynq.Task) error { return errors.New("failed") }
-				held := func(ctx context.Context, _ *asynq.Task) error { return core.Hold(ctx, "the handler says so") }
+				failure := errors.New(text) // which a guard returns as it is
+				show := func(err error) {
+					if err != nil && !errors.Is(err, failure) {
+						wantVisible(t, err.Error(), mostText)
+					}
+				}
+				d := newDesk(t, core.WithLogger(logger), core.WithHooks(core.Hooks{
+					NotRun:   func(_ context.Context, not core.NotRun) { show(not.Err) },
+					Incident: func(_ context.Context, i core.Incident) { show(i.Err) },
+					RunEnd:   func(_ context.Context, end core.RunEnd) { show(end.Err) },
+				}))
+				failing := func(context.Context, *asynq.Task) error { return failure }
+				held := func(ctx context.Context, _ *asynq.Task) error { return core.Hold(ctx, text) }
 				for _, key := range []asynqlock.KeyFunc{
 					asynqlock.ByPayload("/order"), asynqlock.ByHeader("K"), asynqlock.ByType(), asynqlock.ByTaskID(),
 					func(context.Context, *asynq.Task) (string, error) { return text, nil },
 				} {
 					guards := []asynq.MiddlewareFunc{
-						asynqlock.Exclusive(d.locks.Mutex, key), asynqlock.Once(d.locks, key),
+						asynqlock.Exclusive(d.locks.Mutex, key), asynqlock.Exclusive(d.locks.Mutex, key, asynqlock.WithLine(d.rdb)), asynqlock.Once(d.locks, key),
 						asynqlock.Once(d.locks, key, asynqlock.ComparePayload()),
 					}
 					handlers := []asynq.HandlerFunc{failing, nothing, held}
@@ -115,9 +125,7 @@ func TestForeignTextInLogs(t *testing.T) {
 						for _, guard := range guards {
 							for info, task := range foreignTasks(text) {
 								for _, handle := range handlers {
-									if err := guard(handle).ProcessTask(asynqlock.ContextWithTask(t.Context(), info), task); err != nil {
-										wantVisible(t, err.Error(), mostText)
-									}
+									show(guard(handle).ProcessTask(asynqlock.ContextWithTask(t.Context(), info), task))
 								}
 							}
 						}
