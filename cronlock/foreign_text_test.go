@@ -3,13 +3,10 @@ package cronlock_test
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/robfig/cron/v3"
@@ -19,38 +16,11 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// foreignTexts are what the name of a job may have, and what another program may write to Redis.
-var foreignTexts = map[string]string{
-	"escape": "\x1b[2J", "C1": "\u009b31m", "bidi": "\u202egnp.exe", "line": "a\nlevel=INFO msg=forged", "NUL": "\x00", "broken": "\xff\xfe",
-	"long": strings.Repeat("\x1b\u202e", testkit.Rounds(1<<12, 1<<18)),
-}
-
 // Bounds of one text, and of a line of the log, which may have several.
 const (
 	mostText = 1024
 	mostLine = 2048
 )
-
-// wantVisible fails the test for a longer text, or one with what people cannot see.
-func wantVisible(t *testing.T, text string, most int) {
-	t.Helper()
-	if len(text) > most {
-		t.Errorf("%d bytes: %.200q", len(text), text)
-	}
-	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) || !utf8.ValidString(text) {
-		t.Errorf("not visible: %.200q", text)
-	}
-}
-
-// logHandlers are those of package slog.
-var logHandlers = map[string]func(io.Writer) slog.Handler{
-	"text": func(w io.Writer) slog.Handler {
-		return slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})
-	},
-	"JSON": func(w io.Writer) slog.Handler {
-		return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})
-	},
-}
 
 // jobsCalled lets jobs with that name fail, overlap and register on a client, and returns the errors.
 func jobsCalled(ctx context.Context, locks *core.Client, tick time.Time, name string, opts ...cronlock.Option) []error {
@@ -77,8 +47,8 @@ func jobsCalled(ctx context.Context, locks *core.Client, tick time.Time, name st
 func TestForeignTextInLogs(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	for what, text := range foreignTexts {
-		for handler, newHandler := range logHandlers {
+	for what, text := range testkit.ForeignTexts {
+		for handler, newHandler := range testkit.LogHandlers {
 			t.Run(what+", "+handler, func(t *testing.T) {
 				t.Parallel()
 				server := testkit.Start(t)
@@ -88,7 +58,7 @@ func TestForeignTextInLogs(t *testing.T) {
 				logger := slog.New(newHandler(&logged))
 				show := func(err error) {
 					if err != nil && !strings.HasPrefix(err.Error(), "failed: ") { // the error of the job, as it is
-						wantVisible(t, err.Error(), mostText)
+						testkit.WantVisible(t, err.Error(), mostText)
 					}
 				}
 				locks := newClient(t, rdb, core.WithLogger(logger), core.WithHooks(core.Hooks{
@@ -113,12 +83,7 @@ func TestForeignTextInLogs(t *testing.T) {
 				for _, err := range jobsCalled(ctx, locks, tick, "job", opts...) {
 					show(err)
 				}
-				for line := range strings.Lines(logged.String()) {
-					wantVisible(t, strings.TrimSuffix(line, "\n"), mostLine)
-				}
-				if logged.Len() == 0 {
-					t.Error("nothing was logged")
-				}
+				testkit.WantVisibleLines(t, logged.String(), mostLine)
 			})
 		}
 	}

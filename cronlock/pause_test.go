@@ -105,5 +105,5 @@ func TestForgedPause(t *testing.T) {
 	if err != nil || !info.Paused {
 		t.Fatalf("%+v, %v", info, err)
 	}
-	wantVisible(t, info.PausedBy, 1000)
+	testkit.WantVisible(t, info.PausedBy, 1000)
 }

@@ -1,17 +1,12 @@
 package gocronlock_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
-	"strings"
 	"sync"
 	"testing"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/redis/go-redis/v9"
 
@@ -21,56 +16,11 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
-// foreignTexts are what the name of a job may have, what another program may write to Redis, and what a server may reply.
-var foreignTexts = map[string]string{
-	"escape": "\x1b[2J", "C1": "\u009b31m", "bidi": "\u202egnp.exe", "line": "a\nlevel=INFO msg=forged", "NUL": "\x00", "broken": "\xff\xfe",
-	"long": strings.Repeat("\x1b\u202e", testkit.Rounds(1<<12, 1<<20)),
-}
-
 // Bounds of one text, and of a line of the log, which may have several.
 const (
 	mostText = 1500
 	mostLine = 3000
 )
-
-// wantVisible fails the test for a longer text, or one with what people cannot see.
-func wantVisible(t *testing.T, text string, most int) {
-	t.Helper()
-	if len(text) > most {
-		t.Errorf("%d bytes: %.200q", len(text), text)
-	}
-	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) || !utf8.ValidString(text) {
-		t.Errorf("not visible: %.200q", text)
-	}
-}
-
-// syncBuffer is a log that several goroutines write.
-type syncBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
-// logHandlers are those of package slog.
-var logHandlers = map[string]func(io.Writer) slog.Handler{
-	"text": func(w io.Writer) slog.Handler {
-		return slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})
-	},
-	"JSON": func(w io.Writer) slog.Handler {
-		return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})
-	},
-}
 
 // lockTwice takes the lock of a job for two jobs with that name, lets the lease be lost, and releases it. It returns the errors.
 func lockTwice(ctx context.Context, rdb *redis.Client, locker *gocronlock.JobLocker, job string) (errs []error) {
@@ -90,15 +40,15 @@ func lockTwice(ctx context.Context, rdb *redis.Client, locker *gocronlock.JobLoc
 // the log and errors are short, and show each character. So are the errors that hooks get.
 func TestForeignTextInLogs(t *testing.T) {
 	t.Parallel()
-	for what, text := range foreignTexts {
-		for handler, newHandler := range logHandlers {
+	for what, text := range testkit.ForeignTexts {
+		for handler, newHandler := range testkit.LogHandlers {
 			t.Run(what+", "+handler, func(t *testing.T) {
 				t.Parallel()
-				var logged syncBuffer
+				var logged testkit.Log
 				var skipped sync.Map
 				show := func(err error) {
 					if err != nil {
-						wantVisible(t, err.Error(), mostText)
+						testkit.WantVisible(t, err.Error(), mostText)
 					}
 				}
 				options := []core.Option{core.WithLogger(slog.New(newHandler(&logged))), core.WithTTL(time.Minute), core.WithHooks(core.Hooks{
@@ -134,9 +84,7 @@ func TestForeignTextInLogs(t *testing.T) {
 					cancel(errors.New(text))
 					show(elector.Lead(ctx))
 				}
-				for line := range strings.Lines(logged.String()) {
-					wantVisible(t, strings.TrimSuffix(line, "\n"), mostLine)
-				}
+				testkit.WantVisibleLines(t, logged.String(), mostLine)
 				for _, reason := range []string{"refused", "overlapping"} {
 					if _, ok := skipped.Load(reason); !ok {
 						t.Errorf("no run was %s", reason)

@@ -5,13 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
@@ -21,38 +17,11 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// foreignTexts are what a producer of tasks may send, and what another program may write to Redis.
-var foreignTexts = map[string]string{
-	"escape": "\x1b[2J", "C1": "\u009b31m", "bidi": "\u202egnp.exe", "line": "a\nlevel=INFO msg=forged", "NUL": "\x00", "broken": "\xff\xfe",
-	"long": strings.Repeat("\x1b\u202e", testkit.Rounds(1<<12, 1<<18)),
-}
-
 // Bounds of one text, and of a line of the log, which may have several.
 const (
 	mostText = 1500
 	mostLine = 3000
 )
-
-// wantVisible fails the test for a longer text, or one with what people cannot see.
-func wantVisible(t *testing.T, text string, most int) {
-	t.Helper()
-	if len(text) > most {
-		t.Errorf("%d bytes: %.200q", len(text), text)
-	}
-	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) || !utf8.ValidString(text) {
-		t.Errorf("not visible: %.200q", text)
-	}
-}
-
-// logHandlers are those of package slog.
-var logHandlers = map[string]func(io.Writer) slog.Handler{
-	"text": func(w io.Writer) slog.Handler {
-		return slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})
-	},
-	"JSON": func(w io.Writer) slog.Handler {
-		return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})
-	},
-}
 
 // foreignTasks are tasks with a text in each place that a producer chooses.
 func foreignTasks(text string) map[*asynq.TaskInfo]*asynq.Task {
@@ -88,8 +57,8 @@ func overwriteAll(ctx context.Context, t *testing.T, rdb *redis.Client, text str
 // are short, and show each character. So are the errors that hooks get.
 func TestForeignTextInLogs(t *testing.T) {
 	t.Parallel()
-	for what, text := range foreignTexts {
-		for handler, newHandler := range logHandlers {
+	for what, text := range testkit.ForeignTexts {
+		for handler, newHandler := range testkit.LogHandlers {
 			t.Run(what+", "+handler, func(t *testing.T) {
 				t.Parallel()
 				var logged bytes.Buffer
@@ -97,7 +66,7 @@ func TestForeignTextInLogs(t *testing.T) {
 				failure := errors.New(text) // which a guard returns as it is
 				show := func(err error) {
 					if err != nil && !errors.Is(err, failure) {
-						wantVisible(t, err.Error(), mostText)
+						testkit.WantVisible(t, err.Error(), mostText)
 					}
 				}
 				d := newDesk(t, core.WithLogger(logger), core.WithHooks(core.Hooks{
@@ -133,12 +102,7 @@ func TestForeignTextInLogs(t *testing.T) {
 					}
 					d.rdb.FlushAll(t.Context())
 				}
-				for line := range strings.Lines(logged.String()) {
-					wantVisible(t, strings.TrimSuffix(line, "\n"), mostLine)
-				}
-				if logged.Len() == 0 {
-					t.Error("nothing was logged")
-				}
+				testkit.WantVisibleLines(t, logged.String(), mostLine)
 			})
 		}
 	}

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/redis/go-redis/v9"
 
@@ -21,38 +19,11 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// foreignTexts are what a client may send, and what another program may write to Redis.
-var foreignTexts = map[string]string{
-	"escape": "\x1b[2J", "C1": "\u009b31m", "bidi": "\u202egnp.exe", "line": "a\nlevel=INFO msg=forged", "NUL": "\x00", "broken": "\xff\xfe",
-	"long": strings.Repeat("\x1b\u202e", testkit.Rounds(1<<12, 1<<18)),
-}
-
 // Bounds of one text, and of a line of the log, which may have several.
 const (
 	mostText = 1024
 	mostLine = 2048
 )
-
-// wantVisible fails the test for a longer text, or one with what people cannot see.
-func wantVisible(t *testing.T, text string, most int) {
-	t.Helper()
-	if len(text) > most {
-		t.Errorf("%d bytes: %.200q", len(text), text)
-	}
-	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) || !utf8.ValidString(text) {
-		t.Errorf("not visible: %.200q", text)
-	}
-}
-
-// logHandlers are those of package slog.
-var logHandlers = map[string]func(io.Writer) slog.Handler{
-	"text": func(w io.Writer) slog.Handler {
-		return slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})
-	},
-	"JSON": func(w io.Writer) slog.Handler {
-		return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})
-	},
-}
 
 // overwriteAll writes a text to all keys of guards: to the fields of records, and then, with wholly, in place of each key.
 func overwriteAll(ctx context.Context, t *testing.T, rdb *redis.Client, text string, wholly bool) {
@@ -84,10 +55,10 @@ func foreignRequests(t *testing.T, handler http.Handler, text string) {
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, r)
 		for line := range strings.Lines(w.Body.String()) {
-			wantVisible(t, strings.TrimSuffix(line, "\n"), mostText)
+			testkit.WantVisible(t, strings.TrimSuffix(line, "\n"), mostText)
 		}
 		for name, values := range w.Header() {
-			wantVisible(t, name+": "+strings.Join(values, ", "), mostText)
+			testkit.WantVisible(t, name+": "+strings.Join(values, ", "), mostText)
 		}
 	}
 }
@@ -96,8 +67,8 @@ func foreignRequests(t *testing.T, handler http.Handler, text string) {
 // errors and responses are short, and show each character.
 func TestForeignTextInLogs(t *testing.T) {
 	t.Parallel()
-	for what, text := range foreignTexts {
-		for handler, newHandler := range logHandlers {
+	for what, text := range testkit.ForeignTexts {
+		for handler, newHandler := range testkit.LogHandlers {
 			t.Run(what+", "+handler, func(t *testing.T) {
 				t.Parallel()
 				rdb := testkit.Start(t).Client()
@@ -106,10 +77,10 @@ func TestForeignTextInLogs(t *testing.T) {
 				locks, err := core.New(rdb, core.WithLogger(logger), core.WithHooks(core.Hooks{
 					NotRun: func(_ context.Context, not core.NotRun) {
 						if not.Err != nil {
-							wantVisible(t, not.Err.Error(), mostText)
+							testkit.WantVisible(t, not.Err.Error(), mostText)
 						}
 					},
-					Incident: func(_ context.Context, i core.Incident) { wantVisible(t, i.Err.Error(), mostText) },
+					Incident: func(_ context.Context, i core.Incident) { testkit.WantVisible(t, i.Err.Error(), mostText) },
 				}))
 				if err != nil {
 					t.Fatal(err)
@@ -137,12 +108,7 @@ func TestForeignTextInLogs(t *testing.T) {
 						foreignRequests(t, guarded, text)
 					}
 				}
-				for line := range strings.Lines(logged.String()) {
-					wantVisible(t, strings.TrimSuffix(line, "\n"), mostLine)
-				}
-				if logged.Len() == 0 {
-					t.Error("nothing was logged")
-				}
+				testkit.WantVisibleLines(t, logged.String(), mostLine)
 			})
 		}
 	}

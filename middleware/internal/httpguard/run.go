@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 	guards "github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
@@ -77,6 +78,9 @@ func (r *run) begin(ctx context.Context) context.Context {
 	return r.ctx
 }
 
+// mostReason bounds what an error shows of the reason that a handler gave to Hold, in bytes.
+const mostReason = 200
+
 // judge judges how the handler of a Once ended.
 func (r *run) judge(o *guards.Outcome) {
 	out := r.outcome.normalized(r)
@@ -96,7 +100,7 @@ func (r *run) judge(o *guards.Outcome) {
 		case d == Completed, !out.Returned, refused:
 			o.Err = nil
 		case said == seal.Held && reason != "":
-			o.Err = errors.New("holdfast: the handler called Hold: " + reason)
+			o.Err = errors.New("holdfast: the handler called Hold: " + foreign.Line(reason, mostReason))
 		default:
 			o.Err = failureOf(out.Response.Status, out.answered(), out.Failed)
 		}

@@ -75,7 +75,7 @@ func Run(t *testing.T, a Adapter) {
 		onceTests, verdictTests, endingTests, waitingTests, disconnectTests, outageTests, reuseTests, requestTests,
 		writerTests, nestingTests, clientTests, retryAfterTests, secrecyTests, leaseTests, loggingTests, operatorTests, paymentTests,
 		routeTests, multipartTests, readInFrontTests, detailTests,
-		unansweredTests, refusalTests, panicTests, bodyTests, eventTests, answerTimeTests, streamTests, knownTests, recoveredTests,
+		unansweredTests, refusalTests, panicTests, bodyTests, eventTests, answerTimeTests, streamTests, knownTests, recoveredTests, textTests,
 	} {
 		maps.Copy(all, group)
 	}
