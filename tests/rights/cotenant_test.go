@@ -57,7 +57,7 @@ func TestOverwrittenFields(t *testing.T) {
 	}
 }
 
-// foreignServer starts a server that replies the same to each script, and OK to all other commands. It returns a client for it.
+// foreignServer starts a server that replies the same to each script and SCAN, and OK to all other commands. It returns a client for it.
 func foreignServer(t *testing.T, reply string) *redis.Client {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -108,7 +108,7 @@ func answer(conn net.Conn, reply string) {
 		}
 		text := "+OK\r\n"
 		switch command := strings.ToLower(words[0]); {
-		case strings.HasPrefix(command, "eval"):
+		case strings.HasPrefix(command, "eval"), strings.HasPrefix(command, "scan"):
 			text = reply
 		case strings.HasPrefix(command, "hello"):
 			text = "-ERR unknown command 'HELLO'\r\n"

@@ -3,12 +3,14 @@ package rights_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
@@ -136,6 +138,57 @@ func TestImpossibleTimes(t *testing.T) {
 		record := coretest.MustPeek(t, locks.Once(key))
 		if _, err := json.Marshal(record); err != nil {
 			t.Errorf("record of %s: %v", number, err)
+		}
+	}
+}
+
+// walks are the lists that scan a server, by name. They are called one after the other, and each has its last error.
+func walks(ctx context.Context, locks *core.Client) map[string]error {
+	errs := make(map[string]error)
+	for _, err := range locks.Locks(ctx, "") {
+		errs["Locks"] = err
+	}
+	for _, err := range locks.Records(ctx, "") {
+		errs["Records"] = err
+	}
+	for _, err := range seal.NamesOf(locks).FindDigest(ctx, "0a1b2c3d") {
+		errs["FindDigest"] = err
+	}
+	return errs
+}
+
+// TestEndlessScan: a server whose SCAN never comes to an end keeps a list busy until the context of its caller ends, which is an error.
+func TestEndlessScan(t *testing.T) {
+	t.Parallel()
+	locks := coretest.NewClient(t, foreignServer(t, repliesOf("*2 $1 5 *0")))
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	for walk, err := range walks(ctx, locks) {
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", walk, err)
+		}
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// TestForeignScan: a reply to SCAN that Redis does not make is an error, and no empty list.
+func TestForeignScan(t *testing.T) {
+	t.Parallel()
+	for _, reply := range []string{
+		":0", "*0", "*1 $1 0", "*2 :0 *0", "*2 $-1 *0", "*2 $0  *0", "*2 $1 x *0", "*2 $2 -1 *0", "*2 $20 99999999999999999999 *0", "*2 $1 0 $1 k", "*2 $1 0 *1 :1",
+		"*2 $1 0 *1 $-1", "*3 $1 0 *0 *0",
+	} {
+		locks := coretest.NewClient(t, foreignServer(t, repliesOf(reply)))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		errs := walks(ctx, locks)
+		cancel()
+		for _, walk := range []string{"Locks", "Records", "FindDigest"} {
+			if err := errs[walk]; err == nil || !strings.Contains(err.Error(), "unexpected reply") {
+				t.Errorf("%s: %s: %v", reply, walk, err)
+			}
 		}
 	}
 }

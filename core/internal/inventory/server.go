@@ -48,18 +48,8 @@ func (w *walk) scanServer(ctx context.Context, master *redis.Client, cursor stri
 	}
 	info, _ := answers[0].Reply.(string) // without the right to INFO there is none
 	s.server = field(info, "role") + field(info, "master_replid")
-	reply, _ := answers[1].Reply.([]any)
-	if len(reply) != 2 {
-		return scanned{}, script.Unexpected(answers[1].Reply)
-	}
-	s.cursor, _ = reply[0].(string)
-	keys, _ := reply[1].([]any)
-	for _, key := range keys {
-		if name, ok := key.(string); ok {
-			s.keys = append(s.keys, name)
-		}
-	}
-	return s, nil
+	s.cursor, s.keys, err = script.ReadScan(answers[1].Reply)
+	return s, err
 }
 
 // field returns a field of a reply to INFO, "" if there is none.

@@ -132,6 +132,16 @@ func (d *decoder) End() error {
 	return nil
 }
 
+// ReadScan returns the cursor and the keys in a reply to SCAN.
+func ReadScan(reply any) (cursor string, keys []string, err error) {
+	d := newDecoder(reply)
+	cursor, keys = d.Text(), d.Texts()
+	if _, bad := strconv.ParseUint(cursor, 10, 64); bad != nil {
+		d.Fail()
+	}
+	return cursor, keys, d.End()
+}
+
 // readStatus returns a reply that is one integer from least to most.
 func readStatus(reply any, least, most int64) (int64, error) {
 	n, ok := reply.(int64)
