@@ -101,7 +101,7 @@ func (v *visit) process(next asynq.Handler) error {
 		return nil
 	case err != nil:
 		return idleError{err}
-	case v.began.IsZero(): // it was let pass, or replayed
+	case v.began.IsZero(), outcome == nil: // it was let pass, or replayed
 		return v.err
 	}
 	return v.ended(outcome)

@@ -250,7 +250,7 @@ var exclusivePlace = guards.Place{
 var oncePlace = guards.Place{
 	Name: "asynqlock.Once",
 	Takes: slices.Concat(guardOptions, []string{
-		"core.WithRetention", "core.WithFailurePolicy", "core.WithMaxValue", "WithFinishTimeout",
+		"core.WithRetention", "core.WithFailurePolicy", "core.WithMaxValue", "core.WithProof", "WithFinishTimeout",
 		"asynqlock.IgnorePayload", "asynqlock.ComparePayload", "asynqlock.SkipDuplicates", "asynqlock.RejectDuplicates",
 	}),
 	Refuses: map[string]string{

@@ -104,5 +104,6 @@ func (v *visit) replay(_ context.Context, r core.Record) error {
 			v.attrs(slog.String("completed_by", shown(r.Note)), slog.Time("began", r.Began))...)
 	}
 	v.write(r.Value)
+	v.err = nil // of a handler that has found the effect of an earlier task
 	return nil
 }

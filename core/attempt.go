@@ -24,9 +24,10 @@ type Attempt struct {
 	began    time.Time
 	declared atomic.Int64 // number of the last declaration
 	ended    atomic.Bool
-	word     seal.Word    // what its run has said
-	ending   script.End   // once ended is true
-	endHold  *script.Hold // of ending; see end
+	word     seal.Word     // what its run has said
+	proving  *seal.Proving // nil without a proof
+	ending   script.End    // once ended is true
+	endHold  *script.Hold  // of ending; see end
 }
 
 // attemptFacts is what guards know of an attempt.
@@ -40,6 +41,9 @@ func (a attemptFacts) Facts() seal.Facts {
 
 // Began implements [seal.Attempt].
 func (a attemptFacts) Began() time.Time { return a.began }
+
+// Proving implements [seal.Attempt].
+func (a attemptFacts) Proving() *seal.Proving { return a.proving }
 
 // Bind implements [seal.Attempt].
 func (a attemptFacts) Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
@@ -253,6 +257,17 @@ func (a *Attempt) notHeld() error {
 	return errorf("%w: once %q, attempt %d has ended", ErrNotHeld, a.once.key, a.number)
 }
 
+// replayed is the result of a run that has found the effect of an earlier one: that of the earlier one, unless fn has made one of
+// its own from it.
+func replayed(value []byte, err, found error) Result {
+	var done *CompletedError
+	errors.As(found, &done)
+	if err != nil {
+		value = done.Record.Value
+	}
+	return Result{Value: value, Replayed: true, Attempt: done.Record.Attempt}
+}
+
 // run calls fn and ends the attempt, however fn ends.
 func (a *Attempt) run(ctx context.Context, fn func(context.Context) ([]byte, error)) (Result, error) {
 	running, cancel := attemptFacts{a}.Bind(ctx)
@@ -265,7 +280,11 @@ func (a *Attempt) run(ctx context.Context, fn func(context.Context) ([]byte, err
 	}()
 	value, err := fn(running)
 	returned = true
+	if _, _, found := a.proving.Committed(); found != nil {
+		return replayed(value, err, found), nil
+	}
 	if err == nil {
+		a.warnUnproven()
 		err = a.conclude(ctx, value, "")
 		if d, _ := a.word.Said(); d == seal.Held {
 			err = errors.Join(errorf("%w: once %q", ErrOutcomeUnknown, a.once.key), err)

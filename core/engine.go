@@ -42,6 +42,8 @@ type engine struct {
 	announcer   *inventory.Announcer
 	directory   *inventory.Directory
 	unannounced sync.Once // the instance could not be written
+
+	unproven atomic.Bool // a run without a transaction of its proof was logged
 }
 
 // newEngine makes an engine whose leases are trusted for their TTL less the drift.

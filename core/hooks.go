@@ -57,6 +57,9 @@ type Hooks struct {
 	// Lost is called once for every lease that ends without Unlock. The lease of an attempt of a [Once] counts too; its
 	// Name is the key. [Client.Close] loses the leases that it ends, with the reason [LossClosed].
 	Lost func(ctx context.Context, lost Lost)
+	// ProofAsked is called when [WithProof] has asked its proof about a key, and when the transaction of a run has found that an
+	// earlier one has committed.
+	ProofAsked func(ctx context.Context, asked ProofAsked)
 	// RunStart is called when a guard lets a request, a tick or a task run. What it returns is the context of the run.
 	RunStart func(ctx context.Context, start RunStart) context.Context
 	// RunEnd is called when such a run has ended and its guard has tried to record that.

@@ -18,6 +18,7 @@ func (h Hooks) then(next Hooks) Hooks {
 		AttemptEnd:   both(h.AttemptEnd, next.AttemptEnd),
 		Renewed:      both(h.Renewed, next.Renewed),
 		Lost:         both(h.Lost, next.Lost),
+		ProofAsked:   both(h.ProofAsked, next.ProofAsked),
 		RunStart:     bothStarts(h.RunStart, next.RunStart),
 		RunEnd:       both(h.RunEnd, next.RunEnd),
 		NotRun:       both(h.NotRun, next.NotRun),

@@ -23,6 +23,7 @@ import (
 // record by eviction, by a failover without acknowledgement, or by FLUSHALL. Where a second run costs money, keep a
 // unique constraint in the database too, or let the database refuse smaller tokens: see [TokenFrom].
 type Once struct {
+	handle
 	client *Client
 	key    string
 	keys   script.Keys
@@ -38,6 +39,7 @@ func (c *Client) Once(key string, opts ...OnceOption) *Once {
 		o.keys = o.keys.Once()
 		o.err = o.config.check(c.redis)
 	}
+	o.handle = seal.HandleOf(onceFacts{o})
 	o.config.record.Instance = inventory.ShortInstance(c.instance)
 	if o.err == nil && o.config.record.Grouped {
 		group, ok := script.GroupKey(c.prefix, key)
@@ -112,6 +114,7 @@ func (o *Once) Do(ctx context.Context, fn func(context.Context) ([]byte, error))
 //   - [ErrOutcomeUnknown], [ErrFingerprintMismatch].
 //   - [ErrTooManyKeys] and [ErrOutsideWindow], by [WithQuota] and [WithWindow].
 //   - [ErrUnavailable] if Redis did not answer; the context's error if that ended first.
+//   - [ErrUndecided] if the proof did not, see [WithProof].
 //   - [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed].
 func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 	if o.err != nil {
@@ -135,6 +138,10 @@ func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 	}()
 	lease, err := a.run(ctx)
 	ran = true
+	var unknown *OutcomeUnknownError
+	if o.config.proof != nil && errors.As(err, &unknown) {
+		err = o.resolveByProof(ctx, unknown)
+	}
 	if err != nil {
 		err = o.refusal(a, err)
 		a.beginEnds(ctx, began, err)
@@ -142,6 +149,7 @@ func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 	}
 	attempt := &Attempt{once: o, lease: lease, number: a.grant.Attempt, began: a.grant.Began}
 	attempt.handle = seal.HandleOf(attemptFacts{attempt})
+	attempt.proving = o.newProving(attempt)
 	handed := false
 	defer func() {
 		if !handed { // the hook panics: no caller gets the attempt
@@ -150,6 +158,9 @@ func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 	}()
 	a.beginEnds(ctx, began, nil)
 	handed = true
+	if err := attempt.prove(ctx); err != nil {
+		return nil, err
+	}
 	return attempt, nil
 }
 
@@ -228,6 +239,7 @@ func (o *Once) Peek(ctx context.Context) (Record, error) {
 //     has become.
 //   - [ErrInProgress] with the rest of the lease in an [InProgressError] while an attempt is running. See
 //     [Once.ForgetRunning].
+//   - [ErrCompleted] if a [WithProof] has what a run has committed, and [ErrUndecided] if the proof cannot be asked.
 //   - [ErrUnavailable] if Redis did not confirm it: read the record again.
 //   - The context's error if that ended first; [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed].
 func (o *Once) Forget(ctx context.Context, seen Record) error { return o.forget(ctx, seen, false) }
@@ -243,6 +255,9 @@ func (o *Once) ForgetRunning(ctx context.Context, seen Record) error {
 // forget is Forget, and with evenRunning ForgetRunning.
 func (o *Once) forget(ctx context.Context, record Record, evenRunning bool) error {
 	seen, err := o.seen(record)
+	if err == nil {
+		err = o.checkUnproven(ctx)
+	}
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,7 @@ type onceConfig struct {
 	record script.Terms
 	encode func(any) ([]byte, error) // of OnceValue; nil for JSON
 	decode func([]byte, any) error
+	proof  Proof // nil for none
 }
 
 func newOnceConfig(client lockConfig, opts []OnceOption) onceConfig {
@@ -56,6 +57,9 @@ func newOnceConfig(client lockConfig, opts []OnceOption) onceConfig {
 		if opt != nil {
 			opt.applyOnce(&c)
 		}
+	}
+	if c.lock.err == nil && c.proof != nil && c.proof.OnlyEffect() {
+		c.record.HoldFailures = false
 	}
 	return c
 }

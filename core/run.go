@@ -77,12 +77,18 @@ func (r attemptRun) Declare(ctx context.Context, d seal.Disposition, reason stri
 	}[d])
 }
 
+// Proving implements [seal.Run].
+func (r attemptRun) Proving() *seal.Proving { return r.attempt.proving }
+
 // Said implements [seal.Run].
 func (r attemptRun) Said() (seal.Disposition, string) { return r.attempt.word.Said() }
 
 // conclude ends the attempt as its run has said, or else by how the run has ended. failure is empty after a success.
 func (a *Attempt) conclude(ctx context.Context, value []byte, failure string) error {
 	d, reason := a.word.Said()
+	if committed, ok, _ := a.proving.Committed(); ok && d != seal.Held && (failure != "" || d == seal.Released) {
+		d, value = seal.Completed, a.once.convert(committed) // the key does not run again, whatever came after the commit
+	}
 	switch {
 	case d == seal.Completed, d == seal.Undecided && failure == "":
 		return a.Complete(ctx, value)

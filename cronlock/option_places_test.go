@@ -41,6 +41,7 @@ func TestOptionsOfEachPlace(t *testing.T) {
 		"core.WithFingerprint":   {core.WithFingerprint([]byte("x")), ""},
 		"core.WithFailurePolicy": {core.WithFailurePolicy(core.RetryFailures), ""},
 		"core.WithMaxValue":      {core.WithMaxValue(1), ""},
+		"core.WithProof":         {core.WithProof(noProof{}), jobs},
 		"core.WithGroup":         {core.WithGroup(), ""},
 		"core.WithQuota":         {core.WithQuota(1), ""},
 		"core.WithWindow":        {core.WithWindow(time.Time{}, time.Time{}), ""},
@@ -104,3 +105,8 @@ func TestOptionsOfEachPlace(t *testing.T) {
 		}
 	}
 }
+
+// noProof is a proof that is not asked.
+type noProof struct{ core.Proof }
+
+func (noProof) OnlyEffect() bool { return false }

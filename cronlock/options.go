@@ -294,7 +294,7 @@ var (
 	}
 	jobOptions = slices.Concat(commonOptions, lockOptions, []string{
 		"cronlock.AllowOverlap", "cronlock.WithStartDeadline", "cronlock.WithMaxSkew", "cronlock.WithFailover",
-		"cronlock.WithCatchUp", "cronlock.WithHistory", "cronlock.WithLeader",
+		"cronlock.WithCatchUp", "cronlock.WithHistory", "cronlock.WithLeader", "core.WithProof",
 	})
 )
 

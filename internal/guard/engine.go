@@ -163,6 +163,11 @@ func (v *visit) start(ctx context.Context, g grant, unguarded error, left func()
 	if err := r.do(ctx); err != nil {
 		return nil, v.refuse(ctx, err)
 	}
+	if _, _, found := r.proving.Committed(); found != nil && !r.handled {
+		not := core.NotRun{Work: v.ask.Work, Err: found}
+		v.answer(ctx, &not)
+		return nil, not.Err
+	}
 	return r.outcome, nil
 }
 
@@ -192,22 +197,25 @@ func (e *engine) finishing(ctx context.Context, ask Ask) (context.Context, conte
 // result of an earlier run.
 func (v *visit) refuse(ctx context.Context, err error) error {
 	not := core.NotRun{Work: v.ask.Work, Waited: time.Since(v.came), RetryAfter: retryAfter(err), Err: err}
-	var done *core.CompletedError
-	if errors.As(err, &done) && v.run.Replay != nil {
-		if not.Err = v.run.Replay(ctx, done.Record); not.Err == nil {
-			not.Reason, not.Attempt, not.RetryAfter = core.ReasonReplayed, done.Record.Attempt, 0
-			v.hooks.NotRun(ctx, not)
-			return nil
-		}
-	}
-	if v.run.Refuse != nil {
-		v.run.Refuse(ctx, &not)
-	}
-	if v.ask.NoKey == nil {
+	if v.answer(ctx, &not); not.Err != nil && v.ask.NoKey == nil {
 		v.logRefused(ctx, v.ask.Work, err)
 	}
 	v.hooks.NotRun(ctx, not)
 	return not.Err
+}
+
+// answer has the place return the result of an earlier run, or refuse the item. The error is nil after the former.
+func (v *visit) answer(ctx context.Context, not *core.NotRun) {
+	var done *core.CompletedError
+	if errors.As(not.Err, &done) && v.run.Replay != nil {
+		if not.Err = v.run.Replay(ctx, done.Record); not.Err == nil {
+			not.Reason, not.Attempt, not.RetryAfter = core.ReasonReplayed, done.Record.Attempt, 0
+			return
+		}
+	}
+	if v.run.Refuse != nil {
+		v.run.Refuse(ctx, not)
+	}
 }
 
 // retryAfter is when a refused item may come again, by the error of core; 0 if that is not known.

@@ -27,6 +27,9 @@ func NewOnce(place string, client *core.Client, c Config) (*Once, error) {
 	if err := seal.CheckOnceOptions(c.Once...); err != nil {
 		return nil, err
 	}
+	if c.Proof != nil && c.Proof.OnlyEffect() {
+		c.FailurePolicy = core.RetryFailures // as core does: there is nothing to hold
+	}
 	o := &Once{newEngine(place, c, seal.FactsOf(client)), client}
 	// First, so that the record is as the config says whatever the client's defaults are.
 	o.Once = append([]core.OnceOption{core.WithRetention(o.Retention), core.WithFailurePolicy(o.FailurePolicy)}, o.Once...)
@@ -49,8 +52,24 @@ func (o *Once) Of(ask Ask, more ...core.OnceOption) *core.Once {
 	if ask.Retention != 0 {
 		options = append(options, core.WithRetention(ask.Retention))
 	}
+	if o.Proof != nil && o.FromProof != nil {
+		options = append(options, core.WithProof(converting{o.Proof, o, ask}))
+	}
 	return o.client.Once(ask.Name, append(options, more...)...)
 }
+
+// converting is the proof of the user, whose values become those of records of the place.
+type converting struct {
+	core.Proof
+	guard *Once
+	ask   Ask
+}
+
+// Store implements [seal.ConvertingProof].
+func (c converting) Store() any { return c.Proof }
+
+// Convert implements [seal.ConvertingProof].
+func (c converting) Convert(value []byte) []byte { return c.guard.FromProof(c.ask, value) }
 
 // Known returns why a work item would not run in an outage although the guard fails open: what this process knows of its name. It
 // is for [Ask.Turn].
@@ -177,7 +196,14 @@ func (r *running) policy() core.FailurePolicy {
 func (r *running) decide() {
 	o := r.outcome
 	said, reason := r.word.Said()
+	value, committed, found := r.Proving().Committed()
 	switch {
+	case found != nil:
+		r.handled = o.Verdict == Completed
+		o.Verdict, o.Err, o.Value = Completed, nil, func() ([]byte, error) { return value, nil }
+	case committed && said != seal.Held && (o.Verdict != Completed || said == seal.Released):
+		// The key does not run again, whatever came after the commit.
+		o.Verdict, o.Value = Completed, func() ([]byte, error) { return r.fromProof(value), nil }
 	case said == seal.Completed:
 		o.Verdict = Completed
 	case said == seal.Released:
@@ -199,6 +225,14 @@ func (r *running) decide() {
 	default:
 		o.Reason = "the function failed"
 	}
+}
+
+// fromProof returns a committed value as it is recorded.
+func (r *running) fromProof(value []byte) []byte {
+	if r.FromProof == nil {
+		return value
+	}
+	return r.FromProof(r.ask, value)
 }
 
 // remember notes the end for the time in which Redis cannot be asked. That of a run without Redis, or which Redis has not
@@ -242,6 +276,9 @@ func (r *running) Attempt() any {
 	}
 	return nil
 }
+
+// Proving implements [seal.Run].
+func (r *running) Proving() *seal.Proving { return r.proving }
 
 // KeyHash implements [seal.Run].
 func (r *running) KeyHash() string { return r.ask.KeyHash }

@@ -27,6 +27,7 @@ type Config struct {
 	Retention     time.Duration      // of core.WithRetention, with core's default
 	FailurePolicy core.FailurePolicy // of core.WithFailurePolicy
 	MaxValue      int                // of core.WithMaxValue; 0 if there is none
+	Proof         core.Proof         // of core.WithProof; nil if there is none
 
 	FailOpen      bool
 	OptionalKey   bool
@@ -34,6 +35,10 @@ type Config struct {
 	AskTimeout    time.Duration
 	FinishTimeout time.Duration
 	ZombieGrace   time.Duration
+
+	// FromProof turns what a run has committed with its proof into the value that its record would have. A place sets it if its
+	// records have a form of their own. If it is nil, they are the same.
+	FromProof func(ask Ask, value []byte) []byte
 
 	given []string
 }
@@ -53,7 +58,7 @@ func (c *Config) Given(name string) bool { return slices.Contains(c.given, name)
 // The options that guards of each kind take, unless there is a reason against one in their place. Names are those of [seal.Mark].
 var (
 	ExclusiveTakes = slices.Concat(bothTake, []string{"core.WithFixedTTL", "core.WithMinHold", "core.WithPermits"})
-	OnceTakes      = slices.Concat(bothTake, []string{"core.WithRetention", "core.WithFailurePolicy", "core.WithMaxValue"})
+	OnceTakes      = slices.Concat(bothTake, []string{"core.WithRetention", "core.WithFailurePolicy", "core.WithMaxValue", "core.WithProof"})
 
 	bothTake = []string{
 		"core.WithTTL", "core.WithWait", "core.WithMaxHold", "core.WithReplicaAck",
@@ -159,6 +164,8 @@ func (c *Config) add(o Option, mark seal.Mark) error {
 			c.FailurePolicy, _ = mark.Value.(core.FailurePolicy)
 		case "core.WithMaxValue":
 			c.MaxValue, _ = mark.Value.(int)
+		case "core.WithProof":
+			c.Proof, _ = mark.Value.(core.Proof)
 		}
 		c.Once = append(c.Once, o)
 		return seal.CheckOnceOptions(o)

@@ -25,9 +25,11 @@ var notServing = []string{
 // Why: any other answer may last, or may be what a client has brought about. With a full Redis (OOM, MISCONF), too many open files
 // of this process, or no free connection in its pool, one user's requests would open the gate for all. What does not speak the
 // protocol of Redis is no Redis that is away. A missing right, a wrong password or the wrong kind of
-// client would leave it open until it is noticed. NOREPLICAS and [core.ErrNotReplicated] are the safety that was asked for.
+// client would leave it open until it is noticed. NOREPLICAS and [core.ErrNotReplicated] are the safety that was asked for. Of
+// [core.ErrUndecided] Redis has answered, and the database has not.
 func IsOutage(err error) bool {
 	return errors.Is(err, core.ErrUnavailable) && !errors.Is(err, core.ErrNotReplicated) && !errors.Is(err, core.ErrMisconfigured) &&
+		!errors.Is(err, core.ErrUndecided) &&
 		!exhausted(err) && !notRedis(err) && !refusedByRedis(err)
 }
 

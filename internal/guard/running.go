@@ -25,8 +25,10 @@ type running struct {
 	result  Outcome // to which it points
 	began   time.Time
 
-	word          seal.Word // what the function has said
+	word          seal.Word     // what the function has said
+	proving       *seal.Proving // nil without a proof
 	holdsFailures atomic.Bool
+	handled       bool // the function has succeeded with the result of an earlier run, which its transaction has found
 
 	calm  func() bool // stops the watch; nil before Call
 	mu    sync.Mutex
@@ -88,10 +90,22 @@ func (v *visit) newRunning(ctx context.Context, g grant, unguarded error) *runni
 		r.outcome.Token, r.outcome.Attempt = g.Token(), g.Number()
 	}
 	if v.once != nil {
+		r.proving = v.newProving(g)
 		r.ctx = seal.WithRun(r.ctx, r)
 	}
 	r.bound = r.ctx
 	return r
+}
+
+// newProving returns what the store of the proof has to know of the run; nil without a proof.
+func (v *visit) newProving(g grant) *seal.Proving {
+	if attempt, ok := g.(attemptGrant); ok {
+		return seal.AttemptOf(attempt.Attempt).Proving()
+	}
+	if proofs := seal.FactsOf(v.once.Of(v.ask)).Proofs; proofs != nil {
+		return proofs()
+	}
+	return nil
 }
 
 // goesOn reports whether the function is still running under its lease.

@@ -23,6 +23,8 @@ type Run interface {
 	KeyHash() string
 	// Declare takes down what has become of the run, and writes it at once. The reason is for Held.
 	Declare(ctx context.Context, d Disposition, reason string) error
+	// Proving is the run as the store of its proof sees it. It is nil without core.WithProof.
+	Proving() *Proving
 	// Said returns what Declare has taken down. The last call of it counts.
 	Said() (d Disposition, reason string)
 }

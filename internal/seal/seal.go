@@ -27,6 +27,8 @@ type Facts struct {
 	Name string
 	// Attempt is nil except for an attempt.
 	Attempt Attempt
+	// Proofs is nil except for a Once with a proof.
+	Proofs Proofs
 	// Names is nil except for a client.
 	Names Names
 
@@ -56,6 +58,8 @@ type Facts struct {
 type Attempt interface {
 	// Began returns when the key was claimed, by the server's clock.
 	Began() time.Time
+	// Proving is the run as the store of its proof sees it. It is nil without core.WithProof.
+	Proving() *Proving
 	// Bind returns a context that descends from ctx, carries the fencing token as the attempt's own context does, and ends with
 	// ctx or with the attempt. The caller must call cancel when the context is no longer needed.
 	Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc)

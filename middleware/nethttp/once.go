@@ -97,6 +97,10 @@ func (o *once) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		})
 		switch {
 		case recorded != nil:
+			if c != nil { // the handler has found the effect of an earlier request
+				c.abandon()
+				c = nil
+			}
 			replay(w, recorded)
 		case c != nil && conflict == nil:
 			c.send()

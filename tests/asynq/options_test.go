@@ -102,6 +102,7 @@ func TestOptionsOfEachPlace(t *testing.T) {
 		"core.WithRetention":     {core.WithRetention(time.Hour), "asynqlock.Once"},
 		"core.WithFailurePolicy": {core.WithFailurePolicy(core.HoldFailures), "asynqlock.Once"},
 		"core.WithMaxValue":      {core.WithMaxValue(1), "asynqlock.Once"},
+		"core.WithProof":         {core.WithProof(noProof{}), "asynqlock.Once"},
 		"core.WithFingerprint":   {core.WithFingerprint([]byte("x")), ""},
 		"core.WithGroup":         {core.WithGroup(), ""},
 		"core.WithQuota":         {core.WithQuota(1), ""},
@@ -271,3 +272,8 @@ func TestRetryDelay(t *testing.T) {
 		t.Errorf("failed task without a function: %v", d)
 	}
 }
+
+// noProof is a proof that is not asked.
+type noProof struct{ core.Proof }
+
+func (noProof) OnlyEffect() bool { return false }

@@ -26,11 +26,24 @@ func NewOnce(client *core.Client, config Config) (*Once, error) {
 	}
 	c := config.forEngine()
 	c.Once = config.onceOptions()
+	o := &Once{client: client}
+	c.FromProof = o.fromProof
 	records, err := guards.NewOnce(Place, client, c)
 	if err != nil {
 		return nil, err
 	}
-	return &Once{guard: newGuard(config, records, &records.Log), records: records, client: client}, nil
+	o.guard, o.records = newGuard(config, records, &records.Log), records
+	return o, nil
+}
+
+// fromProof makes the value of a record of what a handler has committed with its proof: a response as text, as Resolve of an
+// operator takes it. For any other value there is no response, so requests get 409 already-completed.
+func (o *Once) fromProof(ask guards.Ask, committed []byte) []byte {
+	value, err := o.seal(committed, hashOf(core.Record{Key: ask.Name}))
+	if err != nil {
+		return nil
+	}
+	return value
 }
 
 // ScopedKey returns the key function of Idempotent: it joins the scope of a request to its Idempotency-Key. The scope comes
@@ -84,7 +97,8 @@ type Handler struct {
 // handler, or a judge, codec or hook of the application panics, the panic continues after that. A judge that panicked has not
 // judged.
 //
-// If both results are nil, the request has run, and its answer is to be sent. If the handler has written nothing because its
+// If both results are nil, the request has run, and its answer is to be sent. A request that has run may also have found, by its
+// proof, that an earlier one had taken effect: then there is a replay or a conflict in place of its answer. If the handler has written nothing because its
 // context was over, the conflict is what to answer in its place: call [Capture.Abandon], and send that as a refusal.
 func (o *Once) Do(ctx context.Context, req Request, h Handler) (replay *Response, conflict *Conflict) {
 	if req.Key.IsZero() {
@@ -107,8 +121,11 @@ func (o *Once) Do(ctx context.Context, req Request, h Handler) (replay *Response
 		Call: func(ctx context.Context) { r.outcome = h.Run(r.begin(ctx)) },
 		Pass: h.Pass, Judge: r.judge, Replay: r.again, Refuse: r.refuse,
 	})
-	if ended != nil {
+	switch {
+	case ended != nil:
 		return nil, r.instead(ended.State)
+	case r.outcome.Response != nil && r.outcome.Response.streamed: // before its transaction found the effect of an earlier request
+		return nil, nil
 	}
 	return r.replay, r.conflict
 }

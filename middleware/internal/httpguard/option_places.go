@@ -28,7 +28,7 @@ const keptUntilReturned = "a request has its lease until its handler returns; co
 
 // recordOptions are those of Once and Idempotent.
 var recordOptions = slices.Concat(commonOptions, []string{
-	"core.WithRetention", "core.WithFailurePolicy", "core.WithMaxValue",
+	"core.WithRetention", "core.WithFailurePolicy", "core.WithMaxValue", "core.WithProof",
 	"httplock.WithRetentionUntil", "httplock.WithCompletion", "httplock.WithDetachedContext", "httplock.WithReplay", "httplock.WithCodec",
 	"httplock.WithFingerprint", "httplock.WithComparedHeader", "httplock.WithKeyHeader",
 })

@@ -113,6 +113,7 @@ func testOptionsOfPlaces(t *testing.T, s *suite) {
 		"core.WithRetention":     {core.WithRetention(time.Hour), records},
 		"core.WithFailurePolicy": {core.WithFailurePolicy(core.HoldFailures), records},
 		"core.WithMaxValue":      {core.WithMaxValue(1), records},
+		"core.WithProof":         {core.WithProof(noProof{}), records},
 		"core.WithQuota":         {core.WithQuota(1), "Idempotent"},
 		"core.WithFingerprint":   {core.WithFingerprint([]byte("x")), ""},
 		"core.WithGroup":         {core.WithGroup(), ""},
@@ -219,3 +220,8 @@ func testOptionOrder(t *testing.T, s *suite) {
 	r := request{user: "ada", header: http.Header{"X-A": {"k"}}}
 	site.do(r).refused(t, http.StatusBadRequest, httplock.CodeKeyRequired)
 }
+
+// noProof is a proof that is not asked.
+type noProof struct{ core.Proof }
+
+func (noProof) OnlyEffect() bool { return false }

@@ -1,0 +1,88 @@
+package seal
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Proving is a run of a Once with core.WithProof, as the store of its proof sees it. It is safe for concurrent use.
+type Proving struct {
+	// Store is the core.Proof that the user gave.
+	Store any
+	// Key is that of the Once, with the prefix of its client.
+	Key         string
+	Fingerprint []byte
+	// Attempt and Token are 0 in a run without Redis.
+	Attempt  int
+	Token    int64
+	MaxValue int
+	// Retention is how long Redis keeps the record.
+	Retention time.Duration
+	// Complete ends the attempt as one that has found the effect of an earlier run, and returns the core.CompletedError. It takes
+	// the *core.Committed that was found.
+	Complete func(ctx context.Context, found any) error
+
+	mu        sync.Mutex
+	begun     bool
+	committed bool
+	value     []byte
+	found     error
+}
+
+// Proofs makes the Proving of a run that began without Redis. It is among the facts of a Once with a proof.
+type Proofs func() *Proving
+
+// Begin returns false if a transaction of the run has begun before.
+func (p *Proving) Begin() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.begun {
+		return false
+	}
+	p.begun = true
+	return true
+}
+
+// Commit notes that the transaction of the run has committed, with a value.
+func (p *Proving) Commit(value []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.committed, p.value = true, value
+}
+
+// Find notes that an earlier run has committed, with a value. The error is the core.CompletedError for that.
+func (p *Proving) Find(value []byte, found error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.committed, p.value, p.found = true, value, found
+}
+
+// Begun reports whether the run has begun its transaction. It is true for a nil Proving, of which no transaction is expected.
+func (p *Proving) Begun() bool {
+	if p == nil {
+		return true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.begun
+}
+
+// Committed returns the value that this run or an earlier one has committed. found is the core.CompletedError if it was an
+// earlier one. A nil Proving has not committed.
+func (p *Proving) Committed() (value []byte, committed bool, found error) {
+	if p == nil {
+		return nil, false, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.value, p.committed, p.found
+}
+
+// ConvertingProof is a core.Proof that a guard has put around that of the user, because its records have a form of their own.
+type ConvertingProof interface {
+	// Store is the proof of the user.
+	Store() any
+	// Convert turns a committed value into that of a record.
+	Convert(value []byte) []byte
+}

@@ -1,0 +1,175 @@
+package proof_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/asynqlock"
+	"github.com/holdfast-go/holdfast/core"
+	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
+)
+
+// created is a response as text, as a handler commits it.
+const created = "HTTP/1.1 201 Created\nContent-Type: text/plain\nLocation: /payments/7\n\npaid"
+
+// payment is a handler that commits value and answers with created, or with 500 after a commit if it fails.
+func payment(s *store, value string, fails bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Handler", "ran")
+		if _, err := s.inTx(r.Context(), value); err != nil || fails {
+			http.Error(w, "no", http.StatusInternalServerError)
+			return
+		}
+		w.Header().Del("X-Handler")
+		w.Header().Set("Content-Type", "text/plain")
+		w.Header().Set("Location", "/payments/7")
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, "paid")
+	})
+}
+
+func pay(t *testing.T, h http.Handler) *http.Response {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodPost, "/payments", strings.NewReader("amount=7"))
+	r.Header.Set("Idempotency-Key", `"one-payment"`)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Result()
+}
+
+// wantAnswer checks the answer that was stored with the proof, or that there is none.
+func wantAnswer(t *testing.T, what string, got *http.Response, stored, replayed bool) {
+	t.Helper()
+	body, _ := io.ReadAll(got.Body)
+	fine := got.StatusCode == http.StatusCreated && string(body) == "paid" && got.Header.Get("Location") == "/payments/7" &&
+		(got.Header.Get("Idempotency-Replayed") == "true") == replayed && got.Header.Get("X-Handler") == ""
+	if !stored {
+		fine = got.StatusCode == http.StatusConflict && strings.Contains(string(body), "already-completed")
+	}
+	if !fine {
+		t.Errorf("%s: %d, %v, %s", what, got.StatusCode, got.Header, body)
+	}
+}
+
+// TestHTTP: the response is replayed if it was committed with the proof. Otherwise the request gets 409 already-completed.
+func TestHTTP(t *testing.T) {
+	t.Parallel()
+	gin.SetMode(gin.ReleaseMode)
+	for name, guard := range map[string]func(locks *core.Client, s *store, h http.Handler) http.Handler{
+		"net/http": func(locks *core.Client, s *store, h http.Handler) http.Handler {
+			return httplock.Idempotent(locks, httplock.Unscoped(), core.WithProof(s))(h)
+		},
+		"gin": func(locks *core.Client, s *store, h http.Handler) http.Handler {
+			router := gin.New()
+			router.POST("/payments", ginlock.Idempotent(locks, httplock.Unscoped(), core.WithProof(s)), gin.WrapH(h))
+			return router
+		},
+	} {
+		for value, stored := range map[string]bool{created: true, "7": false} {
+			rdb, locks, s := start(t)
+			wantAnswer(t, name+", first", pay(t, guard(locks, s, payment(s, value, false))), true, false)
+			rdb.FlushAll(t.Context())
+			wantAnswer(t, name+", record lost", pay(t, guard(locks, s, payment(s, value, false))), stored, true)
+			wantAnswer(t, name+", record completed", pay(t, guard(locks, s, payment(s, value, false))), stored, true)
+
+			_, locks, s = start(t)
+			if got := pay(t, guard(locks, s, payment(s, value, true))); got.StatusCode != http.StatusInternalServerError {
+				t.Errorf("%s: %d after a failure", name, got.StatusCode)
+			}
+			wantAnswer(t, name+", failed after commit", pay(t, guard(locks, s, payment(s, value, false))), stored, true)
+
+			_, locks, s = start(t)
+			fails := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
+			pay(t, guard(locks, s, fails))
+			s.goAway(errors.New("away"))
+			got := pay(t, guard(locks, s, payment(s, value, false)))
+			if body, _ := io.ReadAll(got.Body); got.StatusCode != http.StatusServiceUnavailable || got.Header.Get("Retry-After") == "" {
+				t.Errorf("%s: %d, %s", name, got.StatusCode, body)
+			}
+		}
+	}
+}
+
+// TestFailOpen: without Redis a guard that fails open runs, and the proof keeps the key from a second commit. That the proof is away
+// opens nothing.
+func TestFailOpen(t *testing.T) {
+	t.Parallel()
+	server := testkit.Start(t)
+	s := newStore()
+	guard := func() http.Handler { // of another process
+		locks := coretest.NewClient(t, server.Client(), core.WithLogger(nil))
+		return httplock.Idempotent(locks, httplock.Unscoped(), core.WithProof(s), httplock.FailOpen(),
+			httplock.WithAskTimeout(100*time.Millisecond), httplock.WithFinishTimeout(100*time.Millisecond))(payment(s, created, false))
+	}
+	h := guard()
+	fails := httplock.Idempotent(coretest.NewClient(t, server.Client(), core.WithLogger(nil)), httplock.Unscoped(), core.WithProof(s),
+		httplock.FailOpen())(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
+	pay(t, fails)
+	s.goAway(errors.New("connection refused"))
+	if got := pay(t, h); got.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("the guard was open for a proof that is away: %d", got.StatusCode)
+	}
+	s.goAway(nil)
+	server.Kill()
+	wantAnswer(t, "first", pay(t, h), true, false)
+	wantAnswer(t, "same process", pay(t, h), true, true)
+	wantAnswer(t, "another process", pay(t, guard()), true, true)
+	if len(s.rows) != 1 {
+		t.Errorf("%d rows", len(s.rows))
+	}
+}
+
+// TestTask: a task that finds its effect is acknowledged, with the result that was committed.
+func TestTask(t *testing.T) {
+	t.Parallel()
+	rdb, locks, s := start(t)
+	guard := asynqlock.Once(locks, asynqlock.ByPayload("order"), core.WithProof(s))
+	task := asynq.NewTask("order:pay", []byte(`{"order":7}`))
+	fails := true
+	h := guard(asynq.HandlerFunc(func(ctx context.Context, _ *asynq.Task) error {
+		if _, err := s.inTx(ctx, "paid"); err != nil {
+			return fmt.Errorf("pay: %w", err)
+		}
+		if fails {
+			return errors.New("the mail was not sent")
+		}
+		return nil
+	}))
+	for range 3 {
+		if err := h.ProcessTask(t.Context(), task); err != nil {
+			t.Error(err)
+		}
+		rdb.FlushAll(t.Context())
+	}
+	fails = false
+	if err := h.ProcessTask(t.Context(), task); err != nil {
+		t.Error(err)
+	}
+	if len(s.rows) != 1 {
+		t.Errorf("%d rows", len(s.rows))
+	}
+}
+
+// TestPlacesTakeProof: guards with records take it, and the others say that they have none.
+func TestPlacesTakeProof(t *testing.T) {
+	t.Parallel()
+	_, locks, s := start(t)
+	if _, err := httplock.NewOnce(locks, httplock.ByRoute(), core.WithProof(s)); err != nil {
+		t.Error(err)
+	}
+	_, err := httplock.NewExclusive(locks.Mutex, httplock.ByRoute(), core.WithProof(s))
+	coretest.WantInvalid(t, err, core.ErrInvalidOption, "core.WithProof")
+}
