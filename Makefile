@@ -9,7 +9,7 @@ TOOL  := GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 # The modules with an API, which api/ lists.
 PUBLISHED := . gocronlock inspector middleware/echo middleware/echo4 middleware/fiber otellock
 # All modules that are tested with the library. Those of lab are tested by their own Makefile.
-MODULES := $(PUBLISHED) cmd/holdfast examples tests/integration
+MODULES := $(PUBLISHED) cmd/holdfast examples tests/integration tests/sql
 
 .DEFAULT_GOAL := help
 .PHONY: $(shell sed -nE 's/^([a-z-]+):.*/\1/p' $(firstword $(MAKEFILE_LIST)))
@@ -21,7 +21,7 @@ help: ## show this list
 # and examples. Their goroutines are those of packages whose own tests have it.
 PLAIN := ./tests/architecture ./tests/docs ./core/internal/script ./tests/rights \
 	./tests/strategies ./tests/inspect ./tests/nethttp ./tests/cluster ./tests/sentinel ./tests/testkit/fastpath \
-	./tests/testkit/markdown ./internal/jsonfield ./internal/svg ./tests/integration/... ./examples/...
+	./tests/testkit/markdown ./internal/jsonfield ./internal/svg ./tests/integration/... ./tests/sql/... ./examples/...
 # Those that take longest come first, so that none of them runs alone at the end.
 LONGEST := ./tests/gin ./tests/asynq ./cronlock
 LONGEST_PLAIN := ./tests/strategies ./tests/nethttp ./tests/integration/frameworks ./tests/rights \

@@ -1,6 +1,6 @@
 //go:build unix
 
-package fencing_test
+package databases
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ import (
 
 // find returns the path of the first program that exists: in PATH, in the directories where only administrators look,
 // or in those that match the patterns. Without one the test cannot go on.
-func find(t *testing.T, name string, patterns ...string) string {
+func find(t testing.TB, name string, patterns ...string) string {
 	t.Helper()
 	if path, err := exec.LookPath(name); err == nil {
 		return path
@@ -35,7 +35,7 @@ func find(t *testing.T, name string, patterns ...string) string {
 }
 
 // cannot skips a test whose database server cannot be had on this machine, or fails it with HOLDFAST_DATABASES=required.
-func cannot(t *testing.T, format string, args ...any) {
+func cannot(t testing.TB, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("HOLDFAST_DATABASES") == "required" {
 		t.Fatalf(format, args...)
@@ -54,7 +54,7 @@ type host struct {
 // user cannot execute the program, as below a directory that only root can enter, they run as root in a user namespace
 // that gives root the id of that user. The test is skipped where neither is possible. The path is short, because those
 // of unix sockets are limited.
-func newHost(t *testing.T, program string, users ...string) host {
+func newHost(t testing.TB, program string, users ...string) host {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "holdfast")
 	if err != nil {
@@ -100,7 +100,7 @@ func newHost(t *testing.T, program string, users ...string) host {
 }
 
 // findUser returns the first of these users that exists. It skips the test if there is none.
-func findUser(t *testing.T, names ...string) *syscall.Credential {
+func findUser(t testing.TB, names ...string) *syscall.Credential {
 	t.Helper()
 	for _, name := range names {
 		u, err := user.Lookup(name)
@@ -128,23 +128,44 @@ func (h host) command(program string, args ...string) *exec.Cmd {
 }
 
 // run runs a program to its end.
-func (h host) run(t *testing.T, program string, args ...string) {
+func (h host) run(t testing.TB, program string, args ...string) {
 	t.Helper()
 	if out, err := h.command(program, args...).CombinedOutput(); err != nil {
 		cannot(t, "%s: %v\n%s", program, err, out)
 	}
 }
 
+// A process is a server that runs until the test ends, and can be killed and started again before.
+type process struct {
+	t     testing.TB
+	host  host
+	stop  os.Signal // ends it and its children
+	ready func() error
+	args  []string
+
+	cmd   *exec.Cmd
+	ended chan struct{}
+}
+
 // start runs a server until the test ends. The signal stop must end it and its children. It returns when ready
 // returns nil.
-func (h host) start(t *testing.T, stop os.Signal, ready func() error, program string, args ...string) {
+func (h host) start(t testing.TB, stop os.Signal, ready func() error, program string, args ...string) *process {
 	t.Helper()
-	log, err := os.Create(h.path("log"))
+	p := &process{t: t, host: h, stop: stop, ready: ready, args: append([]string{program}, args...)}
+	t.Cleanup(func() { p.end(p.stop) })
+	p.start()
+	return p
+}
+
+// start starts the server, or starts it again.
+func (p *process) start() {
+	p.t.Helper()
+	log, err := os.OpenFile(p.host.path("log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := h.command(program, args...)
+	cmd := p.host.command(p.args[0], p.args[1:]...)
 	cmd.Stdout, cmd.Stderr = log, log
 	started, ended := make(chan error, 1), make(chan struct{})
 	go func() { // the kernel sends the signal of endsWithParent when the thread ends that started the process
@@ -158,16 +179,23 @@ func (h host) start(t *testing.T, stop os.Signal, ready func() error, program st
 		}
 	}()
 	if err := <-started; err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(stop) // an error means that the server has ended
-		<-ended
-	})
-	if err := await(ready, ended); err != nil {
-		text, _ := os.ReadFile(h.path("log"))
-		cannot(t, "%s does not answer: %v\n%s", program, err, text)
+	p.cmd, p.ended = cmd, ended
+	if err := await(p.ready, ended); err != nil {
+		text, _ := os.ReadFile(p.host.path("log"))
+		cannot(p.t, "%s does not answer: %v\n%s", p.args[0], err, text)
 	}
+}
+
+// end ends the server by a signal.
+func (p *process) end(by os.Signal) {
+	if p.cmd == nil {
+		return
+	}
+	_ = p.cmd.Process.Signal(by) // an error means that it has ended
+	<-p.ended
+	p.cmd = nil
 }
 
 // await returns when ready returns nil, and an error when the server has ended or a minute has passed.

@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package fencing_test
+package databases
 
 import "syscall"
 

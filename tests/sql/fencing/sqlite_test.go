@@ -3,11 +3,12 @@ package fencing_test
 import (
 	"database/sql"
 	"errors"
-	"path/filepath"
 	"testing"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/holdfast-go/holdfast/tests/sql/databases"
 )
 
 // TestSQLite plays on the statements of the section on SQLite, and on those of PostgreSQL that work there too.
@@ -46,7 +47,7 @@ func deferredTransaction(t *testing.T, db *sql.DB, r resource) {
 
 func openSQLite(t *testing.T) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "db")+"?_pragma=busy_timeout(60000)&_pragma=journal_mode(WAL)")
+	db, err := sql.Open("sqlite", databases.SQLite(t))
 	if err != nil {
 		t.Fatal(err)
 	}

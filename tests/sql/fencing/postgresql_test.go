@@ -5,23 +5,21 @@ package fencing_test
 import (
 	"database/sql"
 	"errors"
-	"fmt"
-	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	_ "github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/holdfast-go/holdfast/tests/sql/databases"
 	"github.com/holdfast-go/holdfast/tests/testkit/markdown"
 )
 
 // TestPostgreSQL plays on the statements of the section on PostgreSQL.
 func TestPostgreSQL(t *testing.T) {
 	t.Parallel()
-	open := startPostgreSQL(t)
+	server := databases.StartPostgreSQL(t)
+	open := func(t *testing.T) *sql.DB { return server.Open(t) }
 	blocks := sqlBlocks(t, "PostgreSQL")
 	existing := existingRow(blocks[0], "BEGIN", func(token, value int64) []any { return []any{value, token, "alice"} })
 	several := severalRows(t, blocks[2], func(token, _ int64) []any { return []any{token} })
@@ -119,33 +117,4 @@ func noSuchRow(t *testing.T, db *sql.DB, r resource) {
 		t.Fatal(err)
 	}
 	(&stage{db: db, resource: r}).mustWrite(t, connect(t, db), 33, 100, false)
-}
-
-// startPostgreSQL starts a cluster until the test ends. It returns a function that opens a new database of it.
-func startPostgreSQL(t *testing.T) func(*testing.T) *sql.DB {
-	t.Helper()
-	initdb := find(t, "initdb", "/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin")
-	if real, err := filepath.EvalSymlinks(initdb); err == nil {
-		initdb = real
-	}
-	h := newHost(t, initdb, "postgres")
-	data := h.path("data")
-	h.run(t, initdb, "-D", data, "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync")
-	connect := func(database string) *sql.DB {
-		db, err := sql.Open("pgx", fmt.Sprintf("host=%s user=postgres dbname=%s", h.dir, database))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return db
-	}
-	admin := connect("postgres")
-	h.start(t, syscall.SIGQUIT, admin.Ping, filepath.Join(filepath.Dir(initdb), "postgres"),
-		"-D", data, "-k", h.dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=200")
-	t.Cleanup(func() { _ = admin.Close() })
-	logVersion(t, admin)
-	create := newDatabases(admin)
-	return func(t *testing.T) *sql.DB {
-		t.Helper()
-		return create(t, connect)
-	}
 }

@@ -5,17 +5,17 @@ package fencing_test
 import (
 	"database/sql"
 	"errors"
-	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/holdfast-go/holdfast/tests/sql/databases"
 )
 
 // TestMariaDB plays on the statements of the section on MySQL.
 func TestMariaDB(t *testing.T) {
 	t.Parallel()
-	open := startMariaDB(t)
+	open := databases.StartMariaDB(t).OpenWith
 	blocks := sqlBlocks(t, "MySQL")
 	existing := existingRow(blocks[0], "START TRANSACTION", func(token, value int64) []any {
 		return []any{value, token, "alice", token}
@@ -95,35 +95,4 @@ func countingChanges(t *testing.T, db *sql.DB, r resource) {
 	s, conn := &stage{db: db, resource: r}, connect(t, db)
 	s.mustWrite(t, conn, 33, 100, true)
 	s.mustWrite(t, conn, 33, 100, false)
-}
-
-// startMariaDB starts a server until the test ends. It returns a function that opens a new database of it.
-func startMariaDB(t *testing.T) func(*testing.T, func(*mysql.Config)) *sql.DB {
-	t.Helper()
-	server, install := find(t, "mariadbd"), find(t, "mariadb-install-db")
-	h := newHost(t, server, "mysql")
-	data, socket := h.path("data"), h.path("socket")
-	h.run(t, install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")
-	connect := func(database string, edit func(*mysql.Config)) *sql.DB {
-		config := mysql.NewConfig()
-		config.User, config.Net, config.Addr, config.DBName = "root", "unix", socket, database
-		config.Logger = &mysql.NopLogger{}
-		edit(config)
-		connector, err := mysql.NewConnector(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return sql.OpenDB(connector)
-	}
-	admin := connect("", func(*mysql.Config) {})
-	h.start(t, syscall.SIGTERM, admin.Ping, server, "--no-defaults", "--datadir="+data, "--socket="+socket,
-		"--skip-networking", "--pid-file="+filepath.Join(h.dir, "pid"), "--innodb-flush-log-at-trx-commit=0",
-		"--max-connections=200")
-	t.Cleanup(func() { _ = admin.Close() })
-	logVersion(t, admin)
-	create := newDatabases(admin)
-	return func(t *testing.T, edit func(*mysql.Config)) *sql.DB {
-		t.Helper()
-		return create(t, func(name string) *sql.DB { return connect(name, edit) })
-	}
 }
