@@ -132,16 +132,16 @@ func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 	}
 	ran := false
 	defer func() {
-		if !ran { // the hook of the wait panics: the others have to see the call end
+		if !ran { // the hook of the wait panics, or the proof: the others have to see the call end
 			a.beginEnds(ctx, began, errHookPanics)
 		}
 	}()
 	lease, err := a.run(ctx)
-	ran = true
 	var unknown *OutcomeUnknownError
 	if o.config.proof != nil && errors.As(err, &unknown) {
 		err = o.resolveByProof(ctx, unknown)
 	}
+	ran = true
 	if err != nil {
 		err = o.refusal(a, err)
 		a.beginEnds(ctx, began, err)

@@ -93,6 +93,7 @@ func (o *Once) newProving(a *Attempt) *seal.Proving {
 	p := &seal.Proving{
 		Store: o.config.proof, Key: o.proofKey(), Fingerprint: o.config.record.Fingerprint,
 		MaxValue: o.config.record.MaxValue, Retention: o.config.record.Retention,
+		Logger: o.client.logger,
 	}
 	if converting, ok := o.config.proof.(seal.ConvertingProof); ok {
 		p.Store = converting.Store()

@@ -2,6 +2,7 @@ package seal
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 )
@@ -19,12 +20,13 @@ type Proving struct {
 	MaxValue int
 	// Retention is how long Redis keeps the record.
 	Retention time.Duration
+	Logger    *slog.Logger
 	// Complete ends the attempt as one that has found the effect of an earlier run, and returns the core.CompletedError. It takes
 	// the *core.Committed that was found.
 	Complete func(ctx context.Context, found any) error
 
 	mu        sync.Mutex
-	begun     bool
+	begun     bool // a transaction is open, or has committed, or its end is not known
 	committed bool
 	value     []byte
 	found     error
@@ -33,7 +35,7 @@ type Proving struct {
 // Proofs makes the Proving of a run that began without Redis. It is among the facts of a Once with a proof.
 type Proofs func() *Proving
 
-// Begin returns false if a transaction of the run has begun before.
+// Begin returns false if a transaction of the run is open, has committed, or has ended in a way that is not known.
 func (p *Proving) Begin() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,6 +44,13 @@ func (p *Proving) Begin() bool {
 	}
 	p.begun = true
 	return true
+}
+
+// Rollback notes that the transaction has had no effect, so that another one may begin.
+func (p *Proving) Rollback() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begun = false
 }
 
 // Commit notes that the transaction of the run has committed, with a value.
@@ -58,7 +67,7 @@ func (p *Proving) Find(value []byte, found error) {
 	p.committed, p.value, p.found = true, value, found
 }
 
-// Begun reports whether the run has begun its transaction. It is true for a nil Proving, of which no transaction is expected.
+// Begun reports whether the run has a transaction that has not been rolled back. It is true for a nil Proving, of which no transaction is expected.
 func (p *Proving) Begun() bool {
 	if p == nil {
 		return true

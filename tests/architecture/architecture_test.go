@@ -41,6 +41,8 @@ var allowed = map[string][]string{
 	"gocronlock": {"core", "github.com/go-co-op/gocron/v2", "internal/guard", "internal/throttle"},
 	"asynqlock":  {"core", "cronlock", "github.com/hibiken/asynq", "internal/jsonfield"},
 
+	"sqllock": {"core"},
+
 	"lockdebug": {"core", "internal/hosts"},
 	"inspector": {"core", "cronlock", "internal/hosts", "internal/httprecord", "internal/logdigest"},
 	"otellock":  {"core", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace"},

@@ -1,0 +1,277 @@
+package sqllock
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
+)
+
+const (
+	runSize = 16
+	// retryPause lies between two transactions of InTx that have failed for a reason that passes.
+	retryPause = 10 * time.Millisecond
+	// decideTimeout bounds how long InTx finds out what has become of a commit without a reply.
+	decideTimeout = 10 * time.Second
+)
+
+// ErrSecondTx refuses a second transaction in one run: a key has one proof. It is also the error of InTx within InTx.
+var ErrSecondTx = errors.New("holdfast: sqllock: the run has a transaction with a proof already")
+
+var (
+	errEnded = errors.New("holdfast: sqllock: the function has ended the transaction itself")
+	errFree  = errors.New("the row could be inserted")
+)
+
+// proving is a run that commits a proof.
+type proving struct {
+	*Store
+	*seal.Proving
+	id    []byte
+	run   []byte // distinguishes its row from that of another run of the key
+	scope []any
+}
+
+// proving returns the run of a context.
+func (s *Store) proving(ctx context.Context) (*proving, error) {
+	var p *seal.Proving
+	if run := seal.RunFrom(ctx); run != nil {
+		p = run.Proving()
+	}
+	switch {
+	case p == nil:
+		return nil, fmt.Errorf("%w with a proof: pass core.WithProof(store) to the Once or the guard, and the context of its run",
+			core.ErrNotGuarded)
+	case p.Store != s:
+		return nil, invalid("the proof of the run is not this store: pass it to core.WithProof")
+	}
+	scope, err := s.scope(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !p.Begin() {
+		return nil, ErrSecondTx
+	}
+	s.logger.Store(p.Logger)
+	for r := s.retention.Load(); int64(p.Retention) > r && !s.retention.CompareAndSwap(r, int64(p.Retention)); {
+		r = s.retention.Load()
+	}
+	run := make([]byte, runSize)
+	_, _ = rand.Read(run) // never fails
+	return &proving{s, p, idOf(scope, p.Key), run, scope}, nil
+}
+
+// InTx runs fn in a transaction that also commits the proof, and returns its value. ctx is the context of a run of a [core.Once]
+// with [core.WithProof] and this store, or descends from it. fn gets a context that ends with the lease.
+//
+// If an earlier run of the key has committed, fn is not called: InTx returns the value of that run and a [core.CompletedError],
+// after the record in Redis was completed. Return the error: the caller of the Once, or the client of the guard, gets the value.
+// A transaction of another attempt that is open makes InTx wait for its end, until ctx ends.
+//
+// If fn returns an error or panics, the transaction is rolled back. So it is if the value is larger than the record may be
+// ([core.ErrValueTooLarge]). Until fn has begun, conflicts with other transactions (serialization failures, deadlocks, lock
+// timeouts) are tried again; afterwards they are errors of InTx, and InTx may be called again in the same run. If the reply of the
+// commit was lost, InTx asks the database what has become of it. If that cannot be found out, the error is [core.ErrUndecided],
+// and the next attempt asks. After a commit, further calls are [ErrSecondTx].
+//
+// fn must not end the transaction itself, and in MySQL not run statements that commit implicitly, such as DDL. That of a row locked
+// by a process that is stopped lasts until the database ends it: set idle_in_transaction_session_timeout in PostgreSQL.
+func (s *Store) InTx(ctx context.Context, fn func(ctx context.Context, tx *sql.Tx) ([]byte, error)) ([]byte, error) {
+	if fn == nil {
+		return nil, invalid("InTx: the function is nil")
+	}
+	p, err := s.proving(ctx)
+	if err != nil {
+		return nil, err
+	}
+	over := false
+	defer func() {
+		if !over { // rolled back
+			p.Rollback()
+		}
+	}()
+	for {
+		value, outcome, err := p.transact(ctx, fn)
+		switch outcome {
+		case committed:
+			over = true
+			p.Commit(value)
+			return value, nil
+		case uncertain:
+			over = true
+			return p.decide(ctx, value, err)
+		case rolledBack:
+			return nil, err
+		}
+		found, failure := s.find(ctx, s.db, s.read, p.id, p.scope)
+		switch {
+		case found != nil:
+			over = true
+			return p.found(ctx, found)
+		case failure != nil && !s.dialect.passes(failure):
+			return nil, failure
+		case err != nil && !s.dialect.passes(err):
+			return nil, err
+		case !pause(ctx):
+			return nil, errors.Join(context.Cause(ctx), err)
+		}
+	}
+}
+
+// outcome is what has become of a transaction.
+type outcome int
+
+const (
+	refused    outcome = iota // the row was not inserted, and nothing has happened
+	rolledBack                // fn has run, and has had no effect
+	committed
+	uncertain // the commit has no reply
+)
+
+// transact runs one transaction. The error of a refused one is nil if there is a row.
+func (p *proving) transact(ctx context.Context, fn func(context.Context, *sql.Tx) ([]byte, error)) (value []byte, o outcome, err error) {
+	conn, err := p.db.Conn(ctx)
+	if err != nil {
+		return nil, refused, fmt.Errorf("holdfast: sqllock: %w", err)
+	}
+	defer conn.Close()
+	tx, err := conn.BeginTx(ctx, &p.tx)
+	if err != nil {
+		return nil, refused, fmt.Errorf("holdfast: sqllock: transaction not begun: %w", err)
+	}
+	defer tx.Rollback() //nolint:errcheck // it has no effect after a commit, and otherwise the connection is closed
+	if inserted, err := p.insertRow(ctx, tx); err != nil || !inserted {
+		return nil, refused, err
+	}
+	switch value, err = fn(ctx, tx); {
+	case err != nil:
+		return nil, rolledBack, err
+	case len(value) > p.MaxValue:
+		return nil, rolledBack, fmt.Errorf("%w: sqllock: %d bytes, at most %d are allowed: the transaction is rolled back",
+			core.ErrValueTooLarge, len(value), p.MaxValue)
+	case ctx.Err() != nil:
+		return nil, rolledBack, context.Cause(ctx)
+	}
+	stored := append([]byte{}, value...) // an empty value is not NULL
+	result, err := tx.ExecContext(ctx, p.write, append([]any{stored, p.id, p.run}, p.scope...)...)
+	switch {
+	case errors.Is(err, sql.ErrTxDone) && ctx.Err() == nil:
+		return value, uncertain, errEnded
+	case err != nil:
+		return nil, rolledBack, fmt.Errorf("holdfast: sqllock: value not stored with the proof: %w", err)
+	}
+	if n, err := result.RowsAffected(); err == nil && n == 0 {
+		return nil, rolledBack, errEnded
+	}
+	if err := tx.Commit(); err != nil {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // the transaction may still be open on it
+		return value, uncertain, fmt.Errorf("holdfast: sqllock: not committed: %w", err)
+	}
+	return value, committed, nil
+}
+
+// insertRow inserts the row of the run, and returns false if there is one of another run. It waits for another transaction that
+// has inserted one.
+func (p *proving) insertRow(ctx context.Context, tx *sql.Tx) (inserted bool, err error) {
+	var fingerprint any
+	if len(p.Fingerprint) > 0 {
+		fingerprint = p.Fingerprint
+	}
+	result, err := tx.ExecContext(ctx, p.insert, append([]any{
+		p.id, []byte(p.Key), p.run, p.Attempt, p.Token, fingerprint, time.Now().UnixMilli(),
+	}, p.scope...)...)
+	switch {
+	case p.dialect.isDuplicate(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("holdfast: sqllock: proof not inserted into %s in %v: %w", p.table(p.proofs), p.dialect, err)
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
+}
+
+// decide finds out what has become of a commit without a reply. It inserts the row once more: if that succeeds, the commit has failed,
+// because the database lets no other transaction insert the row while the first one is open.
+func (p *proving) decide(ctx context.Context, value []byte, lost error) ([]byte, error) {
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), decideTimeout)
+	defer cancel()
+	for {
+		_, o, err := p.transact(bounded, func(context.Context, *sql.Tx) ([]byte, error) { return nil, errFree })
+		if o == rolledBack && errors.Is(err, errFree) {
+			p.Rollback()
+			return nil, lost
+		}
+		var found *row
+		if err == nil {
+			found, err = p.find(bounded, p.db, p.read, p.id, p.scope)
+		}
+		switch {
+		case found == nil && pause(bounded):
+		case found == nil:
+			return nil, fmt.Errorf("%w: %w: %w", core.ErrUndecided, lost, errors.Join(err, bounded.Err()))
+		case !bytes.Equal(found.run, p.run):
+			return p.found(ctx, found)
+		default:
+			if p.Commit(value); errors.Is(lost, errEnded) {
+				return nil, lost
+			}
+			return value, nil
+		}
+	}
+}
+
+// found completes the attempt with what an earlier run has committed.
+func (p *proving) found(ctx context.Context, r *row) ([]byte, error) {
+	return r.committed.Value, p.Complete(ctx, r.committed)
+}
+
+// Prove inserts the proof in a transaction of your own, before its effect. After an error, roll back. The error is a
+// [core.CompletedError] if an earlier run has committed; then the record in Redis is completed. The proof has no value, so a later
+// caller gets none that Redis has lost. Prefer [Store.InTx], which also finds out what has become of a commit without a reply.
+//
+// The transaction must be one in the database of the store. In PostgreSQL above READ COMMITTED, a conflict with another attempt is
+// an error 40001: begin anew.
+func (s *Store) Prove(ctx context.Context, tx *sql.Tx) error {
+	if tx == nil {
+		return invalid("Prove: the transaction is nil")
+	}
+	p, err := s.proving(ctx)
+	if err != nil {
+		return err
+	}
+	inserted, err := p.insertRow(ctx, tx)
+	if inserted {
+		return nil
+	}
+	p.Rollback()
+	if err != nil {
+		return err
+	}
+	found, err := s.find(ctx, tx, s.readLocked, p.id, p.scope)
+	switch {
+	case err != nil:
+		return err
+	case found == nil:
+		return errors.New("holdfast: sqllock: another run has committed a proof that this transaction does not see: begin anew")
+	}
+	_, err = p.found(ctx, found)
+	return err
+}
+
+func pause(ctx context.Context) bool {
+	timer := time.NewTimer(retryPause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

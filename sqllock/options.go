@@ -1,0 +1,98 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// Option configures a [Store].
+type Option func(*Store) error
+
+// WithTables sets the names of the tables: that of proofs and that of fences. Letters, digits and underscores are allowed.
+// Defaults to holdfast_proof and holdfast_fence.
+func WithTables(proofs, fences string) Option {
+	return func(s *Store) error {
+		s.proofs, s.fences = proofs, fences
+		return nil
+	}
+}
+
+// WithSchema sets the schema of the tables; for MySQL that is the database. Defaults to that of the connection.
+func WithSchema(schema string) Option {
+	return func(s *Store) error {
+		s.schema = &schema
+		return nil
+	}
+}
+
+// WithScope adds a column to both tables, and takes its value from the context of a run, or of the request for one: for instance
+// the tenant. Keys and resources of different scopes have different rows. The database can restrict the rows by that column, and
+// you can delete those of one tenant. A context without a scope, for which the function returns "", is an error. At most 255
+// bytes. Defaults to none.
+func WithScope(column string, of func(ctx context.Context) string) Option {
+	return func(s *Store) error {
+		if of == nil {
+			return invalid("WithScope: the function is nil")
+		}
+		s.scopeColumn, s.scopeOf = column, of
+		return nil
+	}
+}
+
+// WithTxOptions sets the isolation level of the transactions of InTx. Defaults to that of the database.
+func WithTxOptions(options sql.TxOptions) Option {
+	return func(s *Store) error {
+		s.tx = options
+		if options.ReadOnly {
+			return invalid("WithTxOptions: a transaction that is read-only cannot write its proof")
+		}
+		return nil
+	}
+}
+
+// OnlyEffect declares that the transaction of InTx is all that a run does. Then a run without a row has done nothing, and the next
+// one may follow also with [core.HoldFailures]: no outcome is unknown. Do not use it if a run also calls a payment service, or
+// sends a message itself. Defaults to a transaction beside other effects.
+func OnlyEffect() Option {
+	return func(s *Store) error {
+		s.only = true
+		return nil
+	}
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: sqllock: %s", core.ErrInvalidOption, fmt.Sprintf(format, args...))
+}
+
+// check finds what is wrong with the options.
+func (s *Store) check() error {
+	names := []string{s.proofs, s.fences}
+	if s.schema != nil {
+		names = append(names, *s.schema)
+	}
+	if s.scopeOf != nil {
+		names = append(names, s.scopeColumn)
+	}
+	for _, name := range names {
+		if !identifier.MatchString(name) {
+			return invalid("%q is not allowed as the name of a table, a schema or a column: a letter, and letters, digits and "+
+				"underscores after it, at most 63 in all", name)
+		}
+	}
+	switch {
+	case s.db == nil:
+		return invalid("New: the database is nil")
+	case s.dialect < Postgres || s.dialect > SQLite:
+		return invalid("New: the dialect is %v: pass Postgres, MySQL or SQLite", s.dialect)
+	case s.proofs == s.fences:
+		return invalid("WithTables: both have the name %q", s.proofs)
+	case s.scopeOf != nil && slices.Contains(columns, strings.ToLower(s.scopeColumn)):
+		return invalid("WithScope: %q is a column of the tables already", s.scopeColumn)
+	}
+	return nil
+}

@@ -1,0 +1,244 @@
+package sqllock
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// Store keeps proofs and fences in a database. Make it with [New], once for each database. It is safe for concurrent use. It is a
+// [core.Proof].
+type Store struct {
+	db             *sql.DB
+	dialect        Dialect
+	tx             sql.TxOptions
+	proofs, fences string
+	schema         *string // nil for that of the connection
+	scopeColumn    string
+	scopeOf        func(context.Context) string // nil without a scope
+	only           bool
+
+	insert, read, readLocked, write, remove, fence, readFence string // statements
+
+	retention atomic.Int64                // the longest one of records with a proof, in this process
+	logger    atomic.Pointer[slog.Logger] // of their clients
+}
+
+var _ core.Proof = (*Store)(nil)
+
+// columns are those of both tables.
+var columns = []string{"id", "name", "run", "attempt", "token", "fingerprint", "value", "created", "resource"}
+
+// maxScope and maxResource bound what is a part of a primary key, in bytes.
+const maxScope, maxResource = 255, 512
+
+// New returns the store of a database. It makes no tables: see [Store.CreateTables] and [Store.Schema]. Only with [SQLite] it asks
+// the database: without a busy_timeout, which the driver sets for each connection, concurrent transactions fail at once.
+func New(db *sql.DB, dialect Dialect, opts ...Option) (*Store, error) {
+	s := &Store{db: db, dialect: dialect, proofs: "holdfast_proof", fences: "holdfast_fence"}
+	for _, o := range opts {
+		if o == nil {
+			continue
+		}
+		if err := o(s); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	if dialect == SQLite {
+		var wait int
+		if err := db.QueryRow("PRAGMA busy_timeout").Scan(&wait); err != nil {
+			return nil, fmt.Errorf("holdfast: sqllock: busy_timeout of SQLite: %w", err)
+		}
+		if wait == 0 {
+			return nil, invalid("New: SQLite has no busy_timeout: add _pragma=busy_timeout(10000) to the name of the database with " +
+				"modernc.org/sqlite, or _busy_timeout=10000 with mattn/go-sqlite3")
+		}
+	}
+	s.prepare()
+	return s, nil
+}
+
+// table returns the quoted name of a table.
+func (s *Store) table(name string) string {
+	if s.schema == nil {
+		return s.dialect.quote(name)
+	}
+	return s.dialect.quote(*s.schema) + "." + s.dialect.quote(name)
+}
+
+// prepare makes the statements.
+func (s *Store) prepare() {
+	d, proofs, fences := s.dialect, s.table(s.proofs), s.table(s.fences)
+	column, place, where, conflict := "", "", "", "resource"
+	if s.scopeOf != nil {
+		scope := d.quote(s.scopeColumn)
+		column, place, where, conflict = ", "+scope, ", ?", " AND "+scope+" = ?", "resource, "+scope
+	}
+	s.insert = "INSERT INTO " + proofs + " (id, name, run, attempt, token, fingerprint, created" + column + ") VALUES (?, ?, ?, ?, ?, ?, ?" + place + ")"
+	s.read = "SELECT run, value, fingerprint, attempt, token, created FROM " + proofs + " WHERE id = ?" + where
+	s.readLocked = s.read
+	s.write = "UPDATE " + proofs + " SET value = ? WHERE id = ? AND run = ?" + where
+	s.fence = "INSERT INTO " + fences + " (resource, token" + column + ") VALUES (?, ?" + place + ")"
+	s.readFence = "SELECT token FROM " + fences + " WHERE resource = ?" + where + " FOR UPDATE" // of MySQL
+	const old = "created < ? ORDER BY created LIMIT ?"
+	s.remove = "DELETE FROM " + proofs + " WHERE id IN (SELECT id FROM " + proofs + " WHERE " + old + ")"
+	if d == MySQL {
+		s.readLocked += " LOCK IN SHARE MODE" // what is committed now, and not when the transaction began to read
+		s.fence += " ON DUPLICATE KEY UPDATE token = GREATEST(token, VALUES(token))"
+		s.remove = "DELETE FROM " + proofs + " WHERE " + old
+	} else {
+		s.insert += " ON CONFLICT DO NOTHING"
+		s.fence += " ON CONFLICT (" + conflict + ") DO UPDATE SET token = excluded.token WHERE " + fences + ".token <= excluded.token"
+	}
+	for _, statement := range []*string{&s.insert, &s.read, &s.readLocked, &s.write, &s.remove, &s.fence, &s.readFence} {
+		*statement = d.bind(*statement)
+	}
+}
+
+// Schema returns the statements that make the tables, for a migration of your own. Each ends with a semicolon and a new line.
+func (s *Store) Schema() string { return strings.Join(s.ddl(), ";\n") + ";\n" }
+
+func (s *Store) ddl() []string {
+	d, proofs, fences := s.dialect, s.table(s.proofs), s.table(s.fences)
+	scope, key, engine := "", "resource", ""
+	if s.scopeOf != nil {
+		scope = "\n  " + d.quote(s.scopeColumn) + " TEXT NOT NULL,"
+		key += ", " + d.quote(s.scopeColumn)
+	}
+	index := d.quote(s.proofs + "_created")
+	created, inline := "CREATE INDEX IF NOT EXISTS "+index+" ON "+proofs+" (created)", ""
+	switch {
+	case d == MySQL: // which has no IF NOT EXISTS for an index, and no TEXT in one
+		scope = strings.Replace(scope, "TEXT", fmt.Sprintf("VARCHAR(%d) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", maxScope), 1)
+		created, inline, engine = "", ",\n  KEY "+index+" (created)", " ENGINE = InnoDB"
+	case d == SQLite && s.schema != nil:
+		created = "CREATE INDEX IF NOT EXISTS " + s.table(s.proofs+"_created") + " ON " + d.quote(s.proofs) + " (created)"
+	}
+	statements := []string{
+		"CREATE TABLE IF NOT EXISTS " + proofs + " (\n  id " + d.bytes(sha256.Size) + " NOT NULL PRIMARY KEY," + scope +
+			"\n  name " + d.bytes(2*maxResource) + " NOT NULL,\n  run " + d.bytes(runSize) + " NOT NULL,\n  attempt BIGINT NOT NULL," +
+			"\n  token BIGINT NOT NULL,\n  fingerprint " + d.bytes(maxScope+1) + ",\n  value " + d.bytes(0) + ",\n  created BIGINT NOT NULL" +
+			inline + "\n)" + engine,
+		"CREATE TABLE IF NOT EXISTS " + fences + " (\n  resource " + d.bytes(maxResource) + " NOT NULL," + scope +
+			"\n  token BIGINT NOT NULL,\n  PRIMARY KEY (" + key + ")\n)" + engine,
+	}
+	if created != "" {
+		statements = append(statements, created)
+	}
+	return statements
+}
+
+// CreateTables makes the tables unless they exist.
+func (s *Store) CreateTables(ctx context.Context) error {
+	for _, statement := range s.ddl() {
+		_, err := s.db.ExecContext(ctx, statement)
+		if err != nil && ctx.Err() == nil { // PostgreSQL fails if another process has made the table at the same time
+			_, err = s.db.ExecContext(ctx, statement)
+		}
+		if err != nil {
+			return fmt.Errorf("holdfast: sqllock: tables not made in %v: %w", s.dialect, err)
+		}
+	}
+	return nil
+}
+
+// OnlyEffect implements [core.Proof], see the function OnlyEffect.
+func (s *Store) OnlyEffect() bool { return s.only }
+
+// Committed implements [core.Proof]: it returns what a run has committed for a key, and nil if none has. The key has the prefix of
+// the client in front, see [core.WithPrefix]: that of locks.Once("payment:42") is "lock:payment:42" by default. A run that is about
+// to commit is not seen, so nil does not mean that none will.
+func (s *Store) Committed(ctx context.Context, key string) (*core.Committed, error) {
+	scope, err := s.scope(ctx)
+	if err != nil {
+		return nil, err
+	}
+	row, err := s.find(ctx, s.db, s.read, idOf(scope, key), scope)
+	if row == nil {
+		return nil, err
+	}
+	return row.committed, nil
+}
+
+// row is a proof as it is stored.
+type row struct {
+	run       []byte
+	committed *core.Committed
+}
+
+// querier is a database, or a transaction in it.
+type querier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// find returns the row with an ID, nil if there is none.
+func (s *Store) find(ctx context.Context, from querier, statement string, id []byte, scope []any) (*row, error) {
+	c, run, created := new(core.Committed), []byte(nil), int64(0)
+	err := from.QueryRowContext(ctx, statement, append([]any{id}, scope...)...).
+		Scan(&run, &c.Value, &c.Fingerprint, &c.Attempt, &c.Token, &created)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("holdfast: sqllock: proof not read from %s in %v: %w", s.table(s.proofs), s.dialect, err)
+	}
+	c.At = time.UnixMilli(created)
+	return &row{run, c}, nil
+}
+
+// scope returns the scope of a context as the last argument of statements, and no argument if the tables have none.
+func (s *Store) scope(ctx context.Context) ([]any, error) {
+	if s.scopeOf == nil {
+		return nil, nil
+	}
+	switch scope := s.scopeOf(ctx); {
+	case scope == "":
+		return nil, errors.New("holdfast: sqllock: WithScope: the context has no scope")
+	case len(scope) > maxScope:
+		return nil, fmt.Errorf("holdfast: sqllock: WithScope: the scope has %d bytes, at most %d are allowed", len(scope), maxScope)
+	default:
+		return []any{scope}, nil
+	}
+}
+
+// idOf returns the primary key of a proof.
+func idOf(scope []any, key string) []byte {
+	h := sha256.New()
+	for _, part := range append(scope, key) {
+		text := part.(string)
+		h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(text))))
+		h.Write([]byte(text))
+	}
+	return h.Sum(nil)
+}
+
+// DeleteBefore deletes up to limit of the proofs that were made before a time, the oldest first, and returns how many. Call it until
+// it returns fewer. A key whose proof is deleted may run again once Redis has no record of it either: keep proofs for longer than
+// records, see [core.WithRetention], and for longer than clients retry. The log warns of a time that is too late for that.
+func (s *Store) DeleteBefore(ctx context.Context, t time.Time, limit int) (int64, error) {
+	if limit < 1 {
+		return 0, invalid("DeleteBefore: the limit is %d", limit)
+	}
+	if kept, retention := time.Since(t), time.Duration(s.retention.Load()); kept < retention {
+		logger := s.logger.Load()
+		logger.WarnContext(ctx, "holdfast: sqllock: proofs are deleted that are younger than the retention of their records; "+
+			"if Redis loses such a record, its key runs again", "kept", kept, "retention", retention)
+	}
+	result, err := s.db.ExecContext(ctx, s.remove, t.UnixMilli(), limit)
+	if err != nil {
+		return 0, fmt.Errorf("holdfast: sqllock: proofs not deleted from %s: %w", s.table(s.proofs), err)
+	}
+	return result.RowsAffected()
+}

@@ -1,0 +1,429 @@
+//go:build unix
+
+package sql_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/sqllock"
+	"github.com/holdfast-go/holdfast/tests/sql/databases"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
+)
+
+const key = "payment:42"
+
+// TestStore runs the tests below on each database, at each isolation level.
+func TestStore(t *testing.T) {
+	t.Parallel()
+	eachSystem(t, func(t *testing.T, s system) {
+		for name, test := range map[string]func(*testing.T, system){
+			"InTx":                       testInTx,
+			"Rollback":                   testRollback,
+			"TransactionEndedByFunction": testTransactionEndedByFunction,
+			"Together":                   testTogether,
+			"Prove":                      testProve,
+			"Fence":                      testFence,
+			"Scope":                      testScope,
+			"DeleteBefore":               testDeleteBefore,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t, s)
+			})
+		}
+	})
+}
+
+// testInTx: effect and proof commit together, and a later attempt gets the value of the proof, whatever Redis has lost.
+func testInTx(t *testing.T, s system) {
+	server, locks := start(t)
+	b := s.bank(t)
+	once := locks.Once(key, core.WithProof(b.Store), core.WithFingerprint([]byte("7")))
+	for i := range 4 {
+		r, err := once.Do(t.Context(), b.pays())
+		if err != nil || string(r.Value) != "paid" || r.Replayed != (i > 0) {
+			t.Errorf("call %d: %+v, %v", i, r, err)
+		}
+		if i > 0 {
+			server.Client().FlushAll(t.Context())
+		}
+	}
+	if n := b.debits(); n != 1 {
+		t.Errorf("%d debits", n)
+	}
+	c, err := b.Committed(t.Context(), "lock:"+key)
+	if err != nil || string(c.Value) != "paid" || c.Attempt != 1 || c.Token == 0 || string(c.Fingerprint) != "7" ||
+		time.Since(c.At) > within {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if c, err := b.Committed(t.Context(), "lock:payment:43"); c != nil || err != nil {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// testRollback: an error, a panic and a value that is too large leave neither effect nor proof, and the run may begin anew.
+func testRollback(t *testing.T, s system) {
+	_, locks := start(t)
+	b := s.bank(t)
+	once := locks.Once(key, core.WithProof(b.Store), core.WithMaxValue(10))
+	failed := errors.New("failed")
+	r, err := once.Do(t.Context(), func(ctx context.Context) ([]byte, error) {
+		_, err := b.InTx(ctx, func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
+			_, err := debit(ctx, tx)
+			return nil, errors.Join(err, failed)
+		})
+		wantErr(t, err, failed)
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			_, _ = b.InTx(ctx, func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
+				_, _ = debit(ctx, tx)
+				panic("failed")
+			})
+		}()
+		_, err = b.InTx(ctx, func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
+			_, err := debit(ctx, tx)
+			return make([]byte, 11), err
+		})
+		wantErr(t, err, core.ErrValueTooLarge)
+		if n := b.debits(); n != 0 {
+			t.Errorf("%d debits", n)
+		}
+		value, err := b.InTx(ctx, debit)
+		_, second := b.InTx(ctx, debit)
+		wantErr(t, second, sqllock.ErrSecondTx)
+		return value, err
+	})
+	if err != nil || string(r.Value) != "paid" || b.debits() != 1 {
+		t.Errorf("%+v, %v, %d debits", r, err, b.debits())
+	}
+}
+
+// testTransactionEndedByFunction: a function that ends the transaction itself is told so, and nothing is half-done.
+func testTransactionEndedByFunction(t *testing.T, s system) {
+	for name, test := range map[string]struct {
+		end    func(tx *sql.Tx) error
+		debits int
+	}{
+		"Commit":   {(*sql.Tx).Commit, 1},
+		"Rollback": {(*sql.Tx).Rollback, 0},
+		"ROLLBACK": {func(tx *sql.Tx) error { _, err := tx.Exec("ROLLBACK"); return err }, 0},
+	} {
+		server, locks := start(t)
+		b := s.bank(t)
+		once := locks.Once(key, core.WithProof(b.Store))
+		_, err := once.Do(t.Context(), func(ctx context.Context) ([]byte, error) {
+			return b.InTx(ctx, func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
+				value, err := debit(ctx, tx)
+				return value, errors.Join(err, test.end(tx))
+			})
+		})
+		wantText(t, err, "itself")
+		if n := b.debits(); n != test.debits {
+			t.Errorf("%s: %d debits", name, n)
+		}
+		server.Client().FlushAll(t.Context())
+		if r, err := once.Do(t.Context(), b.pays()); err != nil || b.debits() != 1 {
+			t.Errorf("%s: %+v, %v, %d debits", name, r, err, b.debits())
+		}
+	}
+}
+
+// testTogether: of two and three attempts at once, which Redis has all let run, one commits, also if the first rolls back.
+func testTogether(t *testing.T, s system) {
+	for _, n := range []int{2, 3} {
+		for _, firstFails := range []bool{false, true} {
+			b := s.bank(t)
+			var all sync.WaitGroup
+			inside, goOn := make(chan struct{}), make(chan struct{})
+			var ran, paid, replayed atomic.Int64
+			for i := range n {
+				_, locks := start(t) // a Redis each: nothing but the database excludes them
+				all.Go(func() {
+					if i > 0 {
+						<-inside
+					}
+					r, err := locks.Once(key, core.WithProof(b.Store)).Do(t.Context(), func(ctx context.Context) ([]byte, error) {
+						return b.InTx(ctx, func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
+							if ran.Add(1); i > 0 {
+								return debit(ctx, tx)
+							}
+							value, err := debit(ctx, tx)
+							close(inside)
+							<-goOn
+							if firstFails {
+								err = errors.New("failed")
+							}
+							return value, err
+						})
+					})
+					switch {
+					case err != nil && (i > 0 || !firstFails):
+						t.Errorf("attempt %d of %d, first fails %v: %v", i, n, firstFails, err)
+					case err == nil && r.Replayed:
+						replayed.Add(1)
+					case err == nil:
+						paid.Add(1)
+					}
+				})
+			}
+			<-inside
+			time.Sleep(50 * time.Millisecond) // the others wait for the row
+			close(goOn)
+			all.Wait()
+			wantReplayed := int64(n - 1)
+			if firstFails {
+				wantReplayed--
+			}
+			if paid.Load() != 1 || replayed.Load() != wantReplayed || b.debits() != 1 {
+				t.Errorf("%d of %d paid, %d replayed, %d debits, first fails %v", paid.Load(), n, replayed.Load(), b.debits(), firstFails)
+			}
+		}
+	}
+}
+
+// testProve: the proof in a transaction of one's own.
+func testProve(t *testing.T, s system) {
+	server, locks := start(t)
+	b := s.bank(t)
+	once := locks.Once(key, core.WithProof(b.Store))
+	prove := func(end func(*sql.Tx) error) error {
+		_, err := once.Do(t.Context(), func(ctx context.Context) ([]byte, error) {
+			tx, err := b.db.BeginTx(ctx, &sql.TxOptions{Isolation: s.level})
+			if err != nil {
+				return nil, err
+			}
+			defer tx.Rollback()
+			if err := b.Prove(ctx, tx); err != nil {
+				return nil, err
+			}
+			if _, err := debit(ctx, tx); err != nil {
+				return nil, err
+			}
+			return nil, end(tx)
+		})
+		return err
+	}
+	failed := errors.New("failed")
+	wantErr(t, prove(func(tx *sql.Tx) error { return errors.Join(failed, tx.Rollback()) }), failed)
+	for range 3 {
+		if err := prove((*sql.Tx).Commit); err != nil {
+			t.Error(err)
+		}
+		server.Client().FlushAll(t.Context())
+	}
+	if n := b.debits(); n != 1 {
+		t.Errorf("%d debits", n)
+	}
+}
+
+// testFence: a holder that a later one has overtaken does not write.
+func testFence(t *testing.T, s system) {
+	_, locks := start(t)
+	b := s.bank(t, sqllock.WithScope("tenant", func(ctx context.Context) string {
+		tenant, _ := ctx.Value(tenantKey{}).(string)
+		return tenant
+	}))
+	lock := locks.Mutex("stock")
+	fence := func(ctx context.Context, resource string) error {
+		tx, err := b.db.BeginTx(ctx, &sql.TxOptions{Isolation: s.level})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback()
+		if err := b.Fence(ctx, tx, resource); err != nil {
+			return err
+		}
+		return tx.Commit()
+	}
+	ada, bob := context.WithValue(t.Context(), tenantKey{}, "ada"), context.WithValue(t.Context(), tenantKey{}, "bob")
+	older, err := lock.Lock(ada)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := context.WithoutCancel(older.Context())
+	bobs := context.WithValue(old, tenantKey{}, "bob")
+	_ = older.Unlock(ada)
+	newer := coretest.MustLockWith(t, ada, lock)
+	for i, step := range []struct {
+		ctx      context.Context
+		resource string
+		fenced   bool
+	}{
+		{old, "stock", false},
+		{old, "stock", false},
+		{newer.Context(), "stock", false},
+		{newer.Context(), "stock", false},
+		{old, "stock", true},
+		{old, "STOCK", false},
+		{bobs, "stock", false},
+		{newer.Context(), "stock", false},
+	} {
+		if err := fence(step.ctx, step.resource); errors.Is(err, sqllock.ErrFenced) != step.fenced || err != nil && !step.fenced {
+			t.Errorf("step %d: %v", i, err)
+		}
+	}
+	wantErr(t, fence(ada, "stock"), core.ErrNotHeld)
+	wantErr(t, fence(newer.Context(), strings.Repeat("x", 513)), core.ErrInvalidOption)
+	wantText(t, fence(context.WithValue(newer.Context(), tenantKey{}, ""), "stock"), "no scope")
+	_ = bob
+}
+
+type tenantKey struct{}
+
+// testScope: one key of two tenants has two proofs.
+func testScope(t *testing.T, s system) {
+	b := s.bank(t, sqllock.WithTables("Proof", "fence_2"), sqllock.WithScope("tenant", func(ctx context.Context) string {
+		tenant, _ := ctx.Value(tenantKey{}).(string)
+		return tenant
+	}))
+	for i, tenant := range []string{"ada", "bob", "ada"} {
+		_, locks := start(t)
+		ctx := context.WithValue(t.Context(), tenantKey{}, tenant)
+		r, err := locks.Once(key, core.WithProof(b.Store)).Do(ctx, b.pays())
+		if err != nil || r.Replayed != (i == 2) {
+			t.Errorf("%s: %+v, %v", tenant, r, err)
+		}
+	}
+	if n := b.debits(); n != 2 {
+		t.Errorf("%d debits", n)
+	}
+	_, err := b.Committed(t.Context(), key)
+	wantText(t, err, "no scope")
+}
+
+// testDeleteBefore: the oldest proofs go, in batches, and the log warns of those that records may still need.
+func testDeleteBefore(t *testing.T, s system) {
+	var log coretest.Record
+	locks := coretest.NewClient(t, testkit.Start(t).Client(), core.WithLogger(coretest.TextLogger(&log)))
+	b := s.bank(t)
+	for _, k := range []string{"a", "b", "c"} {
+		if _, err := locks.Once(k, core.WithProof(b.Store)).Do(t.Context(), b.pays()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := b.DeleteBefore(t.Context(), time.Now().Add(-time.Hour), 10); n != 0 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	for _, want := range []int64{2, 1, 0} {
+		if n, err := b.DeleteBefore(t.Context(), time.Now().Add(time.Second), 2); n != want || err != nil {
+			t.Errorf("%d, %v, want %d", n, err, want)
+		}
+	}
+	if !strings.Contains(log.String(), "younger than the retention") {
+		t.Errorf("log %s", log.String())
+	}
+	_, err := b.DeleteBefore(t.Context(), time.Now(), 0)
+	wantErr(t, err, core.ErrInvalidOption)
+}
+
+// TestBadInput: errors that say what is wrong, before anything has happened.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	db := openSQLite(t)
+	for name, make := range map[string]func() (*sqllock.Store, error){
+		"dialect":  func() (*sqllock.Store, error) { return sqllock.New(db, 0) },
+		"database": func() (*sqllock.Store, error) { return sqllock.New(nil, sqllock.SQLite) },
+		"name": func() (*sqllock.Store, error) {
+			return sqllock.New(db, sqllock.SQLite, sqllock.WithTables(`a"; DROP`, "b"))
+		},
+		"same":   func() (*sqllock.Store, error) { return sqllock.New(db, sqllock.SQLite, sqllock.WithTables("a", "a")) },
+		"schema": func() (*sqllock.Store, error) { return sqllock.New(db, sqllock.SQLite, sqllock.WithSchema("")) },
+		"column": func() (*sqllock.Store, error) {
+			return sqllock.New(db, sqllock.SQLite, sqllock.WithScope("Token", func(context.Context) string { return "" }))
+		},
+		"scope": func() (*sqllock.Store, error) { return sqllock.New(db, sqllock.SQLite, sqllock.WithScope("a", nil)) },
+		"read-only": func() (*sqllock.Store, error) {
+			return sqllock.New(db, sqllock.SQLite, sqllock.WithTxOptions(sql.TxOptions{ReadOnly: true}))
+		},
+		"busy": func() (*sqllock.Store, error) {
+			impatient, err := sql.Open("sqlite", ":memory:")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = impatient.Close() })
+			return sqllock.New(impatient, sqllock.SQLite)
+		},
+	} {
+		s, err := make()
+		if s != nil || !errors.Is(err, core.ErrInvalidOption) {
+			t.Errorf("%s: %v, %v", name, s, err)
+		}
+	}
+	_, locks := start(t)
+	b := newBank(t, db, sqllock.SQLite)
+	other := newBank(t, openSQLite(t), sqllock.SQLite)
+	none, err := sqllock.New(openSQLite(t), sqllock.SQLite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.InTx(t.Context(), debit)
+	wantErr(t, err, core.ErrNotGuarded, "WithProof")
+	_, err = locks.Once("a").Do(t.Context(), b.pays())
+	wantErr(t, err, core.ErrNotGuarded, "WithProof")
+	_, err = locks.Once("b", core.WithProof(other.Store)).Do(t.Context(), b.pays())
+	wantErr(t, err, core.ErrInvalidOption, "not this store")
+	_, err = locks.Once("c", core.WithProof(none)).Do(t.Context(), func(ctx context.Context) ([]byte, error) { return none.InTx(ctx, debit) })
+	wantText(t, err, "holdfast_proof", "SQLite", "no such table")
+	_, err = locks.Once("d", core.WithProof(b.Store)).Do(t.Context(), func(ctx context.Context) ([]byte, error) {
+		return b.InTx(ctx, func(ctx context.Context, tx *sql.Tx) ([]byte, error) { return b.InTx(ctx, debit) })
+	})
+	wantErr(t, err, sqllock.ErrSecondTx)
+	_, err = locks.Once("e", core.WithProof(b.Store)).Do(t.Context(), func(ctx context.Context) ([]byte, error) { return b.InTx(ctx, nil) })
+	wantErr(t, err, core.ErrInvalidOption)
+	if n := b.debits(); n != 0 {
+		t.Errorf("%d debits", n)
+	}
+}
+
+// TestServersRefuse: a database of another dialect, a read-only one, and a transaction of another database.
+func TestServersRefuse(t *testing.T) {
+	t.Parallel()
+	postgres, maria := databases.StartPostgreSQL(t), databases.StartMariaDB(t)
+	_, locks := start(t)
+	run := func(s *sqllock.Store) error {
+		_, err := locks.Once(key, core.WithProof(s)).Do(t.Context(), func(ctx context.Context) ([]byte, error) { return s.InTx(ctx, debit) })
+		return err
+	}
+	for _, wrong := range []struct {
+		db      *sql.DB
+		dialect sqllock.Dialect
+	}{{postgres.Open(t), sqllock.MySQL}, {maria.Open(t), sqllock.Postgres}, {maria.Open(t), sqllock.SQLite}} {
+		s, err := sqllock.New(wrong.db, wrong.dialect)
+		if err == nil {
+			err = s.CreateTables(t.Context())
+		}
+		wantText(t, err, wrong.dialect.String())
+		if s != nil {
+			wantText(t, run(s), wrong.dialect.String())
+		}
+	}
+	db := postgres.Open(t)
+	b := newBank(t, db, sqllock.Postgres)
+	other := newBank(t, postgres.Open(t), sqllock.Postgres, sqllock.WithTables("a", "b"))
+	_, err := locks.Once(key, core.WithProof(b.Store)).Do(t.Context(), func(ctx context.Context) ([]byte, error) {
+		tx, err := other.db.BeginTx(ctx, nil)
+		if err != nil {
+			return nil, err
+		}
+		defer tx.Rollback()
+		return nil, b.Prove(ctx, tx)
+	})
+	wantText(t, err, "holdfast_proof", "does not exist")
+	readOnly := newBank(t, postgres.Open(t), sqllock.Postgres)
+	readOnly.db.SetMaxIdleConns(0)
+	readOnly.exec("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$")
+	wantText(t, run(readOnly.Store), "read-only")
+}
