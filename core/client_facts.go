@@ -15,7 +15,7 @@ type clientFacts struct{ *Client }
 func (c clientFacts) Facts() seal.Facts {
 	return seal.Facts{
 		Logger: c.logger, Hooks: &c.hooks, Instance: c.instance, NewOwner: newOwner, TTL: c.lock.ttl, Names: c, Eval: c.eval,
-		Together: transport.DoGrouped,
+		Together: together,
 	}
 }
 
@@ -41,4 +41,11 @@ func (c *Client) eval(ctx context.Context, source, kind, name string, args ...an
 		return nil, errorf("holdfast: %s of %q: %w", kind, name, failure(ctx, keys.Lock, err))
 	}
 	return reply, nil
+}
+
+// together implements [seal.Facts].
+func together(ctx context.Context, n int, do func(ctx context.Context, i int, alone func()) error) []error {
+	return transport.DoGrouped(ctx, n, func(ctx context.Context, i int) error {
+		return do(ctx, i, func() { transport.LeaveGroup(ctx) })
+	})
 }

@@ -2,16 +2,16 @@ package core
 
 import "time"
 
-// Work is what came to a guard: a request, a tick of a schedule, a task.
+// Work is what came to a guard: a request, a tick of a schedule, a task, a message.
 type Work struct {
-	// Place is where: "http", "cron" or "task".
+	// Place is where: "http", "cron", "task" or "message".
 	Place string
-	// Label is its kind, one of few: the route of a request, the name of a job, the type of a task. It is "" if the guard
+	// Label is its kind, one of few: the route of a request, the name of a job, the type of a task, the consumer of a message. It is "" if the guard
 	// knows none.
 	Label string
 	// KeyHash is that of the lines of the log. Within a run that has a record, [KeyHash] returns it too. It is "" without a key.
 	KeyHash string
-	// Due is the tick; zero for what has no schedule.
+	// Due is the tick, or when the message was sent; zero if the guard knows neither.
 	Due time.Time
 }
 

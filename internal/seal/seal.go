@@ -44,9 +44,9 @@ type Facts struct {
 	// of [core.Once.Peek]. It is nil except for a client.
 	Eval func(ctx context.Context, script, kind, name string, args ...any) (any, error)
 	// Together calls a function n times concurrently, and returns the errors by index. The first command that each call sends to
-	// Redis with its context leaves in one pipeline per master with those of the others, in the order of i. So no call may wait for
-	// another one before that. It is nil except for a client.
-	Together func(ctx context.Context, n int, do func(ctx context.Context, i int) error) []error
+	// Redis with its context leaves in one pipeline per master with those of the others, in the order of i. A call that waits for
+	// another one before it has sent a command must call alone first. It is nil except for a client.
+	Together func(ctx context.Context, n int, do func(ctx context.Context, i int, alone func()) error) []error
 	// Run runs a function under a lease and unlocks, as Do of a lock does. It is nil except for a lease.
 	Run func(ctx context.Context, fn func(context.Context) error) error
 	// Bind returns a context that descends from ctx, has the lease, and ends with either. The caller must call cancel when the

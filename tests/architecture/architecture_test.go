@@ -40,6 +40,7 @@ var allowed = map[string][]string{
 	"cronlock":   {"core", "github.com/robfig/cron/v3", "internal/guard", "internal/throttle"},
 	"gocronlock": {"core", "github.com/go-co-op/gocron/v2", "internal/guard", "internal/throttle"},
 	"asynqlock":  {"core", "cronlock", "github.com/hibiken/asynq", "internal/jsonfield"},
+	"msglock":    {"core", "internal/guard", "internal/throttle"},
 
 	"sqllock": {"core"},
 

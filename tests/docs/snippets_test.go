@@ -32,6 +32,7 @@ var imports = map[string]string{
 	"gin":    "github.com/gin-gonic/gin", "asynq": "github.com/hibiken/asynq", "redis": "github.com/redis/go-redis/v9",
 	"cron":      "github.com/robfig/cron/v3",
 	"asynqlock": "github.com/holdfast-go/holdfast/asynqlock",
+	"msglock":   "github.com/holdfast-go/holdfast/msglock",
 	"core":      "github.com/holdfast-go/holdfast/core",
 	"cronlock":  "github.com/holdfast-go/holdfast/cronlock",
 	"ginlock":   "github.com/holdfast-go/holdfast/middleware/gin",

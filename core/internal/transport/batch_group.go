@@ -85,9 +85,7 @@ func DoGrouped(ctx context.Context, n int, do func(ctx context.Context, i int) e
 		errs[0] = do(ctx, 0)
 		return errs
 	}
-	if m, _ := ctx.Value(groupMemberKey{}).(*groupMember); m != nil {
-		m.finish() // otherwise the outer group would wait until the inner one has been answered
-	}
+	LeaveGroup(ctx) // otherwise the outer group would wait until the inner one has been answered
 	g := &batchGroup{remaining: n, members: make([]groupMember, n)}
 	panics := make(chan any, n)
 	var all sync.WaitGroup
@@ -110,6 +108,13 @@ func DoGrouped(ctx context.Context, n int, do func(ctx context.Context, i int) e
 		panic(p)
 	default:
 		return errs
+	}
+}
+
+// LeaveGroup lets the batch group of which ctx is a member send without it. Its commands are sent at once from then on.
+func LeaveGroup(ctx context.Context) {
+	if m, _ := ctx.Value(groupMemberKey{}).(*groupMember); m != nil {
+		m.finish()
 	}
 }
 

@@ -1,0 +1,129 @@
+package msglock
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	guards "github.com/holdfast-go/holdfast/internal/guard"
+)
+
+// Action is what a consumer has to do with a message, see [Disposition].
+type Action int
+
+const (
+	// Ack means that the message is done: it has taken effect, now or before.
+	Ack Action = iota
+	// Nack means that the broker has to deliver the message again. Where only offsets are committed, as in Kafka, stop at this
+	// message: to commit a later offset of its partition would acknowledge it.
+	Nack
+	// Park means that delivering the message again does not help: move it to a dead-letter queue, then acknowledge it.
+	Park
+)
+
+// Disposition returns what to do with a message by the error of its guard, and the delay of a Nack. The delay is 0 if the guard
+// has none to suggest, as after an error of the handler: then it is the broker's.
+func Disposition(err error) (Action, time.Duration) {
+	var deferred *DeferredError
+	var parked *ParkedError
+	switch {
+	case err == nil:
+		return Ack, 0
+	case errors.As(err, &parked), errors.Is(err, core.ErrOutcomeUnknown):
+		return Park, 0
+	case errors.As(err, &deferred):
+		return Nack, deferred.RetryAfter
+	}
+	return Nack, 0
+}
+
+// DeferredError says that a message has to be delivered again, for a reason outside of it. The wrapped error is the reason: another
+// message with its key is being handled ([core.ErrInProgress], [core.ErrNotAcquired]), its lease was lost ([core.ErrLeaseLost]), or
+// Redis is unreachable ([core.ErrUnavailable]). A handler may return one too, to set the delay.
+type DeferredError struct {
+	RetryAfter time.Duration
+	Err        error
+
+	idle bool // the handler was not called
+}
+
+// Error returns the reason and the delay.
+func (e *DeferredError) Error() string {
+	return fmt.Sprintf("holdfast: msglock: message deferred for %v: %v", e.RetryAfter.Round(time.Millisecond), e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *DeferredError) Unwrap() error { return e.Err }
+
+// ParkedError says that a message has to be looked at by a person. The wrapped error is the reason: [ErrNoKey], or
+// [core.ErrCompleted] if a result has to be replayed that was not recorded. A handler may return one too, for a message that
+// it cannot read: its key stays free.
+type ParkedError struct {
+	Err error
+
+	idle bool
+}
+
+// Error returns the reason.
+func (e *ParkedError) Error() string {
+	return fmt.Sprintf("holdfast: msglock: message parked: %v", e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *ParkedError) Unwrap() error { return e.Err }
+
+// ErrNoKey says that a message has no key: it is nil, or its key is empty, or the key function has failed.
+var ErrNoKey = errors.New("holdfast: msglock: the message has no key")
+
+// The reasons of a [core.NotRun] whose place is "message", beside [core.ReasonReplayed].
+const (
+	ReasonBusy        = "busy"            // deferred: another message with its key is being handled
+	ReasonUnavailable = "unavailable"     // deferred: Redis is unreachable, or refuses
+	ReasonNoKey       = "no-key"          // parked: [ErrNoKey]
+	ReasonUnknown     = "outcome-unknown" // parked: nobody knows how an earlier run ended, [core.ErrOutcomeUnknown]
+	ReasonNoResult    = "no-result"       // parked: an earlier run has completed, but its result was not recorded
+	ReasonEnded       = "ended"           // its context ended before the handler was called
+	ReasonGuardFailed = "guard-failed"    // the lock or record cannot be used like this, a mistake of the program
+)
+
+const (
+	longestDelay  = 5 * time.Second // of another message with the key, which mostly ends sooner than its lease
+	shortestDelay = 100 * time.Millisecond
+)
+
+// deferral returns the error for a message that has to come again: about when the lease that is in its way may have ended. Those
+// that were deferred together do not come again together.
+func deferral(reason error, lease time.Duration, idle bool) *DeferredError {
+	if lease <= 0 || lease > longestDelay {
+		lease = longestDelay
+	}
+	return &DeferredError{max(lease/2+rand.N(lease/2+1), shortestDelay), reason, idle}
+}
+
+// refuse decides what becomes of a message whose handler is not called.
+func (v *visit[M]) refuse(not *core.NotRun) {
+	switch err := not.Err; {
+	case v.ask.NoKey != nil:
+		v.park(not, ReasonNoKey)
+	case errors.Is(err, core.ErrOutcomeUnknown):
+		v.park(not, ReasonUnknown)
+	case errors.Is(err, core.ErrCompleted):
+		v.park(not, ReasonNoResult)
+	case v.ctx.Err() != nil:
+		not.Reason, not.Err = ReasonEnded, &DeferredError{0, v.ctx.Err(), true}
+	case guards.Mistaken(err):
+		not.Reason, not.Err = ReasonGuardFailed, deferral(err, 0, true)
+	default:
+		e := deferral(err, not.RetryAfter, true)
+		not.Reason, not.RetryAfter, not.Err = ReasonUnavailable, e.RetryAfter, e
+		if guards.Busy(err) && !errors.Is(err, core.ErrLeaseLost) {
+			not.Reason = ReasonBusy
+		}
+	}
+}
+
+func (v *visit[M]) park(not *core.NotRun, reason string) {
+	not.Reason, not.RetryAfter, not.Err = reason, 0, &ParkedError{not.Err, true}
+}

@@ -1,0 +1,178 @@
+package msglock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/core"
+	guards "github.com/holdfast-go/holdfast/internal/guard"
+	"github.com/holdfast-go/holdfast/internal/seal"
+)
+
+// KeyFunc returns the key of a message. An error parks the message with [ErrNoKey].
+type KeyFunc[M any] = func(ctx context.Context, m M) (string, error)
+
+// Once returns a handler that lets a message of each key take effect once for a consumer. The error of a message that does not need
+// to be delivered again is nil, whether its handler was called or an earlier message with its key has completed: see [Disposition].
+//
+// Once panics if an argument is invalid: [NewOnce] returns an error instead, and a [Guard] that operators can use.
+func Once[M any](
+	locks *core.Client, consumer string, key KeyFunc[M], handler func(context.Context, M) error, opts ...Option,
+) func(context.Context, M) error {
+	return must(NewOnce(locks, consumer, key, handler, opts...)).Handle
+}
+
+// NewOnce returns the guard of [Once] as a value. It does no I/O and starts no goroutine, so a program for operators can make the
+// guard of the consumers, with the same consumer and options, only to call Peek, Resolve and Forget.
+func NewOnce[M any](
+	locks *core.Client, consumer string, key KeyFunc[M], handler func(context.Context, M) error, opts ...Option,
+) (*Guard[M], error) {
+	g, err := newOnce(oncePlace, locks, consumer, key, handler, opts)
+	if err != nil {
+		return nil, err
+	}
+	g.handler = handler
+	return g, nil
+}
+
+// OnceValue is [Once] for a handler that returns a value of type T, such as the messages that it wants to have published. The value
+// is recorded as JSON, and returned again for each further message of the key. So what comes after the handler can be repeated
+// until the message is acknowledged, although the handler runs once:
+//
+//	receipts, err := charge(ctx, m)
+//	if err == nil {
+//		err = publish(ctx, receipts)
+//	}
+//
+// A value longer than [core.WithMaxValue] is not recorded. Then a further message of the key is parked. FailOpen is refused,
+// because values cannot be replayed without Redis. OnceValue panics if an argument is invalid.
+func OnceValue[M, T any](
+	locks *core.Client, consumer string, key KeyFunc[M], handler func(context.Context, M) (T, error), opts ...Option,
+) func(context.Context, M) (T, error) {
+	return must(NewOnceValue(locks, consumer, key, handler, opts...))
+}
+
+// NewOnceValue is [OnceValue] that returns an error instead of panicking.
+func NewOnceValue[M, T any](
+	locks *core.Client, consumer string, key KeyFunc[M], handler func(context.Context, M) (T, error), opts ...Option,
+) (func(context.Context, M) (T, error), error) {
+	place := oncePlace
+	place.Name, place.Refuses = "msglock.OnceValue", map[string]string{"FailOpen": "values cannot be replayed without Redis"}
+	g, err := newOnce(place, locks, consumer, key, handler, opts)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, m M) (T, error) {
+		var value T
+		v := g.visit(ctx, m)
+		v.handler = func(ctx context.Context, m M) (err error) {
+			value, err = handler(ctx, m)
+			return err
+		}
+		v.value = func() ([]byte, error) { return json.Marshal(value) }
+		v.load = func(data []byte) error {
+			value = *new(T)
+			return json.Unmarshal(data, &value)
+		}
+		return value, v.handle()
+	}, nil
+}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+func newOnce[M any](
+	place guards.Place, locks *core.Client, consumer string, key KeyFunc[M], handler any, opts []Option,
+) (*Guard[M], error) {
+	g, err := newGuard(place, key, handler, opts)
+	switch {
+	case err != nil:
+		return nil, err
+	case consumer == "":
+		return nil, fmt.Errorf("%w: msglock: the consumer is empty: name the consumer group or subscription", core.ErrInvalidOption)
+	case g.FailOpen && g.FailurePolicy == core.HoldFailures:
+		return nil, fmt.Errorf("%w: msglock: FailOpen with core.HoldFailures: a message that must not be handled twice cannot be "+
+			"handled without a record", core.ErrInvalidOption)
+	}
+	if g.once, err = guards.NewOnce(workPlace, locks, g.Config); err != nil {
+		return nil, err
+	}
+	g.engine, g.locks, g.label, g.scope = g.once, locks, consumer, []string{consumer}
+	return g, seal.CheckOnceOptions(core.WithLabel(consumer))
+}
+
+// Guard is a guard of [NewOnce] as a value. Handle and HandleBatch handle messages. Peek, Resolve and Forget are for operators:
+// they read and change the record of a key of the consumer.
+type Guard[M any] struct {
+	guard[M]
+	locks *core.Client
+	once  *guards.Once
+}
+
+// Handle handles a message, see [Once].
+func (g *Guard[M]) Handle(ctx context.Context, m M) error { return g.visit(ctx, m).handle() }
+
+// Peek reads the record of a key, as the key function returns it. It has [core.StateNone] if there is none. Errors are those of
+// [core.Once.Peek].
+func (g *Guard[M]) Peek(ctx context.Context, key string) (core.Record, error) {
+	_, name := g.nameOf(key)
+	return g.once.Of(guards.Ask{Name: name}).Peek(ctx)
+}
+
+// Resolve records that a message has taken effect: an operator has found out how a run of unknown outcome ended. It applies to the
+// record that Peek returned. The value is nil, or JSON for [OnceValue]. Errors are those of [core.Once.Resolve].
+func (g *Guard[M]) Resolve(ctx context.Context, seen core.Record, value []byte) error {
+	if err := isRecord(seen); err != nil {
+		return err
+	}
+	return g.once.Of(guards.Ask{Name: seen.Key}).Resolve(ctx, seen, value)
+}
+
+// Forget deletes the record of a key, so that its message is handled when it is delivered again: an operator has found out that it
+// has not taken effect. It applies to the record that Peek returned. Errors are those of [core.Once.Forget].
+func (g *Guard[M]) Forget(ctx context.Context, seen core.Record) error {
+	if err := isRecord(seen); err != nil {
+		return err
+	}
+	if err := g.once.Of(guards.Ask{Name: seen.Key}).Forget(ctx, seen); err != nil {
+		return err
+	}
+	g.once.Forget(seen.Key)
+	return nil
+}
+
+func isRecord(r core.Record) error {
+	if strings.HasPrefix(r.Key, prefix) {
+		return nil
+	}
+	return fmt.Errorf("%w: %q is not the record of a message: pass what Peek returned", core.ErrInvalidName, r.Key)
+}
+
+const logOtherHandler = "holdfast: msglock: message acknowledged without running: another handler of this consumer has completed " +
+	"its key. If the two do different things, give each a consumer name of its own"
+
+// replay answers a message whose key has completed.
+func (v *visit[M]) replay(r core.Record) error {
+	if r.Note != "" && r.Note != v.ask.Note {
+		v.engine.Event(v.ctx, slog.LevelWarn, "other handler", logOtherHandler, v.ask.Work, nil,
+			slog.String("handler", v.ask.Note), slog.String("completed_by", r.Note))
+	}
+	switch {
+	case v.load == nil:
+		return nil
+	case r.Omitted:
+		return &core.CompletedError{Record: r}
+	}
+	if err := v.load(r.Value); err != nil {
+		return errors.Join(err, &core.CompletedError{Record: r})
+	}
+	return nil
+}

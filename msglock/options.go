@@ -1,0 +1,100 @@
+package msglock
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	guards "github.com/holdfast-go/holdfast/internal/guard"
+)
+
+// Option configures a guard: the options of this package, and those of core that fit. With an invalid value, or an option that
+// makes no sense in a guard, the constructors return an error, and their short forms panic.
+//
+// Options of core mean what they mean there:
+//   - [core.WithRetention] has to be longer than the time in which the broker can deliver a message again, and its producer send it
+//     again: 14 days for SQS, the retention of the topic for Kafka. Defaults to 24 h.
+//   - [core.WithWait] lets a message wait for another one with its key. Meanwhile the consumer handles nothing else, and a Kafka
+//     client may be taken for dead. Defaults to 0: the message is deferred at once.
+//   - [core.WithFailurePolicy] with [core.HoldFailures] parks the message of a run that failed or crashed, until an operator has
+//     found out, see [Guard.Resolve] and [Guard.Forget].
+//   - [core.WithMaxValue] is for results of [OnceValue].
+type Option = guards.Option
+
+// own are the options of this package for messages of type M.
+type own[M any] struct {
+	beat  func(context.Context, M) error
+	every time.Duration
+	sent  func(M) time.Time
+}
+
+const heartbeat, sentTime = "msglock.WithHeartbeat", "msglock.WithSentTime"
+
+// WithHeartbeat calls beat at intervals while a message is waiting or being handled, for brokers whose deliveries expire: to extend
+// the visibility timeout of SQS, or to send InProgress to JetStream. Choose a third of the time after which a delivery expires. An
+// error of beat is logged, and the run continues: its lease keeps other deliveries of the message out. 1 ms to 8760 h. M is that of
+// the guard. Defaults to none.
+func WithHeartbeat[M any](every time.Duration, beat func(ctx context.Context, m M) error) Option {
+	return guards.Own(heartbeat, func(o *own[M]) error {
+		o.beat, o.every = beat, every
+		return guards.CheckDuration("WithHeartbeat", every)
+	})
+}
+
+// WithSentTime says when a message was sent, for metrics: its age when its handler begins. M is that of the guard. Defaults to no
+// time.
+func WithSentTime[M any](sent func(m M) time.Time) Option {
+	return guards.Own(sentTime, func(o *own[M]) error {
+		o.sent = sent
+		return nil
+	})
+}
+
+// check returns the error for an option that has no function for messages of type M.
+func (o *own[M]) check(c *guards.Config) error {
+	for name, missing := range map[string]bool{heartbeat: o.beat == nil, sentTime: o.sent == nil} {
+		if missing && c.Given(name) {
+			return fmt.Errorf("%w: %s: its function is nil, or not for messages of type %v", core.ErrInvalidOption, name, reflect.TypeFor[M]())
+		}
+	}
+	return nil
+}
+
+// FailOpen lets messages be handled unguarded while Redis is unreachable, see [Degraded]. It does not apply while Redis refuses, nor
+// to a key that this process knows to be in use or done. Defaults to deferring messages.
+func FailOpen() Option { return guards.FailOpen() }
+
+// OptionalKey lets messages without a key be handled unguarded. Defaults to parking them.
+func OptionalKey() Option { return guards.OptionalKey() }
+
+// WithKeySecret makes the hashes of keys with a secret (HMAC), so that a reader of Redis cannot guess them. All consumers need the
+// same secret, of 16 bytes at least. Defaults to none.
+func WithKeySecret(secret []byte) Option { return guards.WithKeySecret(secret) }
+
+// WithAskTimeout sets how long Redis may take to answer about a message that does not wait. Defaults to 1 s.
+func WithAskTimeout(limit time.Duration) Option { return guards.WithAskTimeout(limit) }
+
+// WithFinishTimeout sets how long the end of a run waits for Redis to confirm the record. After that the guard returns, and the
+// record is retried in the background. Defaults to 5 s.
+func WithFinishTimeout(limit time.Duration) Option { return guards.WithFinishTimeout(limit) }
+
+// WithZombieGrace sets how long a lease is renewed after the context of its handler has ended while the handler continues. Defaults
+// to 2 min.
+func WithZombieGrace(grace time.Duration) Option { return guards.WithZombieGrace(grace) }
+
+// Degraded returns true if ctx is that of a message which is handled without Redis, see [FailOpen].
+func Degraded(ctx context.Context) bool { return guards.Degraded(ctx) }
+
+var ownOptions = []string{"WithAskTimeout", "WithZombieGrace", heartbeat, sentTime}
+
+var (
+	oncePlace      = guards.Place{Name: "msglock.Once", Takes: slices.Concat(guards.OnceTakes, ownOptions)}
+	exclusivePlace = guards.Place{
+		Name: "msglock.Exclusive", Takes: slices.Concat(guards.ExclusiveTakes, ownOptions),
+		Refuses:   map[string]string{"core.WithOwner": "messages of one owner do not exclude each other"},
+		Otherwise: "it keeps no records; msglock.Once does",
+	}
+)

@@ -1,0 +1,379 @@
+package msglock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/msglock"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
+)
+
+// message is what a broker delivers.
+type message struct {
+	Key  string
+	Sent time.Time
+}
+
+func byKey(_ context.Context, m *message) (string, error) { return m.Key, nil }
+
+var errHandler = errors.New("the handler failed")
+
+// newLocks returns a client on a Redis of its own, and its log.
+func newLocks(t *testing.T, opts ...core.Option) (*core.Client, *testkit.Log) {
+	t.Helper()
+	log := new(testkit.Log)
+	opts = append(opts, core.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+	return coretest.NewClient(t, testkit.Start(t).Client(), opts...), log
+}
+
+func want(t *testing.T, err error, action msglock.Action) {
+	t.Helper()
+	if got, _ := msglock.Disposition(err); got != action {
+		t.Errorf("action %d after %v, want %d", got, err, action)
+	}
+}
+
+func counting(n *atomic.Int64) func(context.Context, *message) error {
+	return func(context.Context, *message) error {
+		n.Add(1)
+		return nil
+	}
+}
+
+// TestConsumersAreApart: two consumers of one topic handle the same message once each.
+func TestConsumersAreApart(t *testing.T) {
+	t.Parallel()
+	locks, _ := newLocks(t)
+	var ran atomic.Int64
+	for _, consumer := range []string{"billing", "mail", "bill", "billing"} {
+		want(t, msglock.Once(locks, consumer, byKey, counting(&ran))(t.Context(), &message{Key: "ing"}), msglock.Ack)
+	}
+	if ran.Load() != 3 {
+		t.Errorf("handled %d times", ran.Load())
+	}
+}
+
+// TestBadMessages: none of them is dropped in silence.
+func TestBadMessages(t *testing.T) {
+	t.Parallel()
+	locks, log := newLocks(t)
+	var ran atomic.Int64
+	broken := func(_ context.Context, m *message) (string, error) {
+		switch m.Key {
+		case "panics":
+			panic("the key function panics")
+		case "fails":
+			return "x", errHandler
+		}
+		return m.Key, nil
+	}
+	once, err := msglock.NewOnce(locks, "billing", broken, counting(&ran))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []*message{{}, {Key: "panics"}, {Key: "fails"}, nil} {
+		err := once.Handle(t.Context(), m)
+		want(t, err, msglock.Park)
+		if !errors.Is(err, msglock.ErrNoKey) {
+			t.Error(err)
+		}
+		want(t, once.HandleBatch(t.Context(), []*message{m})[0], msglock.Park)
+	}
+	if ran.Load() != 0 || !strings.Contains(log.String(), "no key") {
+		t.Errorf("handled %d times:\n%s", ran.Load(), log)
+	}
+	for range 2 {
+		want(t, once.Handle(t.Context(), &message{Key: strings.Repeat("x", 1<<20)}), msglock.Ack)
+	}
+	if ran.Load() != 1 {
+		t.Errorf("with a long key handled %d times", ran.Load())
+	}
+	var nothing any
+	want(t, msglock.Once(locks, "any", func(context.Context, any) (string, error) { return "x", nil },
+		func(context.Context, any) error { return nil })(t.Context(), nothing), msglock.Park)
+}
+
+// TestArguments: what is wrong is said when the guard is made.
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	locks, _ := newLocks(t)
+	handler := counting(new(atomic.Int64))
+	beat := msglock.WithHeartbeat(time.Second, func(context.Context, *message) error { return nil })
+	for name, test := range map[string]struct {
+		make func() error
+		says string
+	}{
+		"Client":       {func() error { _, err := msglock.NewOnce(nil, "c", byKey, handler); return err }, "client"},
+		"Consumer":     {func() error { _, err := msglock.NewOnce(locks, "", byKey, handler); return err }, "consumer"},
+		"LongConsumer": {func() error { _, err := msglock.NewOnce(locks, strings.Repeat("x", 300), byKey, handler); return err }, "WithLabel"},
+		"Key":          {func() error { _, err := msglock.NewOnce(locks, "c", nil, handler); return err }, "key"},
+		"Handler":      {func() error { _, err := msglock.NewOnce(locks, "c", byKey, nil); return err }, "handler"},
+		"Strategy":     {func() error { _, err := msglock.NewExclusive(nil, byKey, handler); return err }, "strategy"},
+		"ExclusiveKey": {func() error { _, err := msglock.NewExclusive(locks.Mutex, nil, handler); return err }, "key"},
+		"Heartbeat": {func() error {
+			_, err := msglock.NewOnce(locks, "c", byKey, handler, msglock.WithHeartbeat[*message](time.Second, nil))
+			return err
+		}, "WithHeartbeat"},
+		"HeartbeatTime": {func() error {
+			_, err := msglock.NewOnce(locks, "c", byKey, handler, msglock.WithHeartbeat(0, beatNothing))
+			return err
+		}, "WithHeartbeat(0s)"},
+		"HeartbeatOfOther": {func() error {
+			_, err := msglock.NewOnce(locks, "c", func(context.Context, message) (string, error) { return "", nil }, func(context.Context, message) error { return nil }, beat)
+			return err
+		}, "msglock_test.message"},
+		"Sent": {func() error {
+			_, err := msglock.NewOnce(locks, "c", byKey, handler, msglock.WithSentTime[*message](nil))
+			return err
+		}, "WithSentTime"},
+		"Hold": {func() error {
+			_, err := msglock.NewOnce(locks, "c", byKey, handler, msglock.FailOpen(), core.WithFailurePolicy(core.HoldFailures))
+			return err
+		}, "FailOpen"},
+		"Retention": {func() error {
+			_, err := msglock.NewExclusive(locks.Mutex, byKey, handler, core.WithRetention(time.Hour))
+			return err
+		}, "keeps no records"},
+		"Owner": {func() error {
+			_, err := msglock.NewExclusive(locks.Mutex, byKey, handler, core.WithOwner("x"))
+			return err
+		}, "owner"},
+		"Value": {func() error {
+			_, err := msglock.NewOnceValue(locks, "c", byKey, func(context.Context, *message) (int, error) { return 0, nil }, msglock.FailOpen())
+			return err
+		}, "replayed"},
+		"ValueHandler": {func() error {
+			_, err := msglock.NewOnceValue[*message, int](locks, "c", byKey, nil)
+			return err
+		}, "handler"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := test.make(); err == nil || !errors.Is(err, core.ErrInvalidOption) || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("error %v, want one about %q", err, test.says)
+			}
+		})
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("the short form does not panic")
+		}
+	}()
+	msglock.Once(locks, "", byKey, handler)
+}
+
+func beatNothing(context.Context, *message) error { return nil }
+
+// TestDispositions: what handlers return decides, and a handler may say more.
+func TestDispositions(t *testing.T) {
+	t.Parallel()
+	locks, _ := newLocks(t)
+	returns := func(err error) func(context.Context, *message) error {
+		return func(context.Context, *message) error { return err }
+	}
+	for i, test := range []struct {
+		err    error
+		action msglock.Action
+		delay  time.Duration
+	}{
+		{nil, msglock.Ack, 0},
+		{errHandler, msglock.Nack, 0},
+		{fmt.Errorf("later: %w", &msglock.DeferredError{RetryAfter: time.Minute, Err: errHandler}), msglock.Nack, time.Minute},
+		{fmt.Errorf("never: %w", &msglock.ParkedError{Err: errHandler}), msglock.Park, 0},
+		{core.ErrOutcomeUnknown, msglock.Park, 0},
+	} {
+		err := msglock.Once(locks, "billing", byKey, returns(test.err))(t.Context(), &message{Key: fmt.Sprint(i)})
+		if action, delay := msglock.Disposition(err); action != test.action || delay != test.delay || !errors.Is(err, test.err) {
+			t.Errorf("%v: %d after %v", err, action, delay)
+		}
+	}
+	// What a guard inside has refused has done nothing, whatever the policy.
+	holding := core.WithFailurePolicy(core.HoldFailures)
+	var ran atomic.Int64
+	inner := msglock.Exclusive(locks.Mutex, byKey, counting(&ran))
+	outer := msglock.Once(locks, "outer", byKey, inner, holding)
+	lease, err := locks.Mutex("x").Lock(t.Context()) // not the name of the guard
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lease.Unlock(t.Context())
+	began, end := make(chan struct{}), make(chan struct{})
+	go func() {
+		_ = msglock.Exclusive(locks.Mutex, byKey, func(context.Context, *message) error {
+			close(began)
+			<-end
+			return nil
+		})(context.Background(), &message{Key: "busy"})
+	}()
+	<-began
+	want(t, outer(t.Context(), &message{Key: "busy"}), msglock.Nack)
+	close(end)
+	testkit.Eventually(t, coretest.Long, "the turn of the message", func() bool {
+		action, _ := msglock.Disposition(outer(t.Context(), &message{Key: "busy"}))
+		return action == msglock.Ack
+	})
+	if ran.Load() != 1 {
+		t.Errorf("handled %d times", ran.Load())
+	}
+}
+
+// TestOperator: a parked message is resolved or forgotten by its key, as it was seen.
+func TestOperator(t *testing.T) {
+	t.Parallel()
+	locks, _ := newLocks(t)
+	var ran atomic.Int64
+	once, err := msglock.NewOnce(locks, "billing", byKey, func(ctx context.Context, _ *message) error {
+		if ran.Add(1) == 1 {
+			return core.Hold(ctx, "ask the bank")
+		}
+		return nil
+	}, msglock.WithKeySecret([]byte("0123456789abcdef")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, m := t.Context(), &message{Key: "order-1"}
+	want(t, once.Handle(ctx, m), msglock.Park)
+	want(t, once.Handle(ctx, m), msglock.Park)
+	seen, err := once.Peek(ctx, "order-1")
+	if err != nil || seen.State != core.StateUnknown || seen.Label != "billing" || !strings.Contains(seen.Note, "TestOperator") {
+		t.Fatalf("%+v, %v", seen, err)
+	}
+	if err := once.Forget(ctx, core.Record{Key: "other"}); !errors.Is(err, core.ErrInvalidName) {
+		t.Error(err)
+	}
+	if err := once.Resolve(ctx, core.Record{Key: "other"}, nil); !errors.Is(err, core.ErrInvalidName) {
+		t.Error(err)
+	}
+	if err := once.Forget(ctx, seen); err != nil {
+		t.Fatal(err)
+	}
+	if err := once.Resolve(ctx, seen, nil); !errors.Is(err, core.ErrChanged) {
+		t.Error(err)
+	}
+	want(t, once.Handle(ctx, m), msglock.Ack)
+	if ran.Load() != 2 {
+		t.Errorf("handled %d times", ran.Load())
+	}
+}
+
+func first(context.Context, *message) error  { return nil }
+func second(context.Context, *message) error { return nil }
+
+// TestOtherHandler: two handlers with different jobs under one consumer name are told of, and one handler is not.
+func TestOtherHandler(t *testing.T) {
+	t.Parallel()
+	locks, log := newLocks(t)
+	for _, handler := range []func(context.Context, *message) error{first, first} {
+		want(t, msglock.Once(locks, "billing", byKey, handler)(t.Context(), &message{Key: "1"}), msglock.Ack)
+	}
+	if log.String() != "" {
+		t.Error(log)
+	}
+	want(t, msglock.Once(locks, "billing", byKey, second)(t.Context(), &message{Key: "1"}), msglock.Ack)
+	if text := log.String(); !strings.Contains(text, "another handler") || !strings.Contains(text, "msglock_test.first") {
+		t.Error(text)
+	}
+}
+
+// TestOnceValue: the value is returned for each message of the key, and what cannot be replayed is parked.
+func TestOnceValue(t *testing.T) {
+	t.Parallel()
+	locks, _ := newLocks(t)
+	type receipt struct{ Order, Lines []string }
+	var ran atomic.Int64
+	handle := msglock.OnceValue(locks, "billing", byKey, func(_ context.Context, m *message) (receipt, error) {
+		if ran.Add(1); m.Key == "long" {
+			return receipt{Lines: []string{strings.Repeat("x", 2000)}}, nil
+		}
+		return receipt{Order: []string{m.Key}}, nil
+	}, core.WithMaxValue(1000))
+	for range 3 {
+		got, err := handle(t.Context(), &message{Key: "order-1"})
+		if err != nil || len(got.Order) != 1 || got.Order[0] != "order-1" {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	if got, err := handle(t.Context(), &message{Key: "long"}); err != nil || len(got.Lines) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	_, err := handle(t.Context(), &message{Key: "long"})
+	want(t, err, msglock.Park)
+	if !errors.Is(err, core.ErrCompleted) || ran.Load() != 2 {
+		t.Errorf("%v, handled %d times", err, ran.Load())
+	}
+	numbers := msglock.OnceValue(locks, "billing", byKey, func(context.Context, *message) (int, error) { return 1, nil })
+	if _, err = numbers(t.Context(), &message{Key: "order-1"}); err == nil {
+		t.Error("a value of another type was replayed")
+	}
+	want(t, err, msglock.Park)
+}
+
+// TestHeartbeat: it runs while the message is handled, whatever it returns, and never after that.
+func TestHeartbeat(t *testing.T) {
+	t.Parallel()
+	locks, log := newLocks(t)
+	var beats atomic.Int64
+	enough := make(chan struct{})
+	handle := msglock.Once(locks, "billing", byKey, func(context.Context, *message) error {
+		<-enough
+		return nil
+	}, msglock.WithHeartbeat(time.Millisecond, func(_ context.Context, m *message) error {
+		switch n := beats.Add(1); {
+		case m.Key != "1":
+			t.Errorf("heartbeat of %q", m.Key)
+		case n == 2:
+			panic("the heartbeat panics")
+		case n == 5:
+			close(enough)
+		}
+		return errHandler
+	}))
+	want(t, handle(t.Context(), &message{Key: "1"}), msglock.Ack)
+	n := beats.Load()
+	want(t, handle(t.Context(), &message{Key: "1"}), msglock.Ack)
+	if beats.Load() > n+100 || !strings.Contains(log.String(), "heartbeat failed") {
+		t.Errorf("%d heartbeats:\n%s", beats.Load(), log)
+	}
+}
+
+// TestHooks: hooks have the consumer, and the time when the message was sent.
+func TestHooks(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var starts []core.RunStart
+	var nots []core.NotRun
+	locks, _ := newLocks(t, core.WithHooks(core.Hooks{
+		RunStart: func(_ context.Context, s core.RunStart) context.Context {
+			mu.Lock()
+			defer mu.Unlock()
+			starts = append(starts, s)
+			return nil
+		},
+		NotRun: func(_ context.Context, n core.NotRun) { nots = append(nots, n) },
+	}))
+	sent := time.Now().Add(-time.Minute)
+	handle := msglock.Once(locks, "billing", byKey, first, msglock.WithSentTime(func(m *message) time.Time { return m.Sent }))
+	for range 2 {
+		want(t, handle(t.Context(), &message{Key: "1", Sent: sent}), msglock.Ack)
+	}
+	if len(starts) != 1 || starts[0].Place != "message" || starts[0].Label != "billing" || !starts[0].Due.Equal(sent) {
+		t.Errorf("%+v", starts)
+	}
+	if len(nots) != 1 || nots[0].Reason != core.ReasonReplayed {
+		t.Errorf("%+v", nots)
+	}
+	lock := msglock.Exclusive(locks.Mutex, byKey, second)
+	want(t, lock(t.Context(), &message{Key: "1"}), msglock.Ack)
+	if len(starts) != 2 || starts[1].Label != "msglock_test.second" {
+		t.Errorf("%+v", starts)
+	}
+}
