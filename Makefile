@@ -7,7 +7,7 @@ GO    ?= go
 export GORACE ?= atexit_sleep_ms=0
 TOOL  := GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 # The modules with an API, which api/ lists.
-PUBLISHED := . gocronlock inspector middleware/echo middleware/echo4 middleware/fiber otellock
+PUBLISHED := . gocronlock inspector middleware/echo middleware/echo4 middleware/fiber msglock/watermill otellock
 # All modules that are tested with the library. Those of lab are tested by their own Makefile.
 MODULES := $(PUBLISHED) cmd/holdfast examples tests/integration tests/sql
 

@@ -44,6 +44,8 @@ var allowed = map[string][]string{
 
 	"sqllock": {"core"},
 
+	"msglock/watermill": {"msglock", "github.com/ThreeDotsLabs/watermill"},
+
 	"lockdebug": {"core", "internal/hosts"},
 	"inspector": {"core", "cronlock", "internal/hosts", "internal/httprecord", "internal/logdigest"},
 	"otellock":  {"core", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace"},
@@ -129,7 +131,7 @@ func (all packages) published(folder string) (paths []string) {
 }
 
 // folders are those of the modules with packages that users import, and of the command.
-var folders = []string{".", "cmd/holdfast", "gocronlock", "inspector", "middleware/echo", "middleware/echo4", "middleware/fiber", "otellock"}
+var folders = []string{".", "cmd/holdfast", "gocronlock", "inspector", "msglock/watermill", "middleware/echo", "middleware/echo4", "middleware/fiber", "otellock"}
 
 // TestImports: whoever imports a package gets what its row says, and nothing that only tests use.
 func TestImports(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 const library = "github.com/holdfast-go/holdfast"
 
 // folders are the folders of the modules that are released after the root.
-var folders = []string{"gocronlock", "inspector", "middleware/echo", "middleware/echo4", "middleware/fiber", "otellock", command}
+var folders = []string{"gocronlock", "inspector", "middleware/echo", "middleware/echo4", "middleware/fiber", "msglock/watermill", "otellock", command}
 
 // command is the folder of the one that is a program.
 const command = "cmd/holdfast"
