@@ -2,7 +2,6 @@ package cronlock
 
 import (
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 	"weak"
@@ -10,203 +9,112 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// clocks notices that the wall clock was set, or that the host was suspended, for all jobs of a cron. The scheduler does
-// not: its timers run on a clock that stops in a suspend, and it computes them from the wall clock, so after a step back it
-// sleeps for the whole step.
+// watch notices that the scheduler of a cron sleeps for too long, for all its jobs. The scheduler computes its timer from the wall
+// clock, and does not look at that again until the timer has fired. So it sleeps for too long after the clock was set, in either
+// direction, after a suspend of the host, in which timers stand still, and after a stall, in which it believes the time for which
+// its timer was set.
 //
 // A timer looks every few seconds while the cron has jobs. It does not keep the cron alive, and there is no goroutine
 // between two looks.
-type clocks struct {
-	cron weak.Pointer[cron.Cron]
-
-	mu    sync.Mutex
-	read  func() sample
-	last  sample
-	slept sleep // the last suspend
+type watch struct {
+	cron   weak.Pointer[cron.Cron]
+	looked atomic.Int64 // when a job last looked, in ns since 1970
 }
 
-// sample is a reading of all clocks.
-type sample struct {
-	reading
-	suspended time.Duration // how long the host has been suspended since it was started
-	known     bool          // suspended is
-}
-
-// readSample reads the clocks one after the other, and once more if the process was stopped or the host suspended between
-// two of them: that would pass for a clock that was set.
-func readSample() (s sample) {
-	for range 10 {
-		before, _ := suspendedFor()
-		s.reading = readClocks()
-		s.suspended, s.known = suspendedFor()
-		if (s.suspended - before).Abs() < leastStep/10 {
-			break
-		}
-	}
-	return s
-}
-
-// sleep is a suspend of the host, by its wall clock: from the last look before it until the first one after it.
-type sleep struct{ from, until time.Time }
-
-// The interval is how long a job may sleep after a step or a suspend.
 const (
+	// lookInterval is how long a job may sleep for too long.
 	lookInterval = 5 * time.Second
-	// leastStep tells a clock that was set from one that is slewed, or read late on a busy machine.
-	leastStep = time.Second
+	// lateStart is how late the scheduler is only if it slept for too long, and not because the machine is busy.
+	lateStart = time.Second
 )
 
-func newClocks(c *cron.Cron) *clocks {
-	return &clocks{cron: weak.Make(c), read: readSample, last: readSample()}
-}
-
-func (w *clocks) await() {
+func (w *watch) await() {
 	time.AfterFunc(lookInterval, func() {
-		w.look()
-		if w.needed() {
+		if c := w.cron.Value(); c != nil && w.look(c, false) {
 			w.await()
 		}
 	})
 }
 
-// needed reports whether the cron still exists and has jobs of these clocks.
-func (w *clocks) needed() bool {
-	c := w.cron.Value()
-	if c == nil {
-		return false
-	}
-	_, there := firstJob(c, func(j *job) bool { return j.clocks == w })
-	return there
-}
-
-// look compares the clocks. If one was set, or the host was suspended, it reports that, and lets jobs and scheduler follow.
-func (w *clocks) look() {
-	set, slept := w.compare()
-	if set == 0 && slept == 0 {
-		return
-	}
-	c := w.cron.Value()
-	if c == nil {
-		return
-	}
-	reported := false
+// look wakes the scheduler if it is late, or if the caller knows that it is. Jobs whose entries have computed their next tick before
+// the clock was set back get helpers. It returns false if the cron has no jobs that share this watch.
+func (w *watch) look(c *cron.Cron, late bool) (needed bool) {
+	now := time.Now().In(c.Location())
 	for _, entry := range c.Entries() {
 		j, ok := entry.Job.(*job)
-		if !ok {
+		if !ok || j.watch != w {
 			continue
 		}
-		if !reported {
-			j.warnOfClock(set, slept)
+		needed = true
+		if entry.Next.IsZero() {
+			continue // the scheduler has not begun, or there is no tick to come
 		}
-		reported = true
-		if set < 0 {
-			j.progress.setBack(time.Now())
+		late = late || now.Sub(entry.Next) > lateStart
+		if next := j.schedule.Next(now); next.Before(entry.Next) && j.helped.Swap(entry.Next.UnixNano()) != entry.Next.UnixNano() {
+			j.help(entry.Next)
 		}
 	}
-	bridgeAll(c)
-	reschedule(c)
+	if late {
+		// The scheduler sets its timer anew when an entry is removed, also if there is none with that number: entries begin at 1.
+		c.Remove(0)
+	}
+	return needed
 }
 
-// warnOfClock reports what has happened to the clocks of the host, for all jobs of a cron.
-func (j *job) warnOfClock(set, slept time.Duration) {
-	if slept != 0 {
-		j.logger.Warn("holdfast: cronlock: this host was suspended", "for", slept.Round(time.Millisecond))
-	}
-	if set != 0 {
-		j.logger.Warn("holdfast: cronlock: the clock of this host was set, and the schedules follow it", "by", set.Round(time.Millisecond))
-	}
-}
-
-// compare returns by how much the wall clock was set since the last look, and how long the host was suspended.
-func (w *clocks) compare() (set, slept time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	last, now := w.last, w.read()
-	w.last = now
-	from, until := last.wall.Round(0), now.wall.Round(0)
-	set = until.Sub(from) - (now.monotonic - last.monotonic)
-	if slept = now.suspended - last.suspended; !now.known {
-		slept = max(set, 0) // nothing tells a suspend from a clock that was set forward
-	}
-	if set -= slept; set.Abs() < leastStep {
-		set = 0
-	}
-	if slept < leastStep {
-		return set, 0
-	}
-	if from.Sub(w.slept.until).Abs() < 2*lookInterval { // awake only for a moment
-		from = w.slept.from
-	}
-	w.slept = sleep{from, until}
-	return set, slept
-}
-
-// sinceTick returns the time from a tick to the end of the suspend in which it was due, 0 if it was due in none.
-func (w *clocks) sinceTick(tick time.Time) time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !tick.After(w.slept.from) || tick.After(w.slept.until) {
-		return 0
-	}
-	return w.slept.until.Sub(tick)
-}
-
-// reschedule makes the scheduler look at its clock again. After a stall it believes the time for which its timer was
-// set, and would sleep a whole period too long. It sets its timer anew when an entry is removed, also if there is none
-// with that number: those of entries begin at 1.
-func reschedule(c *cron.Cron) { c.Remove(0) }
-
-// bridge is an entry beside that of a job that sleeps too long, since its next tick was computed before the clock was set
-// back. It starts the job for the ticks until then, and removes itself. Redis decides which of them are run again.
-type bridge struct {
+// helper is an entry beside that of a job, which starts the job when its own entry does not, and removes itself.
+type helper struct {
 	job   *job
-	of    cron.EntryID
-	until time.Time
+	until time.Time // for how long the entry of the job sleeps; zero for the beginning of the scheduler
+	added time.Time
+	over  atomic.Bool
 	id    chan cron.EntryID // has room for one
 }
 
-// bridgeAll adds the bridges that the jobs of a cron need, instead of those that it has.
-func bridgeAll(c *cron.Cron) {
-	for _, entry := range c.Entries() {
-		switch j := entry.Job.(type) {
-		case *bridge:
-			c.Remove(entry.ID)
-		case *job:
-			b := &bridge{job: j, of: entry.ID, until: entry.Next, id: make(chan cron.EntryID, 1)}
-			if b.over() {
-				continue
-			}
-			id := c.Schedule(b, b)
-			b.id <- id
-			if b.over() { // its ticks have passed, or it was about to remove itself
-				c.Remove(id)
-			}
-		}
-	}
+// help adds an entry that starts the job for the ticks until then, to which its entry does not come because the clock was set back.
+// Redis decides which of them are run again. If until is zero, the entry lets the job handle ticks from before the scheduler began.
+// The work goes through the wrappers of the cron, which recover panics, and [cron.Cron.Stop] waits for it.
+func (j *job) help(until time.Time) {
+	h := &helper{job: j, until: until, added: time.Now(), id: make(chan cron.EntryID, 1)}
+	h.id <- j.cron.Schedule(h, h)
 }
 
-// over reports whether there is no tick left that the entry of the job passes over.
-func (b *bridge) over() bool { return b.Next(time.Now().In(b.job.cron.Location())).IsZero() }
-
-// Next returns the next tick that the entry of the job passes over.
-func (b *bridge) Next(t time.Time) time.Time {
-	if next := b.job.schedule.Next(t); next.Before(b.until) {
+// Next returns zero when the helper is over. At the beginning it is soon, and later and later until the work has begun: the scheduler
+// asks again when it has started the entry, which a wrapper may hold back, and when it was stopped before.
+func (h *helper) Next(t time.Time) time.Time {
+	const soonest, latest = 10 * time.Millisecond, time.Second
+	switch {
+	case h.over.Load():
+		return time.Time{}
+	case h.until.IsZero():
+		return t.Add(min(max(t.Sub(h.added), soonest), latest))
+	}
+	if next := h.job.schedule.Next(t); next.Before(h.until) {
 		return next
 	}
 	return time.Time{}
 }
 
-// Run is called by the scheduler. It does nothing if the entry was removed, or has computed its next tick again since.
-func (b *bridge) Run() {
-	sleeps := b.job.cron.Entry(b.of).Next.Equal(b.until)
-	if !sleeps || b.over() {
-		id := <-b.id
-		b.job.cron.Remove(id)
-		b.id <- id
+// Run is called by the scheduler.
+func (h *helper) Run() {
+	entry, listed := h.job.entry()
+	start := h.job.Run
+	switch {
+	case !listed, !h.until.IsZero() && !entry.Next.Equal(h.until): // the entry has computed its next tick again
+		h.over.Store(true)
+		start = func() {}
+	case !h.until.IsZero():
+	case h.over.CompareAndSwap(false, true):
+		start = h.job.begin
+	default:
+		return
 	}
-	if sleeps {
-		b.job.Run()
+	if h.Next(h.job.now()).IsZero() {
+		h.job.helped.Store(0)
+		id := <-h.id
+		h.job.cron.Remove(id)
+		h.id <- id
 	}
+	start()
 }
 
 // skewed compares the clocks. Redis read its own at some time between asked and answered, by that of this replica.

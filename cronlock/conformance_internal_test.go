@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	noKeys      = "a job has a name, and a tick its time"
+	nameAndTime = "a job has a name, and a tick its time"
 	notRepeated = "a failed tick does not run again"
 )
 
@@ -45,9 +45,9 @@ func TestConformance(t *testing.T) {
 			"CrashAfterTheEffectIsRetried": "another replica may run it with WithFailover only, see TestDeadRunner",
 			"LateEndDoesNotCount":          "another replica may run it with WithFailover only, see TestDeadRunner",
 			"OverrunLosesItsLease":         "a run is too long after its WithTimeout only, see TestRunThatDoesNotStop",
-			"NoKeyIsRefused":               noKeys,
-			"NoKeyPassesIfOptional":        noKeys,
-			"OtherPayloadIsRefused":        noKeys,
+			"NoKeyIsRefused":               nameAndTime,
+			"NoKeyPassesIfOptional":        nameAndTime,
+			"OtherPayloadIsRefused":        nameAndTime,
 		},
 		New: func(
 			t testing.TB, locks *core.Client, kind guardconformance.Kind, fn guardconformance.Func, opts ...guard.Option,
@@ -55,11 +55,14 @@ func TestConformance(t *testing.T) {
 			if reason := noTick[path.Base(t.Name())]; reason != "" && kind == guardconformance.Once {
 				t.Skip(reason)
 			}
-			takes := jobOptions
+			place := jobPlace("cronlock.AddFunc")
 			if kind == guardconformance.Exclusive {
-				takes = exclusivePlace.Takes
+				place = exclusivePlace
 			}
-			opts = slices.DeleteFunc(slices.Clone(opts), func(o guard.Option) bool { return !slices.Contains(takes, seal.MarkOf(o).Name) })
+			opts = slices.DeleteFunc(slices.Clone(opts), func(o guard.Option) bool {
+				name := seal.MarkOf(o).Name
+				return !slices.Contains(place.Takes, name) || place.Refuses[name] != ""
+			})
 			asking := 30 * time.Second // a busy machine is no outage
 			if strings.Contains(t.Name(), "/Outage") {
 				asking = 5 * time.Second
@@ -135,10 +138,13 @@ func runTick(locks *core.Client, due time.Time, asking time.Duration, opts []gua
 
 // runExclusive runs a job behind Exclusive.
 func runExclusive(locks *core.Client, _ time.Time, opts []guard.Option) (handler, error) {
-	config := newConfig(exclusivePlace, opts)
-	guarded, err := config.exclusive(locks.Mutex)
-	if err != nil || config.err != nil {
-		return nil, errors.Join(err, config.err)
+	config, err := newConfig(exclusivePlace, opts)
+	if err != nil {
+		return nil, err
+	}
+	exclusive, ask, err := config.exclusive(locks.Mutex, "job")
+	if err != nil {
+		return nil, err
 	}
 	return func(ctx context.Context, fn func(context.Context) error) error {
 		var failed error
@@ -146,7 +152,7 @@ func runExclusive(locks *core.Client, _ time.Time, opts []guard.Option) (handler
 			failed = fn(ctx)
 			return failed
 		}, config, seal.FactsOf(locks))
-		if err := j.exclusive(ctx, guarded); err != nil {
+		if err := j.bare(ctx, ask, exclusive.Do); err != nil {
 			return err
 		}
 		return failed

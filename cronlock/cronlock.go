@@ -1,11 +1,13 @@
 package cronlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/robfig/cron/v3"
 
@@ -39,8 +41,8 @@ func addSpec(
 	if c == nil {
 		return 0, errNoCron
 	}
-	config := newConfig(place, opts)
-	if err := config.check(locks, name); err != nil {
+	config, err := newConfig(place, opts)
+	if err = cmp.Or(err, config.check(locks, name)); err != nil {
 		return 0, err
 	}
 	schedule, err := parse(c, spec)
@@ -72,8 +74,8 @@ func AddSchedule(
 	case isNil(schedule):
 		return 0, invalid("the schedule is nil")
 	}
-	config := newConfig(jobPlace("cronlock.AddSchedule"), opts)
-	if err := config.check(locks, name); err != nil {
+	config, err := newConfig(jobPlace("cronlock.AddSchedule"), opts)
+	if err = cmp.Or(err, config.check(locks, name)); err != nil {
 		return 0, err
 	}
 	return add(c, locks, schedule, "", name, fn, config)
@@ -96,7 +98,8 @@ func add(
 		return 0, invalid("job %q: %w", name, err)
 	}
 	j := newJob(name, fn, config, seal.FactsOf(locks))
-	j.cron, j.locks, j.schedule, j.progress.added = c, locks, schedule, now
+	j.cron, j.locks, j.schedule = c, locks, schedule
+	j.progress.add(now)
 	var err error
 	if j.guard, err = guard.NewOnce("cron", locks, config.guarded()); err != nil {
 		return 0, err
@@ -118,18 +121,18 @@ var adding sync.Mutex
 func (j *job) list() cron.EntryID {
 	adding.Lock()
 	defer adding.Unlock()
-	other, shared := anyJob(j.cron)
+	other, shared := firstJob(j.cron, func(*job) bool { return true })
 	if shared {
-		j.rescheduled, j.clocks = other.rescheduled, other.clocks
+		j.watch = other.watch
 	} else {
-		j.clocks = newClocks(j.cron)
+		j.watch = &watch{cron: weak.Make(j.cron)}
 	}
 	id := j.cron.Schedule(j, j)
 	if !shared {
-		j.clocks.await()
+		j.watch.await()
 	}
 	if j.config.attempts > 1 || j.config.catchUp > 0 {
-		j.await()
+		j.help(time.Time{})
 	}
 	return id
 }
@@ -169,8 +172,6 @@ func parse(c *cron.Cron, spec string) (s cron.Schedule, err error) {
 func find(c *cron.Cron, name string) (*job, bool) {
 	return firstJob(c, func(j *job) bool { return j.name == name })
 }
-
-func anyJob(c *cron.Cron) (*job, bool) { return firstJob(c, func(*job) bool { return true }) }
 
 func firstJob(c *cron.Cron, cond func(*job) bool) (*job, bool) {
 	for _, entry := range c.Entries() {

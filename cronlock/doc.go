@@ -45,10 +45,10 @@
 // # Ticks
 //
 // The job finds its tick by the clock when the scheduler starts it, and each replica handles a tick once. After a
-// stall of the process, the scheduler may have passed over ticks. The job claims those that may still start, and
-// reports the others as [Late]. If the host was suspended, the start deadline of the latest one counts from when it woke
-// up. A clock that is set, forward or back, does not keep a job from its next tick for more than a few seconds. A rollout
-// that changes the spec still shares the ticks that both specs have.
+// stall of the process or a suspend of the host, the scheduler may have passed over ticks. The job claims those that may still start,
+// and reports the others as [Late]: [WithCatchUp] runs the latest one. A clock that is set, forward or back, or a suspend does not
+// keep a job from its next tick for more than a few seconds. A rollout that changes the spec still shares the ticks that both specs
+// have.
 //
 // "@every" counts from 1970 here instead of from the start of each process, in whole seconds: "@every 1h" is each full
 // hour, "@every 24h" midnight in UTC.

@@ -34,7 +34,7 @@ func Begin(c *cron.Cron) {
 // Starters returns the entries of c that are not jobs.
 func Starters(c *cron.Cron) (ids []cron.EntryID) {
 	for _, entry := range c.Entries() {
-		if _, ok := entry.Job.(*starter); ok {
+		if _, ok := entry.Job.(*helper); ok {
 			ids = append(ids, entry.ID)
 		}
 	}
@@ -53,5 +53,5 @@ func Register(ctx context.Context, c *cron.Cron, name string) error {
 // Compare comes for a tick that another replica has claimed, without registering the job.
 func Compare(c *cron.Cron, name string, tick time.Time) {
 	j, _ := find(c, name)
-	j.run(tick, j.deadline(tick), func() {})
+	j.run(tick, j.deadline(tick))
 }

@@ -36,7 +36,7 @@ func (h *JobHandle) checkKnown(ctx context.Context) error {
 	if err != nil || record.State != core.StateNone {
 		return err
 	}
-	if p, err := h.pauses(ctx); err != nil || p.present != (pause{}) {
+	if p, err := readPauses(ctx, h.locks, h.name); err != nil || p.present != (pause{}) {
 		return err
 	}
 	return fmt.Errorf("%w %q: Jobs lists those that replicas have", ErrUnknownJob, h.name)
@@ -109,5 +109,5 @@ func (h *JobHandle) Run(ctx context.Context, c *cron.Cron) error {
 	if !there {
 		return fmt.Errorf("%w %q: this cron has no job of that name", ErrUnknownJob, h.name)
 	}
-	return j.now(ctx)
+	return j.runNow(ctx)
 }

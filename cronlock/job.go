@@ -30,13 +30,13 @@ type job struct {
 	schedule cron.Schedule
 	identity identity
 	progress progress
-	clocks   *clocks                    // of the cron, shared by its jobs; nil for the wrappers
+	watch    *watch                     // of the cron, shared by its jobs; nil for the wrappers
 	slot     chan struct{}              // full while the function runs in this process
 	current  atomic.Pointer[core.Lease] // of that run, nil if there is none
 
-	lastPaused  atomic.Bool   // the last answer of Redis to whether the job is paused, false before the first answer
-	catching    atomic.Bool   // it looks for missed ticks
-	rescheduled *atomic.Int64 // when the scheduler was last rescheduled, in ns since 1970; shared by the jobs of a cron
+	lastPaused atomic.Bool  // the last answer of Redis to whether the job is paused, false before the first answer
+	catching   atomic.Bool  // it looks for missed ticks
+	helped     atomic.Int64 // until when a helper starts the job, in ns since 1970; 0 if there is none
 
 	skewLogged atomic.Int64 // when it last logged that the clock is off, in ns since 1970
 	registered atomic.Int64 // when it was last registered, likewise
@@ -48,8 +48,21 @@ type job struct {
 func newJob(name string, fn func(context.Context) error, config config, facts seal.Facts) *job {
 	return &job{
 		name: name, fn: fn, config: config, hooks: guard.HooksOf(facts), logger: facts.Logger, replica: facts.Instance,
-		slot: make(chan struct{}, 1), rescheduled: new(atomic.Int64),
+		slot: make(chan struct{}, 1),
 	}
+}
+
+// now is the time in the zone in which a schedule without one of its own is read.
+func (j *job) now() time.Time { return time.Now().In(j.cron.Location()) }
+
+// entry returns the entry of the job, and false if it was removed from its cron.
+func (j *job) entry() (cron.Entry, bool) {
+	for _, entry := range j.cron.Entries() {
+		if other, ok := entry.Job.(*job); ok && other == j {
+			return entry, true
+		}
+	}
+	return cron.Entry{}, false
 }
 
 // Next implements [cron.Schedule]. It is pure for those who list ticks. When the scheduler begins, it asks for the first tick: from
@@ -63,17 +76,13 @@ func (j *job) Next(t time.Time) time.Time {
 
 // Run is called by the scheduler, on a goroutine of its own, when a tick is due.
 func (j *job) Run() {
-	j.clocks.look() // before the timer does, if the host has just woken up
-	due := j.progress.advance(j.schedule, j.cron.Location(), readClocks, j.deadline)
-	if due.late > lateStart && elapsed(j.rescheduled, time.Now(), lateStart) {
-		reschedule(j.cron)
+	due := j.progress.due(j.schedule, j.now, j.deadline)
+	if late := due.late > lateStart; (late || len(due.ticks) == 0) && elapsed(&j.watch.looked, time.Now(), lateStart) {
+		j.watch.look(j.cron, late)
 	}
 	defer j.comeFor(due.ticks) // also if a hook panics
 	j.passOver(due)
 }
-
-// lateStart is how late the scheduler is only after a stall, and not because the machine is busy.
-const lateStart = time.Second
 
 // comeFor handles ticks one after the other, the rest also if one of them panics.
 func (j *job) comeFor(ticks []time.Time) {
@@ -86,32 +95,14 @@ func (j *job) comeFor(ticks []time.Time) {
 
 // come handles a tick.
 func (j *job) come(at time.Time) {
-	claimed := j.restore
-	if j.refresh() {
-		claimed = func() {}
-	}
-	switch j.run(at, j.latest(at), claimed) {
+	j.refresh()
+	switch j.run(at, j.deadline(at)) {
+	case "":
+		j.restore()
 	case Late, Unavailable, Refused:
 		j.catchUp()
 	}
 }
-
-// latest is how late a tick may start that is due now: its start deadline counts from the end of the suspend if it was
-// due while the host was suspended, unless later ticks were due too.
-func (j *job) latest(tick time.Time) time.Duration {
-	asleep := j.clocks.sinceTick(tick)
-	if asleep > j.longestSleep(tick) {
-		asleep = 0
-	}
-	return asleep + j.deadline(tick)
-}
-
-// longestSleep is how long before the end of a suspend the latest tick can have been. Redis remembers ticks for longer.
-func (j *job) longestSleep(tick time.Time) time.Duration {
-	return min(period(j.schedule, tick), mostSleep)
-}
-
-const mostSleep = 30 * 24 * time.Hour
 
 // deadline is how late a tick may start.
 func (j *job) deadline(tick time.Time) time.Duration {
@@ -137,12 +128,12 @@ const (
 const leastPatience = 5 * time.Second
 
 // run runs a tick if this replica is to do it, and returns why it could not be claimed. It returns no reason for a tick that it
-// has watched. It calls claimed before a run that this replica has claimed.
-func (j *job) run(at time.Time, deadline time.Duration, claimed func()) string {
+// has claimed or watched.
+func (j *job) run(at time.Time, deadline time.Duration) string {
 	e := j.newExecution(j.config.context, tick{at, deadline})
 	patience, cancel := context.WithTimeout(e.base, min(max(deadline-time.Since(at), leastPatience), deadline))
 	defer cancel()
-	e.patience, e.attempts, e.claimed = patience, j.config.attempts, claimed
+	e.patience, e.attempts = patience, j.config.attempts
 	_, _ = j.guard.Do(e.base, e.ask(), e.handle(e.around))
 	if e.watched || e.granted {
 		return ""
@@ -150,16 +141,10 @@ func (j *job) run(at time.Time, deadline time.Duration, claimed func()) string {
 	return e.not.reason
 }
 
-// isListed reports whether the job was not removed from its cron.
-func (j *job) isListed() bool {
-	current, there := find(j.cron, j.name)
-	return there && current == j
-}
-
 var errRemoved = errors.New("holdfast: cronlock: the job was removed from its cron")
 
-// now runs the job out of turn. Its record is no tick's, so nobody else comes for it.
-func (j *job) now(ctx context.Context) error {
+// runNow runs the job out of turn. Its record is no tick's, so nobody else comes for it.
+func (j *job) runNow(ctx context.Context) error {
 	if j.config.context.Err() != nil {
 		return fmt.Errorf("holdfast: cronlock: job %q: stopped: %w", j.name, context.Cause(j.config.context))
 	}
@@ -180,7 +165,7 @@ func (j *job) now(ctx context.Context) error {
 			return nil
 		},
 	}
-	ask.KeyHash = hashOf(ask.Name)
+	ask.KeyHash = guard.Hash(nil, ask.Name)
 	if _, err := j.guard.Do(ctx, ask, e.handle(e.around)); err != nil {
 		return err
 	}
@@ -195,4 +180,68 @@ func until(ctx, other context.Context) (context.Context, context.CancelFunc) {
 		stop()
 		cancel(nil)
 	}
+}
+
+// work describes a tick to hooks.
+func (j *job) work(at time.Time) core.Work {
+	w := core.Work{Place: "cron", Label: j.name, Due: at}
+	if j.schedule != nil && !at.IsZero() {
+		w.KeyHash = guard.Hash(nil, tickKey(j.name, at))
+	}
+	return w
+}
+
+// errPassedOver is the error of a tick for which nothing was asked of Redis.
+var errPassedOver = errors.New("holdfast: cronlock: the scheduler passed over the tick")
+
+// passOver reports ticks that the scheduler has passed over and that are too late.
+func (j *job) passOver(due pending) {
+	n := len(due.passed)
+	if n == 0 {
+		return
+	}
+	j.logger.Warn("holdfast: cronlock: ticks passed over", "job", j.shown(), "ticks", n, "more", due.more,
+		"first", due.passed[0], "last", due.passed[n-1])
+	for _, at := range due.passed {
+		j.hooks.NotRun(j.config.context, core.NotRun{Work: j.work(at), Reason: Late, Err: errPassedOver})
+	}
+}
+
+// incident calls the hook for what is wrong with a tick. It may be on a goroutine that the scheduler has not started: no wrapper
+// of the cron recovers a panic of the hook there.
+func (j *job) incident(ctx context.Context, at time.Time, kind core.IncidentKind, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			j.logger.Error("holdfast: cronlock: a hook panics", "job", j.shown(), "panic", r)
+		}
+	}()
+	j.hooks.Incident(ctx, core.Incident{Work: j.work(at), Kind: kind, Err: err})
+}
+
+// retention is how long the record of a tick is kept: for longer than anyone may come for the tick, so that a forgotten one is
+// always too late; and a failed-over master whose clock is behind has the same time once more.
+func (j *job) retention(tick time.Time) time.Duration {
+	retention := max(j.remembered(tick), 2*max(j.deadline(tick), j.config.catchUp)+j.config.maxSkew)
+	if j.config.catchUp > 0 {
+		retention = max(retention, 3*period(j.schedule, tick)) // so that there is a last tick to catch up from
+	}
+	return whole(retention)
+}
+
+// remembered is how long [JobHandle.History] tells of a tick.
+func (j *job) remembered(tick time.Time) time.Duration {
+	return rememberedFor(j.config.history, period(j.schedule, tick))
+}
+
+func rememberedFor(history int, each time.Duration) time.Duration {
+	const most = 30 * 24 * time.Hour
+	if each > most/time.Duration(max(history, 1)) {
+		return most
+	}
+	return whole(time.Duration(history) * each)
+}
+
+// whole rounds up to milliseconds, in which Redis counts, and to the least that it takes.
+func whole(d time.Duration) time.Duration {
+	return max((d + time.Millisecond - 1).Truncate(time.Millisecond), 10*time.Millisecond)
 }

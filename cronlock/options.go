@@ -1,14 +1,11 @@
 package cronlock
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/guard"
@@ -20,29 +17,22 @@ import (
 // all guards is one type, so guards can share a slice of options that all of them take.
 type Option = guard.Option
 
-type option struct {
-	seal.Mark
-	apply func(*config)
+func newOption(name string, set func(*config) error) Option {
+	return guard.Own("cronlock."+name, set)
 }
 
-func newOption(name string, apply func(*config)) Option {
-	return option{seal.Mark{Name: "cronlock." + name}, apply}
+func newDuration(name string, d time.Duration, field func(*config) *time.Duration) Option {
+	return newOption(name, func(c *config) error {
+		*field(c) = d
+		return guard.CheckDuration("cronlock."+name, d)
+	})
 }
-
-// overlap says what happens to a tick while an earlier run of its job still goes on, on whichever replica.
-type overlap int
-
-const (
-	overlapSkip overlap = iota
-	overlapWait
-	overlapAllow
-)
 
 type config struct {
 	guard.Config
 	context  context.Context
 	service  string
-	overlap  overlap
+	overlaps bool          // runs of different ticks may be in progress at the same time
 	deadline time.Duration // 0: by the period
 	maxSkew  time.Duration
 	attempts int
@@ -50,32 +40,18 @@ type config struct {
 	history  int
 	timeout  time.Duration  // 0: none
 	leader   *core.Election // nil: any replica may run a tick
-	err      error
 }
 
-func newConfig(place guard.Place, opts []Option) config {
+func newConfig(place guard.Place, opts []Option) (config, error) {
 	c := config{
 		context: context.Background(), service: thisService(),
 		maxSkew: 30 * time.Second, attempts: 1, history: 20,
 	}
-	sorted, err := place.Sort(opts, func(o Option) {
-		if own, ok := o.(option); ok {
-			own.apply(&c)
-		} else if seal.MarkOf(o).Name == "core.WithWait" {
-			c.overlap = overlapWait
-		}
-	})
-	c.Config, c.err = sorted, cmp.Or(c.err, err)
-	if c.overlap == overlapWait && c.Wait == 0 {
-		c.overlap = overlapSkip
+	sorted, err := guard.Sort(place, opts, &c)
+	if c.Config = sorted; err == nil && c.Given("WithZombieGrace") && c.timeout == 0 {
+		err = invalid("WithZombieGrace without WithTimeout: no run is ever too long")
 	}
-	return c
-}
-
-func (c *config) refuse(format string, args ...any) {
-	if c.err == nil {
-		c.err = invalid(format, args...)
-	}
+	return c, err
 }
 
 // invalid returns a [core.ErrInvalidOption].
@@ -83,26 +59,14 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: cronlock: "+format, append([]any{core.ErrInvalidOption}, args...)...)
 }
 
-// positive refuses a duration that makes no sense. No schedule has longer periods than the longest one.
-func (c *config) positive(option string, d time.Duration) { c.between(option, d, guard.ShortestWait) }
-
-// leastTime is enough for Redis to answer, and for a function to do anything.
-const leastTime = 10 * time.Millisecond
-
-func (c *config) between(option string, d, least time.Duration) {
-	if d < least || d > longestPeriod {
-		c.refuse("%s(%v): %v to %v are allowed%s", option, d, least, longestPeriod, guard.UnitHint(d))
-	}
-}
-
 // WithContext sets the parent of the contexts of runs. When it ends, no run begins, and the contexts of the runs in
 // progress end. [cron.Cron.Stop] does not cancel runs. Defaults to [context.Background].
 func WithContext(ctx context.Context) Option {
-	return newOption("WithContext", func(c *config) {
-		if ctx == nil {
-			c.refuse("WithContext: the context is nil")
+	return newOption("WithContext", func(c *config) error {
+		if c.context = ctx; ctx == nil {
+			return invalid("WithContext: the context is nil")
 		}
-		c.context = ctx
+		return nil
 	})
 }
 
@@ -111,47 +75,44 @@ func WithContext(ctx context.Context) Option {
 // record of its job logs a warning, and reports [IncidentMismatch]. The name of the service is no part of the name of the
 // job. 1 to 100 bytes in one line. Defaults to the path of the main package, or else to the name of the program.
 func WithService(name string) Option {
-	return newOption("WithService", func(c *config) {
+	return newOption("WithService", func(c *config) error {
 		switch {
 		case name == "" || len(name) > mostService:
-			c.refuse("WithService: %d bytes, 1 to %d are allowed", len(name), mostService)
+			return invalid("WithService: %d bytes, 1 to %d are allowed", len(name), mostService)
 		case strings.ContainsAny(name, "\n\x00"):
-			c.refuse("WithService(%q): line breaks and NUL are not allowed", name)
+			return invalid("WithService(%q): line breaks and NUL are not allowed", name)
 		}
 		c.service = name
+		return nil
 	})
 }
 
 // mostService is what the note of a record has room for, which core bounds to 256 bytes in all.
 const mostService = 100
 
-// AllowOverlap lets a tick run while an earlier run of the job is in progress. Of AllowOverlap and
-// [core.WithWait], the last one counts. Defaults to skipping it.
+// AllowOverlap lets a tick run while an earlier run of the job is in progress. Not with [core.WithWait], which waits for the
+// earlier run. Defaults to skipping the tick.
 func AllowOverlap() Option {
-	return newOption("AllowOverlap", func(c *config) { c.overlap = overlapAllow })
+	return newOption("AllowOverlap", func(c *config) error {
+		c.overlaps = true
+		return nil
+	})
 }
 
 // WithStartDeadline sets how late a tick may start: after a stall or an outage of Redis, or because it waits for an
-// earlier run. A later one is skipped. If the host was suspended at the latest tick, the time counts from when it woke up.
-// Give all replicas the same: a tick is remembered for twice as long. At most 366
-// days. Defaults to half of the time to the next tick, at most 5 min, and at least 10 s, or with [WithFailover] a
+// earlier run. A later one is skipped, see [WithCatchUp]. Give all replicas the same: a tick is remembered for twice as long. At
+// most 8760 h. Defaults to half of the time to the next tick, at most 5 min, and at least 10 s, or with [WithFailover] a
 // minute and twice the TTL.
 func WithStartDeadline(limit time.Duration) Option {
-	return newOption("WithStartDeadline", func(c *config) {
-		c.between("WithStartDeadline", limit, leastTime)
-		c.deadline = limit
-	})
+	return newDuration("WithStartDeadline", limit, func(c *config) *time.Duration { return &c.deadline })
 }
 
 // WithMaxSkew sets how far the clock of a replica may be ahead of that of Redis. A replica that asks for a tick
 // earlier is refused, and another replica runs the tick. A replica whose clock is behind asks late, see
-// [WithStartDeadline]. A clock that is off by more than half of it, either way, is reported. At most 366 days.
+// [WithStartDeadline]. A clock that is off by more than half of it, either way, is reported. At most 8760 h.
 // Defaults to 30 s.
 func WithMaxSkew(limit time.Duration) Option {
-	return newOption("WithMaxSkew", func(c *config) {
-		c.positive("WithMaxSkew", limit)
-		c.maxSkew = limit
-	})
+	return newDuration("WithMaxSkew", limit, func(c *config) *time.Duration { return &c.maxSkew })
 }
 
 // WithFailover lets another replica run a tick if its runner crashed, lost its lease or was shut down before the end.
@@ -166,11 +127,11 @@ func WithMaxSkew(limit time.Duration) Option {
 // end of the context of [WithContext] ends it at once. A replica that starts watches unfinished ticks too. Defaults to 1: a tick
 // whose runner crashed is lost.
 func WithFailover(attempts int) Option {
-	return newOption("WithFailover", func(c *config) {
-		if attempts < 1 {
-			c.refuse("WithFailover(%d): at least 1 attempt is needed", attempts)
+	return newOption("WithFailover", func(c *config) error {
+		if c.attempts = attempts; attempts < 1 {
+			return invalid("WithFailover(%d): at least 1 attempt is needed", attempts)
 		}
-		c.attempts = attempts
+		return nil
 	})
 }
 
@@ -178,12 +139,9 @@ func WithFailover(attempts int) Option {
 // applies to a replica that starts, or that could not reach Redis in time, which claims the tick like any other. It
 // does not apply to a job that has never run, or not for three periods of its schedule, nor to ticks during a pause.
 // The schedule is the present one: if a deployment moves it to a time that has passed today, that tick counts as missed.
-// Give all replicas the same window: Redis remembers ticks for twice as long. At most 366 days. Defaults to none.
+// Give all replicas the same window: Redis remembers ticks for twice as long. At most 8760 h. Defaults to none.
 func WithCatchUp(window time.Duration) Option {
-	return newOption("WithCatchUp", func(c *config) {
-		c.between("WithCatchUp", window, leastTime)
-		c.catchUp = window
-	})
+	return newDuration("WithCatchUp", window, func(c *config) *time.Duration { return &c.catchUp })
 }
 
 // mostHistory is the most that WithHistory allows.
@@ -192,11 +150,11 @@ const mostHistory = 10_000
 // WithHistory sets how many periods of the schedule [JobHandle.History] covers: 1 to 10,000, and 30 days at most. It may cover
 // more, because Redis remembers a tick for longer than it may start. Defaults to 20.
 func WithHistory(periods int) Option {
-	return newOption("WithHistory", func(c *config) {
-		if periods < 1 || periods > mostHistory {
-			c.refuse("WithHistory(%d): 1 to 10000 are allowed", periods)
+	return newOption("WithHistory", func(c *config) error {
+		if c.history = periods; periods < 1 || periods > mostHistory {
+			return invalid("WithHistory(%d): 1 to 10000 are allowed", periods)
 		}
-		c.history = periods
+		return nil
 	})
 }
 
@@ -220,12 +178,13 @@ func FailOpen() Option { return guard.FailOpen() }
 // is too long for WithTimeout, but one may begin a TTL after the end of WithMaxHold, whether or not the function has returned.
 // WithTimeout also applies to runs without a lease, see [FailOpen] and [Leader].
 func WithTimeout(limit time.Duration) Option {
-	return newOption("WithTimeout", func(c *config) {
-		if limit != 0 {
-			c.positive("WithTimeout", limit)
-		}
-		c.timeout = limit
-	})
+	if limit == 0 {
+		return newOption("WithTimeout", func(c *config) error {
+			c.timeout = 0
+			return nil
+		})
+	}
+	return newDuration("WithTimeout", limit, func(c *config) *time.Duration { return &c.timeout })
 }
 
 // WithZombieGrace sets how long the lease of a run with a [WithTimeout] is renewed after its context has ended while the function
@@ -238,17 +197,14 @@ func (c *config) check(locks *core.Client, name string) error {
 	switch {
 	case locks == nil:
 		return errNoClient
-	case c.err != nil:
-		return c.err
-	case c.overlap == overlapAllow && c.MinHold > 0:
+	case c.overlaps && c.Wait > 0:
+		return invalid("core.WithWait with AllowOverlap: there is nothing to wait for")
+	case c.overlaps && c.MinHold > 0:
 		return invalid("core.WithMinHold with AllowOverlap: there is nothing to hold")
 	case c.leader != nil && c.attempts > 1:
 		return invalid("WithFailover with WithLeader: replicas that do not lead take over no run")
 	case c.leader != nil && c.catchUp > 0:
 		return invalid("WithCatchUp with WithLeader: a replica that starts does not lead yet")
-	}
-	if err := c.checkGrace(); err != nil {
-		return err
 	}
 	return checkName(name)
 }
@@ -268,35 +224,40 @@ func (c *config) guarded() guard.Config {
 	if c.attempts > 1 {
 		g.FailurePolicy = core.RetryFailures // the others watch, to take over from a runner that is not heard of any more
 	}
-	if c.overlap != overlapAllow {
+	if !c.overlaps {
 		g.Once = guard.Without(g.Once, "core.WithMaxHold") // the lock has it, which a tick may wait for
 	}
 	g.Once = slices.Concat([]core.OnceOption{core.WithGroup()}, g.Once)
 	return g
 }
 
-func (c *config) checkGrace() error {
-	if c.Given("WithZombieGrace") && c.timeout == 0 {
-		return invalid("WithZombieGrace without WithTimeout: no run is ever too long")
-	}
-	return nil
-}
-
 var errNoClient = invalid("the client is nil: pass that of core.New")
 
+// What the places take and refuse beside what [guard.ExclusiveTakes] and its like say.
 var (
-	commonOptions = []string{
-		"cronlock.WithContext", "cronlock.WithService", "cronlock.WithTimeout",
-	}
-	lockOptions = []string{
-		"core.WithTTL", "core.WithWait", "core.WithMaxHold", "core.WithMinHold", "core.WithReplicaAck",
-		"FailOpen", "WithZombieGrace",
-	}
-	jobOptions = slices.Concat(commonOptions, lockOptions, []string{
+	commonOptions = []string{"cronlock.WithContext", "cronlock.WithService", "cronlock.WithTimeout"}
+	jobOptions    = slices.Concat(guard.OnceTakes, commonOptions, []string{
+		"core.WithMinHold", "WithZombieGrace",
 		"cronlock.AllowOverlap", "cronlock.WithStartDeadline", "cronlock.WithMaxSkew", "cronlock.WithFailover",
-		"cronlock.WithCatchUp", "cronlock.WithHistory", "cronlock.WithLeader", "core.WithProof",
+		"cronlock.WithCatchUp", "cronlock.WithHistory", "cronlock.WithLeader",
 	})
+	exclusivePlace = guard.Place{
+		Name:  "cronlock.Exclusive",
+		Takes: slices.Concat(guard.ExclusiveTakes, commonOptions, []string{"WithZombieGrace"}),
+		Refuses: map[string]string{
+			"core.WithOwner":        "runs with one owner do not exclude each other",
+			"cronlock.AllowOverlap": "nothing would be excluded",
+			"cronlock.WithLeader":   "put cronlock.Leader before it in the chain",
+			"OptionalKey":           noKeys, "WithKeySecret": noKeys,
+		},
+		Otherwise: "it keeps no record of ticks; cronlock.AddFunc does",
+	}
+	leaderPlace = guard.Place{
+		Name: "cronlock.Leader", Takes: commonOptions, Otherwise: "it takes no lock and keeps no record; an election has options of its own",
+	}
 )
+
+const noKeys = "the name of a job is no secret, and every job has one"
 
 // jobPlace is a function that adds a job.
 func jobPlace(name string) guard.Place {
@@ -307,25 +268,11 @@ func jobPlace(name string) guard.Place {
 			"core.WithRetention":     "a tick is remembered for as long as it could start again; cronlock.WithHistory keeps it longer",
 			"core.WithFailurePolicy": "a failed run is not repeated; cronlock.WithFailover is for runners that crash",
 			"core.WithFixedTTL":      "the lease of a run is renewed; cronlock.WithTimeout limits the run",
-			"core.WithOwner":         "every run has an owner of its own",
+			"core.WithMaxValue":      "the record of a run has a fixed size",
 			"core.WithPermits":       "one run at a time; cronlock.Exclusive takes a semaphore",
+			"OptionalKey":            noKeys, "WithKeySecret": noKeys,
 		},
 	}
-}
-
-var exclusivePlace = guard.Place{
-	Name:  "cronlock.Exclusive",
-	Takes: slices.Concat(commonOptions, lockOptions, []string{"core.WithFixedTTL", "core.WithPermits"}),
-	Refuses: map[string]string{
-		"core.WithOwner":        "runs with one owner do not exclude each other",
-		"cronlock.AllowOverlap": "nothing would be excluded",
-		"cronlock.WithLeader":   "put cronlock.Leader before it in the chain",
-	},
-	Otherwise: "it keeps no record of ticks; cronlock.AddFunc does",
-}
-
-var leaderPlace = guard.Place{
-	Name: "cronlock.Leader", Takes: commonOptions, Otherwise: "it takes no lock and keeps no record; an election has options of its own",
 }
 
 // mostRemembered bounds how many ticks of a job are remembered for the sake of options.
@@ -349,24 +296,11 @@ func (j *job) checkWindow(now time.Time) error {
 	if j.config.maxSkew > 2*window {
 		option, window = "WithMaxSkew", j.config.maxSkew
 	}
-	if tooDense(j.schedule, first, kept) {
+	if _, tooMany := ticksBetween(j.schedule, first, first.Add(kept), mostRemembered); tooMany {
 		return invalid("job %q: %s(%v): more than %d ticks of this schedule would be remembered, "+
 			"those of %v", j.name, option, window, mostRemembered, kept)
 	}
 	return nil
-}
-
-// tooDense reports whether there are too many ticks within so long after one.
-func tooDense(s cron.Schedule, tick time.Time, window time.Duration) bool {
-	end := tick.Add(window)
-	for range mostRemembered {
-		next := s.Next(tick)
-		if !isDue(next, end) || !next.After(tick) {
-			return false
-		}
-		tick = next
-	}
-	return true
 }
 
 // checkFailover refuses a deadline until which no other replica could notice that a runner has died.

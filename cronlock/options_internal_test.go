@@ -24,20 +24,24 @@ func TestSameAnswerAtEveryTime(t *testing.T) {
 		refuse string // the option that the error names, if there is to be one
 	}{
 		{"0 * * * * *", []Option{WithCatchUp(24 * time.Hour)}, ""},
-		{"0 0 3 * * *", []Option{WithCatchUp(366 * 24 * time.Hour)}, ""},
+		{"0 0 3 * * *", []Option{WithCatchUp(365 * 24 * time.Hour)}, ""},
 		{"0 * * 7 * *", []Option{WithCatchUp(24 * time.Hour)}, ""},
 		{"0 * * * 7 *", []Option{WithCatchUp(14 * 24 * time.Hour)}, "WithCatchUp"}, // each minute of July
 		{"0 * * * * *", []Option{WithCatchUp(7 * 24 * time.Hour)}, "WithCatchUp"},
 		{"* * * * * *", []Option{WithStartDeadline(3 * time.Hour)}, "WithStartDeadline"},
 		{"* * 0-5 * * *", []Option{WithStartDeadline(3 * time.Hour)}, "WithStartDeadline"}, // each second of the night
 		{"* * * * * *", []Option{WithMaxSkew(24 * time.Hour)}, "WithMaxSkew"},
-		{"0 0 0 30 2 *", []Option{WithCatchUp(366 * 24 * time.Hour)}, ""},
+		{"0 0 0 30 2 *", []Option{WithCatchUp(365 * 24 * time.Hour)}, ""},
 	} {
 		step := time.Duration(testkit.Rounds(5, 1)) * 97 * time.Minute
 		for now := clock("00:00:00.5"); now.Before(clock("23:59:59")); now = now.Add(step) {
-			j := newJob("job", nil, newConfig(jobPlace("cronlock.AddFunc"), test.opts), seal.Facts{})
+			config, err := newConfig(jobPlace("cronlock.AddFunc"), test.opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			j := newJob("job", nil, config, seal.Facts{})
 			j.schedule = secondly(t, test.spec)
-			err := j.checkWindow(now)
+			err = j.checkWindow(now)
 			if (err != nil) != (test.refuse != "") || err != nil && !strings.Contains(err.Error(), test.refuse+"(") {
 				t.Errorf("%s at %v: error %v, want %q", test.spec, now, err, test.refuse)
 			}
@@ -58,7 +62,11 @@ func TestWindowOfOtherSchedules(t *testing.T) {
 		}
 		return short(time.Millisecond).Next(t)
 	})
-	j := newJob("job", nil, newConfig(jobPlace("cronlock.AddFunc"), nil), seal.Facts{})
+	config, err := newConfig(jobPlace("cronlock.AddFunc"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := newJob("job", nil, config, seal.Facts{})
 	j.schedule = later
 	if err := j.checkWindow(start); err == nil {
 		t.Error("50,000 ticks within the start deadline and the skew are accepted")

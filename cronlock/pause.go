@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -29,8 +28,6 @@ const (
 	pauseTime = 10 * 365 * 24 * time.Hour
 	// resumeMemory is how long the last pause is remembered: longer than any catch-up window.
 	resumeMemory = longestPeriod + 24*time.Hour
-	// pausePatience bounds how long an operator's call asks Redis.
-	pausePatience = 5 * time.Second
 	// latestTime is the last time that a script can have written, in us: numbers of Lua are exact up to here.
 	latestTime = 1 << 53
 )
@@ -92,27 +89,6 @@ func readPauses(ctx context.Context, locks *core.Client, name string) (p pauses,
 	return p, err
 }
 
-// ask calls a function that asks Redis once until it is answered.
-func ask(ctx context.Context, once func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, pausePatience)
-	defer cancel()
-	return untilAnswered(ctx, func() error { return once(ctx) }, func(err error) answer {
-		if errors.Is(err, core.ErrUnavailable) {
-			return none
-		}
-		return final
-	})
-}
-
-// pauses reads the pauses of the job.
-func (h *JobHandle) pauses(ctx context.Context) (p pauses, err error) {
-	err = ask(ctx, func(ctx context.Context) (err error) {
-		p, err = readPauses(ctx, h.locks, h.name)
-		return err
-	})
-	return p, err
-}
-
 // Pause prevents runs of the job on all replicas, from the next tick on, until [JobHandle.Resume]. A run in progress
 // continues, but no other replica takes it over: see [WithFailover]. [JobHandle.Run] still works. Pausing again is no
 // error. A pause lasts ten years at most. It ends earlier if Redis loses its data: by FLUSHALL, or the restart of a Redis
@@ -133,10 +109,8 @@ func (h *JobHandle) Pause(ctx context.Context, by string) error {
 		return err
 	}
 	by = cmp.Or(oneLineOf(by), seal.FactsOf(h.locks).Instance)
-	return ask(ctx, func(ctx context.Context) error {
-		_, err := evalPause(ctx, h.locks, h.name, pauseScript, by, pauseTime.Milliseconds())
-		return err
-	})
+	_, err := evalPause(ctx, h.locks, h.name, pauseScript, by, pauseTime.Milliseconds())
+	return err
 }
 
 // mostWho bounds the name in a pause, in bytes.
@@ -157,11 +131,7 @@ func (h *JobHandle) Resume(ctx context.Context) error {
 	if err := h.check(); err != nil {
 		return err
 	}
-	var resumed any
-	err := ask(ctx, func(ctx context.Context) (err error) {
-		resumed, err = evalPause(ctx, h.locks, h.name, resumeScript, resumeMemory.Milliseconds())
-		return err
-	})
+	resumed, err := evalPause(ctx, h.locks, h.name, resumeScript, resumeMemory.Milliseconds())
 	if err == nil && resumed != int64(1) {
 		err = h.checkKnown(ctx)
 	}
@@ -173,7 +143,7 @@ func (h *JobHandle) Paused(ctx context.Context) (bool, error) {
 	if err := h.check(); err != nil {
 		return false, err
 	}
-	p, err := h.pauses(ctx)
+	p, err := readPauses(ctx, h.locks, h.name)
 	paused := p.present != pause{}
 	if err == nil && !paused {
 		err = h.checkKnown(ctx)

@@ -67,13 +67,11 @@ const (
 	refreshInterval = time.Hour
 )
 
-// refresh registers the job in the background, now and then. It returns true if it does so now.
-func (j *job) refresh() bool {
-	due := elapsed(&j.registered, time.Now(), refreshInterval)
-	if due {
+// refresh registers the job in the background, now and then.
+func (j *job) refresh() {
+	if elapsed(&j.registered, time.Now(), refreshInterval) {
 		j.registerAside(j.register)
 	}
-	return due
 }
 
 // restore registers the job in the background if Redis has lost the registration, by FLUSHALL for instance.
@@ -100,35 +98,34 @@ func (j *job) registerAside(register func(context.Context) error) {
 
 // register records the job, unless that was done in the last hour.
 func (j *job) register(ctx context.Context) error {
-	kept := max(leastRegistered, 3*currentPeriod(j.schedule, time.Now().In(j.cron.Location())))
+	kept := max(leastRegistered, 3*currentPeriod(j.schedule, j.now()))
 	once := j.locks.Once(jobKey(j.name), core.WithGroup(), core.WithWait(0), core.WithRetention(whole(kept)))
-	for {
-		attempt, err := once.Begin(ctx)
-		var completed *core.CompletedError
-		switch {
-		case err == nil:
-			text, err := json.Marshal(j.registration())
-			if err != nil {
-				panic(err) // not with fields of these types
-			}
-			return attempt.Complete(ctx, text)
-		case !errors.As(err, &completed):
-			if errors.Is(err, core.ErrInProgress) {
-				return nil // another replica is about to register it
-			}
-			return err
-		case !j.outdated(completed.Record, kept):
-			return nil
-		}
-		if err := once.Forget(ctx, completed.Record); err != nil && !errors.Is(err, core.ErrChanged) {
+	record, err := once.Peek(ctx)
+	switch {
+	case err != nil:
+		return err
+	case record.State != core.StateCompleted:
+	case !j.outdated(record, kept):
+		return nil
+	default:
+		if err := once.Forget(ctx, record); err != nil && !errors.Is(err, core.ErrChanged) {
 			return err
 		}
 	}
+	text, err := json.Marshal(j.registration())
+	if err != nil {
+		panic(err) // not with fields of these types
+	}
+	_, err = once.Do(ctx, func(context.Context) ([]byte, error) { return text, nil })
+	if errors.Is(err, core.ErrInProgress) {
+		return nil // another replica is about to register it
+	}
+	return err
 }
 
 func (j *job) registration() registration {
 	i := j.identity
-	tick := time.Now().In(j.cron.Location())
+	tick := j.now()
 	if latest := latestTick(j.schedule, tick); !latest.IsZero() {
 		tick = latest
 	}
@@ -219,7 +216,7 @@ func fillAll(ctx context.Context, locks *core.Client, jobs []listed) error {
 
 func (l *listed) fill(ctx context.Context, locks *core.Client) error {
 	i := &l.info
-	p, err := Job(locks, i.Name).pauses(ctx)
+	p, err := readPauses(ctx, locks, i.Name)
 	if err != nil {
 		return err
 	}
@@ -317,6 +314,5 @@ func (i *JobInfo) miss(r registration, records []core.Record, paused, resumed pa
 // remembers reports whether Redis would still have the record of a tick, however early that tick ran and ended.
 func (r registration) remembers(s cron.Schedule, tick, now time.Time) bool {
 	kept := rememberedFor(r.History, period(s, tick)) - time.Duration(r.Skew)*time.Millisecond
-	window := min(period(s, tick), mostSleep) + time.Duration(r.Late)*time.Millisecond
-	return now.Before(tick.Add(max(kept, 2*window))) // see job.retention
+	return now.Before(tick.Add(max(kept, 2*time.Duration(r.Late)*time.Millisecond))) // see job.retention
 }

@@ -25,6 +25,27 @@ const (
 	Skipped     Outcome = "skipped"     // it was claimed but did not begin: an earlier run was in progress
 )
 
+// The reasons of [core.NotRun] for a tick that does not run here.
+const (
+	Taken       = "taken"       // it runs, or ran, on another replica
+	Overlapping = "overlapping" // an earlier run of the job is in progress
+	Paused      = "paused"      // the job is paused
+	Early       = "early"       // by the clock of Redis, this replica's clock is ahead
+	Late        = "late"        // its start deadline has passed, or the scheduler passed it over in a stall
+	Unavailable = "unavailable" // Redis did not answer until the start deadline
+	Refused     = "refused"     // Redis answered with an error until then, or with one that a retry does not resolve
+	NotLeader   = "not leader"  // another replica leads, or none does: see [WithLeader]
+	Stopped     = "stopped"     // the context of the jobs has ended, or the job was removed
+)
+
+// The kinds of [core.Incident] that only jobs have. They are no faults of a run.
+const (
+	// IncidentSkew is a tick at which the clock of this replica is off by more than half of [WithMaxSkew].
+	IncidentSkew core.IncidentKind = "skew"
+	// IncidentMismatch is another service, or another schedule, that uses the name of the job.
+	IncidentMismatch core.IncidentKind = "mismatch"
+)
+
 // Run is one execution of a job.
 type Run struct {
 	// Job is the name of the job.

@@ -85,14 +85,48 @@ func currentPeriod(s cron.Schedule, now time.Time) time.Duration {
 
 const longestPeriod = 366 * 24 * time.Hour
 
-// missed returns the latest tick after last that is not after now, and how many there were. The zone of last is that in
-// which a schedule without one of its own is read.
-func missed(s cron.Schedule, last, now time.Time) (latest time.Time, n int) {
-	for tick := s.Next(last); isDue(tick, now) && tick.After(last); tick = s.Next(tick) {
-		latest, last = tick, tick
-		n++
+// latestTick returns the latest tick that is not after now, zero if there is none for years. It calls Next O(log n)
+// times for n ticks. The zone of now is that in which a schedule without one of its own is read.
+func latestTick(s cron.Schedule, now time.Time) time.Time {
+	tick := time.Time{}
+	for span := time.Second; tick.IsZero(); span *= 2 {
+		if span > longestLookBack {
+			return tick
+		}
+		if next := s.Next(now.Add(-span)); isDue(next, now) {
+			tick = next
+		}
 	}
-	return latest, n
+	for none := now; ; { // no tick is known to be after none
+		next := s.Next(tick)
+		if !isDue(next, now) || !next.After(tick) {
+			return tick
+		}
+		tick = next
+		middle := tick.Add(none.Sub(tick) / 2)
+		if next := s.Next(middle); isDue(next, now) && next.After(tick) {
+			tick = next
+		} else {
+			none = middle
+		}
+	}
+}
+
+// longestLookBack is the time within which robfig's schedules look for a tick.
+const longestLookBack = 5 * 366 * 24 * time.Hour
+
+func isDue(tick, now time.Time) bool { return !tick.IsZero() && !tick.After(now) }
+
+// ticksBetween returns the ticks after from that are not after until, the earliest first, and whether there are more
+// than most.
+func ticksBetween(s cron.Schedule, from, until time.Time, most int) (ticks []time.Time, more bool) {
+	for tick := s.Next(from); isDue(tick, until) && tick.After(from); tick = s.Next(tick) {
+		if len(ticks) == most {
+			return ticks, true
+		}
+		ticks, from = append(ticks, tick), tick
+	}
+	return ticks, false
 }
 
 // Parser returns a parser for [cron.WithParser] whose schedules have the ticks that cronlock has, the same on all replicas. It reads

@@ -19,43 +19,44 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/seal"
-	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestBegin: the scheduler asks for the first tick when it begins, and others ask before or about other times.
 func TestBegin(t *testing.T) {
 	t.Parallel()
 	now := clock("10:00:00")
-	p := &progress{added: now.Add(-time.Minute)}
+	p := new(progress)
+	p.add(now.Add(-time.Minute))
 	for _, at := range []time.Time{now.Add(-time.Hour), now.Add(time.Hour), {}} {
 		if p.begin(at, now) {
 			t.Errorf("began at %v, now it is %v", at, now)
 		}
 	}
-	if !p.begin(now, now.Add(time.Millisecond)) || p.begin(now.Add(time.Second), now.Add(time.Second)) || !p.start().Equal(now) {
-		t.Errorf("began at %v, want %v", p.start(), now)
+	if !p.begin(now, now.Add(time.Millisecond)) || p.begin(now.Add(time.Second), now.Add(time.Second)) || !p.started().Equal(now) {
+		t.Errorf("began at %v, want %v", p.started(), now)
 	}
 }
 
-// TestStarter: it is due until it has run, later and later, and runs once.
-func TestStarter(t *testing.T) {
+// TestBeginHelper: the entry that lets a job begin is due until it has run, later and later, and runs once.
+func TestBeginHelper(t *testing.T) {
 	t.Parallel()
 	c := cron.New()
 	j := newJob("job", nil, config{attempts: 1}, seal.Facts{})
 	j.cron = c
-	j.await()
-	s := c.Entries()[0].Job.(*starter)
-	now := time.Now()
-	for last := time.Duration(0); last < time.Second/2; {
-		next := s.Next(now).Sub(now)
-		if next <= last || next > 2*time.Second {
+	c.Schedule(aligned{1}, j)
+	j.help(time.Time{})
+	h := c.Entries()[1].Job.(*helper)
+	last := time.Duration(0)
+	for now := h.added; now.Sub(h.added) < time.Minute; now = h.Next(now) {
+		next := h.Next(now).Sub(now)
+		if next < last || next > 2*time.Second {
 			t.Fatalf("due in %v after %v", next, last)
 		}
 		last = next
 	}
-	s.Run()
-	s.Run()
-	if !s.Next(now).IsZero() || len(c.Entries()) != 0 {
+	h.Run()
+	h.Run()
+	if !h.Next(h.added).IsZero() || len(c.Entries()) != 1 {
 		t.Error("it is not over")
 	}
 }
@@ -201,7 +202,10 @@ func TestSkewed(t *testing.T) {
 	hooks := core.Hooks{Incident: func(_ context.Context, incident core.Incident) {
 		offsets = append(offsets, fmt.Sprintf("%s of %s: %v", incident.Kind, incident.Label, incident.Err))
 	}}
-	config := newConfig(jobPlace("cronlock.AddFunc"), []Option{WithMaxSkew(10 * time.Second)})
+	config, err := newConfig(jobPlace("cronlock.AddFunc"), []Option{WithMaxSkew(10 * time.Second)})
+	if err != nil {
+		t.Fatal(err)
+	}
 	j := newJob("job", nil, config, seal.Facts{Hooks: &hooks, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	now := clock("10:00:00")
 	for _, offset := range []time.Duration{0, 5 * time.Second, 6 * time.Second, -7 * time.Second} {
@@ -234,13 +238,11 @@ func (a *ahead) Next(t time.Time) time.Time {
 }
 
 // TestClockSetBack: when the clock is set back, a job continues with the next tick by the new clock, although its entry
-// sleeps until the clock has caught up. The step is logged once.
+// sleeps until the clock has caught up.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
-	var log bytes.Buffer
 	told := new(reports)
-	locks := closedClient(t, core.WithHooks(core.Hooks{NotRun: told.add}),
-		core.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+	locks := closedClient(t, core.WithHooks(core.Hooks{NotRun: told.add}))
 	synctest.Test(t, func(t *testing.T) {
 		const step = time.Hour
 		s := &ahead{Schedule: aligned{2}}
@@ -256,10 +258,6 @@ func TestClockSetBack(t *testing.T) {
 			t.Fatalf("%d ticks, the next one in %v: the entry does not sleep", len(told.skips), next)
 		}
 		s.by.Store(0)
-		j, _ := find(c, "job")
-		j.clocks.mu.Lock()
-		j.clocks.last.wall = j.clocks.last.wall.Add(step) // at the last look
-		j.clocks.mu.Unlock()
 		set := time.Now()
 		time.Sleep(step + time.Minute)
 		<-c.Stop().Done()
@@ -277,19 +275,16 @@ func TestClockSetBack(t *testing.T) {
 		if entries := c.Entries(); len(entries) != 1 || entries[0].ID != id {
 			t.Errorf("%d entries are left, want the job alone", len(entries))
 		}
-		if n := strings.Count(log.String(), "the clock of this host was set"); n != 1 || !strings.Contains(log.String(), "by=-1h0m0s") {
-			t.Errorf("the step is logged %d times:\n%s", n, log.String())
-		}
 	})
 }
 
-// TestBridge: which ticks the entry of a job passes over when the clock is set back.
-func TestBridge(t *testing.T) {
+// TestHelperUntil: which ticks the entry of a job passes over when the clock is set back.
+func TestHelperUntil(t *testing.T) {
 	t.Parallel()
 	for next, want := range map[string][]string{
 		"12:01:00": {"11:58:00", "11:59:00", "12:00:00"}, "11:58:00": nil, "11:50:00": nil,
 	} {
-		b := &bridge{job: &job{schedule: secondly(t, "0 * * * * *")}, until: clock(next)}
+		b := &helper{job: &job{schedule: secondly(t, "0 * * * * *")}, until: clock(next)}
 		var got []string
 		for tick := b.Next(clock("11:57:30")); !tick.IsZero(); tick = b.Next(tick) {
 			got = append(got, tick.Format(time.TimeOnly))
@@ -300,161 +295,8 @@ func TestBridge(t *testing.T) {
 	}
 }
 
-// TestSetBack: ticks that were refused as too early are claimed when the clock comes to them again, and none is reported
-// again.
-func TestSetBack(t *testing.T) {
-	t.Parallel()
-	p, s := new(progress), secondly(t, "*/2 * * * * *")
-	deadline := func(time.Time) time.Duration { return 4 * time.Second }
-	p.begin(clock("10:00:18"), clock("10:00:18"))
-	for _, look := range []struct{ set, at, want string }{
-		{"", "20.1s", "20"},
-		{"18.5s", "20.2s", "20"},
-		{"6.5s", "8.1s", "8"},
-		{"", "10.1s", "10"},
-		{"", "12.1s", "12"},
-		{"", "22.5s", "20 22"}, // set forward: 14 to 18 were reported
-		{"1s", "2.1s", "2"},
-		{"", "40.1s", "(24 26 28 30 32 34 36) 38 40"},
-	} {
-		at := func(text string) time.Time {
-			d, _ := time.ParseDuration(text)
-			return clock("10:00:00").Add(d)
-		}
-		if look.set != "" {
-			p.setBack(at(look.set))
-		}
-		due := p.advance(s, time.UTC, func() reading { return reading{wall: at(look.at)} }, deadline)
-		if got := inSeconds(due); got != look.want {
-			t.Errorf("at %s: %q, want %q", look.at, got, look.want)
-		}
-	}
-}
-
-// TestSuspendedHost: a tick that was due while the host was suspended may start until its start deadline after the host
-// has woken up, if no other replica has run it.
-func TestSuspendedHost(t *testing.T) {
-	t.Parallel()
-	server := testkit.Start(t)
-	tick := time.Now().Truncate(time.Second).Add(-20 * time.Minute).UTC()
-	for _, test := range []struct {
-		name, job string
-		suspended time.Duration // until now
-		awake     time.Duration // since then
-		want      string        // "" if it runs
-	}{
-		{"not suspended", "a", 0, 0, Late},
-		{"awake for too long", "a", 40 * time.Minute, 10 * time.Minute, Late},
-		{"suspended after the tick", "a", 15 * time.Minute, 0, Late},
-		{"suspended", "a", 40 * time.Minute, 0, ""},
-		{"another replica has run it", "a", 40 * time.Minute, 0, Taken},
-		{"for longer than a period", "b", 400 * time.Minute, 0, ""},
-		{"awake for a while", "c", 40 * time.Minute, 3 * time.Minute, ""},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			told := new(reports)
-			locks, err := core.New(server.Client(), core.WithLogger(nil), core.WithHooks(core.Hooks{NotRun: told.add}))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer locks.Close()
-			c, ran := cron.New(), []Run(nil)
-			hourly := scheduleFunc(func(t time.Time) time.Time {
-				return tick.Add((t.Sub(tick) + 1000*time.Hour).Truncate(time.Hour) - 999*time.Hour)
-			})
-			id, err := AddSchedule(c, locks, hourly, test.job, func(ctx context.Context) error {
-				run, _ := RunFrom(ctx)
-				ran = append(ran, run)
-				return nil
-			}, WithHistory(1))
-			if err != nil {
-				t.Fatal(err)
-			}
-			j, _ := find(c, test.job)
-			j.progress.begin(tick.Add(-time.Minute), tick.Add(-time.Minute))
-			now := readSample()
-			before := now
-			before.wall = now.wall.Add(-test.suspended - test.awake)
-			before.monotonic -= test.awake
-			before.known, now.known = true, true
-			before.suspended -= test.suspended
-			woken := before
-			woken.wall, woken.suspended = woken.wall.Add(test.suspended), now.suspended
-			samples := []sample{woken, now}
-			j.clocks.mu.Lock()
-			j.clocks.last = before
-			j.clocks.read = func() sample {
-				s := samples[0]
-				samples = samples[min(1, len(samples)-1):]
-				return s
-			}
-			j.clocks.mu.Unlock()
-			c.Start()
-			defer c.Stop()
-			j.clocks.look()
-			c.Entry(id).WrappedJob.Run()
-			if test.want != "" {
-				if len(ran) > 0 || len(told.skips) != 1 || told.skips[0].Reason != test.want {
-					t.Errorf("%d runs, skipped %+v; want %v", len(ran), told.skips, test.want)
-				}
-				return
-			}
-			if len(ran) != 1 || !ran[0].Tick.Equal(tick) || len(told.skips) > 0 {
-				t.Fatalf("runs %+v, skipped %+v", ran, told.skips)
-			}
-			record, err := locks.Once(tickKey(test.job, tick)).Peek(t.Context())
-			if least := time.Hour + 10*time.Minute; err != nil || record.Retention < least {
-				t.Errorf("remembered for %v, error %v; a replica that wakes up may ask for it for %v", record.Retention, err, least)
-			}
-			if latest := woken.wall.Add(5 * time.Minute); ran[0].Deadline.Sub(latest).Abs() > 10*time.Second {
-				t.Errorf("it may start until %v, want %v", ran[0].Deadline, latest)
-			}
-		})
-	}
-}
-
-// TestMomentsAwake: two suspends with a moment between them are one, and a clock that is set is told from a suspend.
-func TestMomentsAwake(t *testing.T) {
-	t.Parallel()
-	var now sample
-	w := &clocks{read: func() sample { return now }}
-	pass := func(awake, asleep, set time.Duration) (time.Duration, time.Duration) {
-		now.wall = now.wall.Add(awake + asleep + set)
-		now.monotonic += awake
-		now.suspended += asleep
-		return w.compare()
-	}
-	for _, known := range []bool{true, false} {
-		now = sample{reading{clock("10:00:00"), 0}, 0, known}
-		w.last, w.slept = now, sleep{}
-		if set, slept := pass(time.Minute, time.Hour, 0); set != 0 || slept != time.Hour {
-			t.Errorf("known %v: set by %v, suspended for %v", known, set, slept)
-		}
-		pass(3*time.Second, 0, 0)
-		pass(3*time.Second, time.Hour, 0)
-		if got := w.sinceTick(clock("10:30:00")); got != 91*time.Minute+6*time.Second {
-			t.Errorf("known %v: a tick of the first suspend is %v old, want that of both", known, got)
-		}
-		if set, slept := pass(time.Minute, 0, -time.Hour); set != -time.Hour || slept != 0 {
-			t.Errorf("known %v: set back, but by %v, suspended for %v", known, set, slept)
-		}
-		pass(time.Minute, 0, 0)
-		if set, slept := pass(time.Minute, 0, 900*time.Millisecond); set != 0 || slept != 0 {
-			t.Errorf("known %v: slewed, but set by %v, suspended for %v", known, set, slept)
-		}
-		pass(time.Minute, time.Hour, 0)
-		if got := w.sinceTick(clock("10:30:00")); got != 0 {
-			t.Errorf("known %v: a tick of a suspend long ago is %v old", known, got)
-		}
-	}
-	now.known = true
-	if set, slept := pass(time.Minute, time.Hour, -2*time.Hour); set != -2*time.Hour || slept != time.Hour {
-		t.Errorf("set in a suspend: by %v, suspended for %v", set, slept)
-	}
-}
-
-// TestClocksAreShared by the jobs of a cron, and end with them.
-func TestClocksAreShared(t *testing.T) {
+// TestWatchIsShared by the jobs of a cron, and end with them.
+func TestWatchIsShared(t *testing.T) {
 	t.Parallel()
 	locks, c := closedClient(t), cron.New()
 	nothing := func(context.Context) error { return nil }
@@ -468,37 +310,42 @@ func TestClocksAreShared(t *testing.T) {
 	}
 	a, _ := find(c, "a")
 	b, _ := find(c, "b")
-	if w := a.clocks; w != b.clocks || !w.needed() {
-		t.Error("two jobs of a cron do not share their clocks")
+	if w := a.watch; w != b.watch || !needed(w) {
+		t.Error("two jobs of a cron do not share their watch")
 	}
-	w := a.clocks
+	w := a.watch
 	c.Remove(ids[0])
-	if !w.needed() {
-		t.Error("the clocks of the other job end")
+	if !needed(w) {
+		t.Error("the watch of the other job ends")
 	}
 	c.Remove(ids[1])
-	if w.needed() {
-		t.Error("the clocks of a cron without jobs go on")
+	if needed(w) {
+		t.Error("the watch of a cron without jobs goes on")
 	}
 	if _, err := AddFunc(c, locks, "@every 1h", "c", nothing); err != nil {
 		t.Fatal(err)
 	}
-	if w.needed() {
-		t.Error("clocks that have ended go on for another job")
+	if needed(w) {
+		t.Error("a watch that has ended goes on for another job")
 	}
 	other := cron.New()
 	if _, err := AddFunc(other, locks, "@every 1h", "a", nothing); err != nil {
 		t.Fatal(err)
 	}
 	j, _ := find(other, "a")
-	w = j.clocks
+	w = j.watch
 	other, j = nil, nil
 	for range 10 {
 		runtime.GC()
-		if !w.needed() {
+		if !needed(w) {
 			return
 		}
 		runtime.Gosched()
 	}
-	t.Error("the clocks keep a cron alive")
+	t.Error("the watch keeps a cron alive")
+}
+
+func needed(w *watch) bool {
+	c := w.cron.Value()
+	return c != nil && w.look(c, false)
 }

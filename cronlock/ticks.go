@@ -1,80 +1,23 @@
 package cronlock
 
 import (
+	"context"
 	"sync"
 	"time"
 
 	"github.com/robfig/cron/v3"
+
+	"github.com/holdfast-go/holdfast/core"
 )
 
-// latestTick returns the latest tick that is not after now, zero if there is none for years. It calls Next O(log n)
-// times for n ticks. The zone of now is that in which a schedule without one of its own is read.
-func latestTick(s cron.Schedule, now time.Time) time.Time {
-	tick := time.Time{}
-	for span := time.Second; tick.IsZero(); span *= 2 {
-		if span > longestLookBack {
-			return tick
-		}
-		if next := s.Next(now.Add(-span)); isDue(next, now) {
-			tick = next
-		}
-	}
-	for none := now; ; { // no tick is known to be after none
-		next := s.Next(tick)
-		if !isDue(next, now) || !next.After(tick) {
-			return tick
-		}
-		tick = next
-		middle := tick.Add(none.Sub(tick) / 2)
-		if next := s.Next(middle); isDue(next, now) && next.After(tick) {
-			tick = next
-		} else {
-			none = middle
-		}
-	}
-}
-
-// longestLookBack is the time within which robfig's schedules look for a tick.
-const longestLookBack = 5 * 366 * 24 * time.Hour
-
-func isDue(tick, now time.Time) bool { return !tick.IsZero() && !tick.After(now) }
-
-// ticksBetween returns the ticks after from that are not after until, the earliest first, and whether there are more
-// than most.
-func ticksBetween(s cron.Schedule, from, until time.Time, most int) (ticks []time.Time, more bool) {
-	for tick := s.Next(from); isDue(tick, until) && tick.After(from); tick = s.Next(tick) {
-		if len(ticks) == most {
-			return ticks, true
-		}
-		ticks, from = append(ticks, tick), tick
-	}
-	return ticks, false
-}
-
-// progress remembers which ticks of a job were handled. Why: the scheduler starts a job without a tick. Its Next may be
+// progress remembers up to which tick a job has come. Why: the scheduler starts a job without a tick. Its Next may be
 // called by anyone, so the tick cannot be learned from there, and the clock alone tells neither of ticks that the
 // scheduler has passed over nor of a tick for which the job was started twice.
 type progress struct {
-	added time.Time // the job, before its first tick
-
 	mu      sync.Mutex
-	began   time.Time // the scheduler; zero before
-	handled time.Time // the latest tick that was handled, zero before the first
-	before  time.Time // the latest one that was handled before the clock was set back
-	looked  reading   // of the clocks, for the last time
-}
-
-// reading is that of the wall clock, and of one that cannot be set.
-type reading struct {
-	wall      time.Time
-	monotonic time.Duration
-}
-
-var processStart = time.Now()
-
-func readClocks() reading {
-	now := time.Now()
-	return reading{now, now.Sub(processStart)}
+	start   time.Time // of the scheduler, or when the job was added if that is not known
+	begun   bool      // the former
+	handled time.Time // the latest tick that was handled, or from when on ticks are expected
 }
 
 // pending is the work of a job that was started.
@@ -92,26 +35,25 @@ const (
 	mostPassed = 10_000
 )
 
+// add sets from when on ticks are expected if the job is started before the scheduler begins.
+func (p *progress) add(now time.Time) { p.start, p.handled = now, now }
+
 // begin sets from when on ticks are expected, and returns true, if the scheduler asks for the first time: it asks with the time of
 // its clock. A tick that was handled already stays the latest one.
 func (p *progress) begin(asked, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.began.IsZero() || now.Sub(asked).Abs() > time.Second {
+	if p.begun || now.Sub(asked).Abs() > time.Second {
 		return false
 	}
-	p.began = asked
-	if p.handled.IsZero() {
-		p.handled = p.began
-	}
+	p.start, p.begun, p.handled = asked, true, latestOf(p.handled, asked)
 	return true
 }
 
-// start returns when the scheduler has begun, or the job was added if that is not known.
-func (p *progress) start() time.Time {
+func (p *progress) started() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return latestOf(p.began, p.added)
+	return p.start
 }
 
 func latestOf(a, b time.Time) time.Time {
@@ -121,88 +63,126 @@ func latestOf(a, b time.Time) time.Time {
 	return b
 }
 
-// setBack makes ticks due again when the clock comes to them again: Redis may have refused them as too early, and knows
-// those that have run.
-func (p *progress) setBack(now time.Time) {
+// due returns what is due and was not handled, and marks it as handled. The clock is read here, so that of two goroutines the
+// second one to come does not have the earlier time.
+func (p *progress) due(s cron.Schedule, clock func() time.Time, deadline func(tick time.Time) time.Duration) pending {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.looked = reading{}
-	if p.handled.After(now) {
-		p.before, p.handled = latestOf(p.before, p.handled), now
-	}
-}
-
-// advance returns what is due and was not handled, and marks it as handled. The clocks are read here, so that of two
-// goroutines the second one to come does not have the earlier time.
-func (p *progress) advance(s cron.Schedule, zone *time.Location, read func() reading,
-	deadline func(tick time.Time) time.Duration,
-) pending {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	clocks := read()
-	now, steady := clocks.wall.In(zone), clocks.wall.In(zone)
-	if !p.looked.wall.IsZero() { // what the wall clock would show if it had not been set since
-		steady = p.looked.wall.Round(0).Add(clocks.monotonic - p.looked.monotonic).In(zone)
-	}
-	p.looked = clocks
-	if p.handled.IsZero() {
-		first := latestTick(s, now)
-		if first.IsZero() || !first.After(p.added) {
-			return pending{} // the scheduler has not started the job
+	now := clock()
+	from := p.handled.In(now.Location())
+	if from.Sub(now) > lateStart { // the clock was set back: Redis decides, by its own clock
+		latest := latestTick(s, now)
+		if latest.IsZero() {
+			return pending{}
 		}
-		p.handled = first
-		return pending{ticks: []time.Time{first}, late: now.Sub(first)}
+		from = latest.Add(-1)
 	}
-	ticks, more := ticksBetween(s, p.handled.In(zone), now, mostPassed)
-	if len(ticks) == 0 {
-		ticks = p.afterStepBack(s, now, steady)
-	}
+	ticks, more := ticksBetween(s, from, now, mostPassed)
 	if len(ticks) == 0 {
 		return pending{}
 	}
-	due := split(s, ticks, more, now, deadline)
-	for len(due.passed) > 0 && !due.passed[0].After(p.before) { // what became of these was reported
-		due.passed = due.passed[1:]
-	}
-	p.handled = due.ticks[len(due.ticks)-1]
-	return due
-}
-
-// afterStepBack returns what is due although nothing new is by the clock. Either the job was started twice for a tick,
-// or the clock was set back: after the scheduler has looked at it, or before it was started again. Redis decides about
-// the ticks, by its own clock.
-func (p *progress) afterStepBack(s cron.Schedule, now, steady time.Time) []time.Time {
-	ticks, more := ticksBetween(s, p.handled.In(now.Location()), steady, mostClaimed)
-	if more {
-		ticks = []time.Time{latestTick(s, steady)}
-	}
-	latest := latestTick(s, now)
-	if next := s.Next(latest); !latest.IsZero() && isDue(next, p.handled) { // next was handled
-		ticks = append([]time.Time{latest}, ticks...)
-	}
-	return ticks
-}
-
-// split tells apart the ticks that may still start, and those that are too late.
-func split(
-	s cron.Schedule, ticks []time.Time, more bool, now time.Time, deadline func(time.Time) time.Duration,
-) pending {
 	due := pending{more: more, late: now.Sub(ticks[0])}
-	oldest := now.Add(-deadline(ticks[len(ticks)-1]))
+	last := ticks[len(ticks)-1]
+	oldest := now.Add(-deadline(last))
 	if more { // those in between are not reported
-		if last := ticks[len(ticks)-1]; last.After(oldest) {
-			oldest = last
-		}
-		if recent, _ := ticksBetween(s, oldest, now, mostPassed); len(recent) > 0 {
-			ticks = append(ticks, recent...)
-		} else {
-			ticks = append(ticks, latestTick(s, now))
-		}
+		recent, _ := ticksBetween(s, latestOf(last, oldest), now, mostPassed)
+		ticks = append(ticks, recent...)
 	}
 	first := len(ticks) - 1 // Redis decides about the latest one
 	for first > 0 && len(ticks)-first < mostClaimed && ticks[first-1].After(oldest) {
 		first--
 	}
-	due.passed, due.ticks = ticks[:first], ticks[first:]
+	due.passed, due.ticks, p.handled = ticks[:first], ticks[first:], ticks[len(ticks)-1]
 	return due
+}
+
+// begin handles ticks from before the scheduler began.
+func (j *job) begin() {
+	defer j.catchUp() // also if a run panics
+	if j.config.attempts > 1 {
+		j.comeFor(j.unfinished())
+	}
+}
+
+// unfinished returns the ticks from before this replica began that were begun, not finished, and may still start: all replicas
+// that watched them may have ended together with the runner.
+func (j *job) unfinished() (ticks []time.Time) {
+	began := j.progress.started().In(j.cron.Location())
+	latest := latestTick(j.schedule, began)
+	if latest.IsZero() {
+		return nil
+	}
+	deadline := j.deadline(latest)
+	ctx, cancel := context.WithTimeout(j.config.context, deadline)
+	defer cancel()
+	all, _ := ticksBetween(j.schedule, began.Add(-deadline), began, mostRemembered)
+	for _, tick := range all[max(len(all)-mostClaimed, 0):] {
+		var record core.Record
+		err := untilAnswered(ctx, func() (err error) {
+			record, err = j.locks.Once(tickKey(j.name, tick)).Peek(ctx)
+			return err
+		})
+		released := record.State == core.StateNone && record.Attempt > 0
+		if err == nil && (released || record.State == core.StateRunning || record.State == core.StateAbandoned) {
+			ticks = append(ticks, tick)
+		}
+	}
+	return ticks
+}
+
+// catchUp runs the latest tick that all replicas have missed, if there is one.
+func (j *job) catchUp() {
+	if tick, ok := j.missedTick(); ok {
+		j.run(tick, j.config.catchUp)
+	}
+}
+
+// missedTick looks for the latest tick that all replicas have missed. It asks Redis until there is an answer.
+func (j *job) missedTick() (tick time.Time, ok bool) {
+	if j.config.catchUp <= 0 || !j.catching.CompareAndSwap(false, true) {
+		return tick, false
+	}
+	defer j.catching.Store(false)
+	ctx, cancel := context.WithTimeout(j.config.context, j.config.catchUp)
+	defer cancel()
+	last, err := j.last(ctx)
+	if err != nil {
+		j.logger.Warn("holdfast: cronlock: cannot catch up", "job", j.shown(), "error", err)
+		return tick, false
+	}
+	if last.IsZero() {
+		return tick, false // it has never run, or not for so long that nobody knows
+	}
+	now := j.now()
+	ticks, _ := ticksBetween(j.schedule, latestOf(last.In(now.Location()), now.Add(-j.config.catchUp)), now, mostRemembered)
+	if len(ticks) == 0 {
+		return tick, false
+	}
+	tick = ticks[len(ticks)-1]
+	j.logger.Info("holdfast: cronlock: catching up", "job", j.shown(), "missed", len(ticks), "tick", tick)
+	return tick, true
+}
+
+// last returns the latest tick that any replica has claimed, or that a pause has kept from running, zero if there is
+// none. What was run out of turn is no tick.
+func (j *job) last(ctx context.Context) (last time.Time, err error) {
+	err = untilAnswered(ctx, func() error {
+		records, err := j.locks.GroupRecords(ctx, groupOf(j.name))
+		if last = latest(j.name, records); err != nil || last.IsZero() {
+			return err
+		}
+		p, err := readPauses(ctx, j.locks, j.name)
+		last = latestOf(last, p.last.until)
+		return err
+	})
+	return last, err
+}
+
+func latest(name string, records []core.Record) (last time.Time) {
+	for _, r := range records {
+		if tick, ok := tickOf(name, r.Key); ok && tick.After(last) {
+			last = tick
+		}
+	}
+	return last
 }

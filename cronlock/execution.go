@@ -17,6 +17,15 @@ import (
 // ErrOverlap says that a run has not begun because an earlier run of the job is in progress.
 var ErrOverlap = errors.New("holdfast: cronlock: an earlier run is in progress")
 
+// tick is a tick that this replica handles.
+type tick struct {
+	time     time.Time     // on the schedule
+	deadline time.Duration // how late it may start
+}
+
+// latest is until when it may start.
+func (t tick) latest() time.Time { return t.time.Add(t.deadline) }
+
 // execution is a tick, or a run out of turn, at the guard of its job.
 type execution struct {
 	*job
@@ -24,7 +33,6 @@ type execution struct {
 	base     context.Context
 	patience context.Context // bounds the asking for the tick
 	attempts int             // how often it may be tried
-	claimed  func()          // called before a run that this replica has claimed
 	watched  bool            // another replica ran it when this one came
 	granted  bool            // by Redis
 	not      decided         // why it does not run
@@ -40,7 +48,7 @@ type execution struct {
 }
 
 func (j *job) newExecution(base context.Context, t tick) *execution {
-	return &execution{job: j, tick: t, base: base, patience: base, attempts: 1, claimed: func() {}}
+	return &execution{job: j, tick: t, base: base, patience: base, attempts: 1}
 }
 
 // handle is what the guard does with the tick.
@@ -90,6 +98,81 @@ func (e *execution) reason(err error) string {
 	return Refused
 }
 
+// request asks Redis for a tick once, and waits for the end of a run on another replica for so long.
+type request = func(ctx context.Context, wait time.Duration) error
+
+// turn asks for the tick until there is an answer. It watches a run on another replica if this one may take the tick over, in case
+// the lease expires or is given up.
+func (e *execution) turn(_ context.Context, ask request) error {
+	if e.outlivesLease() {
+		return decided{Overlapping, errHere}
+	}
+	if err := e.leads(); err != nil {
+		return e.because(err)
+	}
+	err := e.claim(ask, 0)
+	if errors.Is(err, core.ErrInProgress) && e.attempts > 1 {
+		e.watched = true
+		err = e.claim(ask, e.tick.deadline)
+	}
+	if err == nil {
+		return nil
+	}
+	switch not := e.because(err); {
+	case not.reason != Unavailable, e.watched, !e.config.FailOpen:
+		return not
+	case guard.IsOutage(err):
+		return err
+	}
+	return fmt.Errorf("%w: %w", core.ErrUnavailable, err)
+}
+
+// claim asks for the tick until there is an answer.
+func (e *execution) claim(ask request, wait time.Duration) error {
+	return untilAnswered(e.patience, func() error {
+		if err := e.unpaused(); err != nil {
+			return err
+		}
+		return ask(e.patience, wait)
+	})
+}
+
+// unpaused asks once whether the job is paused, and returns an error if it is.
+func (e *execution) unpaused() error {
+	paused, err := e.paused(e.patience, e.tick.time)
+	if paused {
+		return decided{reason: Paused}
+	}
+	return err
+}
+
+// gate keeps a tick from running that others may run, or nobody: the job was paused since this replica began to wait for it, or
+// was removed from its cron. An operator who pauses a job and then ends its runner does not want another replica to begin again.
+func (e *execution) gate(attempt int) error {
+	if !e.watched && attempt == 1 {
+		return nil
+	}
+	err := untilAnswered(e.patience, e.unpaused)
+	switch {
+	case err != nil:
+		return e.because(err)
+	case e.watched:
+		if _, listed := e.entry(); !listed {
+			return decided{Stopped, errRemoved}
+		}
+	}
+	return nil
+}
+
+// ask is what the guard is asked for a tick. Its record leaves nothing to the client that would change what is promised.
+func (e *execution) ask() guard.Ask {
+	t := e.tick
+	return guard.Ask{
+		Work: e.work(t.time), Name: tickKey(e.name, t.time), Note: e.identity.note(), Retention: e.retention(t.time),
+		Once: []core.OnceOption{core.WithWindow(t.time.Add(-e.config.maxSkew), t.latest())}, Turn: e.turn,
+	}
+}
+
 // around runs a claimed tick, alone if the job says so.
 func (e *execution) around(ctx context.Context, o *guard.Outcome, next func(context.Context)) error {
 	run := e.newRun(e.tick.time)
@@ -101,7 +184,6 @@ func (e *execution) around(ctx context.Context, o *guard.Outcome, next func(cont
 	if err := e.gate(o.Attempt); err != nil {
 		return err
 	}
-	e.claimed()
 	if o.Attempt > e.attempts {
 		o.Verdict, o.Reason = guard.Held, givenUp
 		return decided{Taken, fmt.Errorf("holdfast: cronlock: given up after %d attempts", e.attempts)}
@@ -114,7 +196,7 @@ func (e *execution) around(ctx context.Context, o *guard.Outcome, next func(cont
 		patience = limited
 	}
 	run.Deadline, _ = patience.Deadline()
-	if e.config.overlap != overlapAllow {
+	if !e.config.overlaps {
 		lease, leave, err := e.alone(patience, run.Attempt > 1)
 		if leave != nil {
 			defer leave()
@@ -146,7 +228,7 @@ func (e *execution) around(ctx context.Context, o *guard.Outcome, next func(cont
 // unclaimed runs a tick without Redis, see [FailOpen].
 func (e *execution) unclaimed(ctx context.Context, o *guard.Outcome, run Run, next func(context.Context)) error {
 	run.Deadline = e.tick.latest()
-	if e.config.overlap != overlapAllow {
+	if !e.config.overlaps {
 		leave, err := e.enter(e.base, 0)
 		if err != nil {
 			return err
@@ -261,7 +343,7 @@ func (e *execution) overrun(ctx context.Context) {
 func (j *job) alone(patience context.Context, takeover bool) (lease *core.Lease, leave func(), err error) {
 	limit := time.Duration(0)
 	switch {
-	case j.config.overlap == overlapWait:
+	case j.config.Wait > 0:
 		limit = j.config.Wait
 	case takeover:
 		limit = longestPeriod // or as long as patience allows
@@ -274,26 +356,11 @@ func (j *job) alone(patience context.Context, takeover bool) (lease *core.Lease,
 	newOwner, _ := seal.FactsOf(j.locks).NewOwner.(core.LockOption)
 	mutex := j.locks.Mutex(groupOf(j.name), append(j.config.lockOptions(), newOwner)...)
 	err = untilAnswered(patience, func() (err error) {
-		lease, err = j.take(patience, mutex, limit-time.Since(began))
+		wait := guard.Patience{Wait: max(limit-time.Since(began), 0), Ask: guard.AskTimeout, FailOpen: j.config.FailOpen}
+		lease, err = wait.Lock(patience, mutex)
 		return err
-	}, func(err error) answer {
-		switch {
-		case permanent(err):
-			return final
-		case errors.Is(err, core.ErrNotAcquired) && !errors.Is(err, core.ErrUnavailable):
-			return taken
-		}
-		return none
 	})
 	return lease, leave, err
-}
-
-// take takes a lock, and waits for it that long. A busy lock never passes for an outage.
-func (j *job) take(ctx context.Context, lock *core.Lock, wait time.Duration) (*core.Lease, error) {
-	if wait < guard.ShortestWait {
-		return lock.TryLock(ctx)
-	}
-	return guard.Patience{Wait: wait, Ask: guard.AskTimeout, FailOpen: j.config.FailOpen}.Lock(ctx, lock)
 }
 
 func outcome(ctx context.Context, returned bool, err error) Outcome {
