@@ -7,9 +7,9 @@ GO    ?= go
 export GORACE ?= atexit_sleep_ms=0
 TOOL  := GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 # The modules with an API, which api/ lists.
-PUBLISHED := . gocronlock inspector middleware/echo middleware/echo4 middleware/fiber msglock/watermill otellock
+PUBLISHED := . gocronlock inspector middleware/connect middleware/echo middleware/echo4 middleware/fiber middleware/grpc msglock/watermill otellock
 # All modules that are tested with the library. Those of lab are tested by their own Makefile.
-MODULES := $(PUBLISHED) cmd/holdfast examples tests/integration tests/sql
+MODULES := $(PUBLISHED) middleware/internal/rpc cmd/holdfast examples tests/integration tests/sql
 
 .DEFAULT_GOAL := help
 .PHONY: $(shell sed -nE 's/^([a-z-]+):.*/\1/p' $(firstword $(MAKEFILE_LIST)))
@@ -43,7 +43,7 @@ test: needed downloads ## run all tests of the library on real Redis servers, mo
 	GOWORK=off $(GO) -C tools run ./verdict "$$events"
 
 modules: needed ## run the tests of the modules beside the library and of the command, with exactly their dependencies
-	@set -e; for m in $(filter-out .,$(PUBLISHED)) cmd/holdfast; do (cd $$m && $(call gotest,off) -race ./...); done
+	@set -e; for m in $(filter-out .,$(PUBLISHED)) middleware/internal/rpc cmd/holdfast; do (cd $$m && $(call gotest,off) -race ./...); done
 
 # tests/architecture lists the packages of these modules, and tests/docs compiles the code that pages show of them. Both
 # download nothing themselves, and skip what is missing.

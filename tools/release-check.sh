@@ -12,7 +12,7 @@ version=${VERSION:-}
 # Each module of the repository is in one of these lists. The tag of a published module in a folder is folder/vX.Y.Z.
 published=(.)
 # These are published once the root has a version to require: docs/releasing.md.
-later=(gocronlock inspector middleware/echo middleware/echo4 middleware/fiber msglock/watermill otellock cmd/holdfast)
+later=(gocronlock inspector middleware/internal/rpc middleware/connect middleware/echo middleware/echo4 middleware/fiber middleware/grpc msglock/watermill otellock cmd/holdfast)
 unpublished=(examples lab lab/bench tests/integration tools tools/release)
 # Read a licence before you add its SPDX identifier.
 licences=MIT,BSD-2-Clause,BSD-3-Clause,Apache-2.0,ISC,BSL-1.0,Unlicense

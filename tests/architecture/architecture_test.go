@@ -37,6 +37,15 @@ var allowed = map[string][]string{
 		"middleware/nethttp", "github.com/gofiber/fiber/v3", "github.com/valyala/fasthttp", "internal/ginroute",
 	},
 
+	"middleware/grpc": {
+		"core", "internal/guard", "internal/httprecord", "internal/jsonfield", "internal/throttle", "google.golang.org/grpc",
+		"google.golang.org/protobuf", "google.golang.org/genproto/googleapis/rpc",
+	},
+	"middleware/connect": {
+		"core", "internal/guard", "internal/httprecord", "internal/jsonfield", "internal/throttle", "connectrpc.com/connect",
+		"google.golang.org/protobuf", "google.golang.org/genproto/googleapis/rpc",
+	},
+
 	"cronlock":   {"core", "github.com/robfig/cron/v3", "internal/guard", "internal/throttle"},
 	"gocronlock": {"core", "github.com/go-co-op/gocron/v2", "internal/guard", "internal/throttle"},
 	"asynqlock":  {"core", "cronlock", "github.com/hibiken/asynq", "internal/jsonfield"},
@@ -131,7 +140,10 @@ func (all packages) published(folder string) (paths []string) {
 }
 
 // folders are those of the modules with packages that users import, and of the command.
-var folders = []string{".", "cmd/holdfast", "gocronlock", "inspector", "msglock/watermill", "middleware/echo", "middleware/echo4", "middleware/fiber", "otellock"}
+var folders = []string{
+	".", "cmd/holdfast", "gocronlock", "inspector", "middleware/connect", "middleware/echo", "middleware/echo4", "middleware/fiber",
+	"middleware/grpc", "msglock/watermill", "otellock",
+}
 
 // TestImports: whoever imports a package gets what its row says, and nothing that only tests use.
 func TestImports(t *testing.T) {

@@ -16,7 +16,13 @@ import (
 const library = "github.com/holdfast-go/holdfast"
 
 // folders are the folders of the modules that are released after the root.
-var folders = []string{"gocronlock", "inspector", "middleware/echo", "middleware/echo4", "middleware/fiber", "msglock/watermill", "otellock", command}
+var folders = []string{
+	"gocronlock", "inspector", shared, "middleware/connect", "middleware/echo", "middleware/echo4", "middleware/fiber",
+	"middleware/grpc", "msglock/watermill", "otellock", command,
+}
+
+// shared is the folder of the one that only other modules import.
+const shared = "middleware/internal/rpc"
 
 // command is the folder of the one that is a program.
 const command = "cmd/holdfast"
@@ -72,8 +78,17 @@ func check(scratch, version, out string) error {
 
 // add publishes the module in a folder, with the root as a requirement, and installs it.
 func (r release) add(folder, out string) error {
-	edit := "go mod edit -dropreplace=" + library + " -require=" + library + "@" + r.version + " && go mod tidy"
 	dir := filepath.Join(r.tree, folder)
+	goMod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return err
+	}
+	edit := "go mod tidy"
+	for _, path := range []string{library, library + "/" + shared} {
+		if strings.Contains(string(goMod), "\t"+path+" v0.0.0\n") {
+			edit = "go mod edit -dropreplace=" + path + " -require=" + path + "@" + r.version + " && " + edit
+		}
+	}
 	if _, err := output(dir, r.env, "sh", "-ec", edit); err != nil {
 		return err
 	}
@@ -84,8 +99,11 @@ func (r release) add(folder, out string) error {
 	if err := publish(r.proxy, m, dir); err != nil {
 		return err
 	}
-	if folder == command {
+	switch folder {
+	case command:
 		return r.install(m)
+	case shared:
+		return nil
 	}
 	return r.build(m)
 }

@@ -1,0 +1,208 @@
+package connectlock_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	testpb "google.golang.org/grpc/interop/grpc_testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+)
+
+// patience bounds what must happen, however slow the machine.
+const patience = 30 * time.Second
+
+const (
+	service   = "/grpc.testing.TestService/"
+	unaryCall = service + "UnaryCall"
+	duplex    = service + "FullDuplexCall"
+)
+
+func TestMain(m *testing.M) { testkit.VerifyWaitingMain(m) }
+
+// newLocks returns a client of the test's own.
+func newLocks(t testing.TB) *core.Client {
+	t.Helper()
+	locks, err := core.New(testkit.Start(t).Client(), core.WithLogger(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locks.Close() })
+	return locks
+}
+
+type (
+	request  = connect.Request[testpb.SimpleRequest]
+	response = connect.Response[testpb.SimpleResponse]
+	unary    = func(context.Context, *request) (*response, error)
+)
+
+func requestOf(payload string) *request {
+	return connect.NewRequest(&testpb.SimpleRequest{Payload: &testpb.Payload{Body: []byte(payload)}})
+}
+
+func responseOf(payload string) *response {
+	return connect.NewResponse(&testpb.SimpleResponse{Payload: &testpb.Payload{Body: []byte(payload)}})
+}
+
+// protocol is how a client speaks with a server.
+type protocol struct {
+	name  string
+	http1 bool
+	opts  []connect.ClientOption
+}
+
+var protocols = []protocol{
+	{"Connect over HTTP/1.1", true, nil},
+	{"Connect over h2c", false, nil},
+	{"Connect with JSON", true, []connect.ClientOption{connect.WithProtoJSON()}},
+	{"gRPC", false, []connect.ClientOption{connect.WithGRPC()}},
+	{"gRPC-Web", true, []connect.ClientOption{connect.WithGRPCWeb()}},
+}
+
+// listen serves a handler over HTTP/1.1 and h2c, and returns its address.
+func listen(t testing.TB, h http.Handler) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{
+		Handler: h, ReadHeaderTimeout: patience, ErrorLog: log.New(io.Discard, "", 0), // handlers panic on purpose
+		Protocols: new(http.Protocols),
+	}
+	srv.Protocols.SetHTTP1(true)
+	srv.Protocols.SetUnencryptedHTTP2(true)
+	var served sync.WaitGroup
+	served.Go(func() { _ = srv.Serve(listener) })
+	t.Cleanup(func() {
+		_ = srv.Close()
+		served.Wait()
+	})
+	return "http://" + listener.Addr().String()
+}
+
+func httpClient(t testing.TB, http1 bool) *http.Client {
+	transport := &http.Transport{Protocols: new(http.Protocols), TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS13}}
+	transport.Protocols.SetHTTP1(http1)
+	transport.Protocols.SetUnencryptedHTTP2(!http1)
+	transport.DialContext = new(net.Dialer).DialContext
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+type client = connect.Client[testpb.SimpleRequest, testpb.SimpleResponse]
+
+// serve serves a unary method, and returns a client of it.
+func serve(t testing.TB, p protocol, fn unary, interceptors ...connect.Interceptor) *client {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.Handle(unaryCall, connect.NewUnaryHandler(unaryCall, fn, connect.WithInterceptors(interceptors...)))
+	return connect.NewClient[testpb.SimpleRequest, testpb.SimpleResponse](
+		httpClient(t, p.http1), listen(t, mux)+unaryCall, p.opts...)
+}
+
+// answer is what a client gets.
+type answer struct {
+	payload         string
+	header, trailer http.Header
+	err             error
+}
+
+func (a answer) replayed() bool { return a.header.Get("Idempotency-Replayed") == "true" }
+
+func (a answer) code() connect.Code {
+	if a.err == nil {
+		return 0
+	}
+	return connect.CodeOf(a.err)
+}
+
+// reason returns that of a refusal, "" if the answer is none.
+func (a answer) reason() string {
+	if info := detail[*errdetails.ErrorInfo](a.err); info != nil && info.GetDomain() == "holdfast" {
+		return info.GetReason()
+	}
+	return ""
+}
+
+// detail returns the detail of a type.
+func detail[T any](err error) (found T) {
+	var coded *connect.Error
+	if !errors.As(err, &coded) {
+		return found
+	}
+	for _, d := range coded.Details() {
+		if m, err := d.Value(); err == nil {
+			if m, ok := m.(T); ok {
+				return m
+			}
+		}
+	}
+	return found
+}
+
+// call calls with a key, "" for none.
+func call(ctx context.Context, c *client, key, payload string) (a answer) {
+	req := requestOf(payload)
+	if key != "" {
+		req.Header().Set("Idempotency-Key", key)
+	}
+	resp, err := c.CallUnary(ctx, req)
+	var coded *connect.Error
+	switch {
+	case err == nil:
+		a = answer{string(resp.Msg.GetPayload().GetBody()), resp.Header(), resp.Trailer(), nil}
+	case errors.As(err, &coded):
+		a = answer{header: coded.Meta(), trailer: coded.Meta(), err: err}
+	default:
+		a.err = err
+	}
+	return a
+}
+
+func (a answer) want(t testing.TB, code connect.Code, reason string, replayed bool) {
+	t.Helper()
+	if a.code() != code || a.reason() != reason || a.replayed() != replayed {
+		t.Errorf("%v %q, replayed %v, want %v %q, %v: %v", a.code(), a.reason(), a.replayed(), code, reason, replayed, a.err)
+	}
+}
+
+// counter counts runs.
+type counter struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (c *counter) next() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n++
+	return c.n
+}
+
+func (c *counter) want(t testing.TB, n int) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n != n {
+		t.Errorf("ran %d times, want %d", c.n, n)
+	}
+}
+
+// counting returns a method that answers with the number of the run.
+func counting(c *counter) unary {
+	return func(context.Context, *request) (*response, error) { return responseOf(fmt.Sprint("run ", c.next())), nil }
+}

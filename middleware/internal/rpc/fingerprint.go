@@ -1,0 +1,159 @@
+package rpc
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/holdfast-go/holdfast/internal/guard"
+)
+
+// deepestAny bounds how many messages within messages of type google.protobuf.Any are resolved. Each of them is unmarshalled, so
+// without a bound a small request could cost the square of its size. What lies deeper counts by its bytes.
+const deepestAny = 8
+
+// fingerprint returns what tells a request apart from others, whatever build or language has sent it. Marshalling is not canonical
+// across builds, so it hashes a walk: fields by number, maps by key, an Any by its content. Unknown fields and the ignored
+// ones are left out.
+func fingerprint(secret []byte, method string, m proto.Message, ignored []string) []byte {
+	w := walk{ignored: ignored}
+	w.message(m.ProtoReflect(), "", 0)
+	sum := guard.Digest(secret, method, string(w.out))
+	return sum[:]
+}
+
+// walk writes messages in a form of its own, in which every value says what it is and where it ends.
+type walk struct {
+	out     []byte
+	ignored []string
+}
+
+func (w *walk) number(kind byte, n uint64) { w.out = binary.BigEndian.AppendUint64(append(w.out, kind), n) }
+
+func (w *walk) text(kind byte, s string) {
+	w.number(kind, uint64(len(s)))
+	w.out = append(w.out, s...)
+}
+
+func (w *walk) message(m protoreflect.Message, path string, anys int) {
+	if a, ok := m.Interface().(*anypb.Any); ok {
+		w.any(a.GetTypeUrl(), a.GetValue(), path, anys)
+		return
+	}
+	if d := m.Descriptor(); d.FullName() == "google.protobuf.Any" { // of another Go type
+		w.any(m.Get(d.Fields().ByNumber(1)).String(), m.Get(d.Fields().ByNumber(2)).Bytes(), path, anys)
+		return
+	}
+	var fields []protoreflect.FieldDescriptor
+	m.Range(func(fd protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+		if len(w.ignored) == 0 || !slices.Contains(w.ignored, join(path, fd)) {
+			fields = append(fields, fd)
+		}
+		return true
+	})
+	slices.SortFunc(fields, func(a, b protoreflect.FieldDescriptor) int { return cmp.Compare(a.Number(), b.Number()) })
+	w.number('m', uint64(len(fields)))
+	for _, fd := range fields {
+		w.number('n', uint64(fd.Number()))
+		w.field(fd, m.Get(fd), join(path, fd), anys)
+	}
+}
+
+// join returns the path of a field, by which it can be ignored.
+func join(path string, fd protoreflect.FieldDescriptor) string {
+	if path == "" {
+		return string(fd.Name())
+	}
+	return path + "." + string(fd.Name())
+}
+
+func (w *walk) field(fd protoreflect.FieldDescriptor, v protoreflect.Value, path string, anys int) {
+	switch {
+	case fd.IsList():
+		list := v.List()
+		w.number('l', uint64(list.Len()))
+		for i := range list.Len() {
+			w.value(fd, list.Get(i), path, anys)
+		}
+	case fd.IsMap():
+		var keys []protoreflect.MapKey
+		v.Map().Range(func(k protoreflect.MapKey, _ protoreflect.Value) bool {
+			keys = append(keys, k)
+			return true
+		})
+		slices.SortFunc(keys, compareKeys)
+		w.number('p', uint64(len(keys)))
+		for _, k := range keys {
+			w.value(fd.MapKey(), k.Value(), path, anys)
+			w.value(fd.MapValue(), v.Map().Get(k), path, anys)
+		}
+	default:
+		w.value(fd, v, path, anys)
+	}
+}
+
+func compareKeys(a, b protoreflect.MapKey) int {
+	switch a.Interface().(type) {
+	case string:
+		return strings.Compare(a.String(), b.String())
+	case bool:
+		return boolRank(a.Bool()) - boolRank(b.Bool())
+	case int32, int64:
+		return cmp.Compare(a.Int(), b.Int())
+	}
+	return cmp.Compare(a.Uint(), b.Uint())
+}
+
+func boolRank(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (w *walk) value(fd protoreflect.FieldDescriptor, v protoreflect.Value, path string, anys int) {
+	switch fd.Kind() {
+	case protoreflect.MessageKind, protoreflect.GroupKind:
+		w.message(v.Message(), path, anys)
+	case protoreflect.StringKind:
+		w.text('s', v.String())
+	case protoreflect.BytesKind:
+		w.text('b', string(v.Bytes()))
+	case protoreflect.BoolKind:
+		w.number('t', uint64(boolRank(v.Bool())))
+	case protoreflect.EnumKind:
+		w.number('e', uint64(v.Enum()))
+	case protoreflect.FloatKind, protoreflect.DoubleKind:
+		f := v.Float()
+		if math.IsNaN(f) { // there are many
+			f = math.NaN()
+		}
+		w.number('f', math.Float64bits(f))
+	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind, protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
+		w.number('u', v.Uint())
+	default:
+		w.number('i', uint64(v.Int()))
+	}
+}
+
+// any writes the content of an Any, or its bytes if it is of a type that is unknown here.
+func (w *walk) any(url string, value []byte, path string, anys int) {
+	name := url[strings.LastIndexByte(url, '/')+1:]
+	w.text('a', name)
+	if anys < deepestAny {
+		if t, err := protoregistry.GlobalTypes.FindMessageByURL(url); err == nil {
+			if m := t.New(); proto.Unmarshal(value, m.Interface()) == nil {
+				w.message(m, path, anys+1)
+				return
+			}
+		}
+	}
+	w.text('b', string(value))
+}
