@@ -13,7 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/middleware/internal/hosted"
-	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
+	"github.com/holdfast-go/holdfast/middleware/internal/request"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
@@ -158,7 +158,7 @@ func (v *visit) run() {
 		v.answer.taken = true
 		v.streams = v.tell()
 	case err != nil:
-		httpguard.HandlerFailed(v.ctx)
+		request.HandlerFailed(v.ctx)
 	}
 	v.returned = true
 }

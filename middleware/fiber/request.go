@@ -13,7 +13,7 @@ import (
 	"github.com/gofiber/fiber/v3"
 
 	"github.com/holdfast-go/holdfast/middleware/internal/hosted"
-	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
+	"github.com/holdfast-go/holdfast/middleware/internal/request"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
@@ -35,7 +35,7 @@ func requestOf(c fiber.Ctx, v *visit) (*http.Request, error) {
 	}
 	base := context.WithValue(c.Context(), visitKey{}, v)
 	if c.App().Config().UnescapePath {
-		base = httpguard.WithDecodedPaths(base)
+		base = request.WithDecodedPaths(base)
 	}
 	r := (&http.Request{
 		Method: string(ctx.Method()), URL: u, RequestURI: target, Host: string(ctx.Host()), RemoteAddr: ctx.RemoteAddr().String(),

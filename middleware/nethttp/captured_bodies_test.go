@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 func letters(n int) []byte { return bytes.Repeat([]byte("x"), n) }
@@ -53,12 +53,12 @@ func declared(length string, n int) http.HandlerFunc {
 	}
 }
 
-func whole(n int) httpguard.Response {
-	return httpguard.Response{Status: 200, Header: media(textPlain), Body: letters(n)}
+func whole(n int) httplock.Response {
+	return httplock.Response{Status: 200, Header: media(textPlain), Body: letters(n)}
 }
 
-func omitted() httpguard.Response {
-	return httpguard.Response{Status: 200, Header: media(textPlain), Omitted: true}
+func omitted() httplock.Response {
+	return httplock.Response{Status: 200, Header: media(textPlain), Omitted: true}
 }
 
 // sized are bodies of all sizes. Between 512 and 2048 bytes, what net/http copies from a file gets no
@@ -86,7 +86,7 @@ func sized() []handled {
 		{name: "large, declared", handler: declared(fmt.Sprint(2*heldBack), 2*heldBack), record: omitted()},
 		{
 			name: "declared too short", onlyHTTP1: true, handler: declared("5", 6),
-			record: httpguard.Response{Status: 200, Omitted: true},
+			record: httplock.Response{Status: 200, Omitted: true},
 		},
 		{name: "declared too long", handler: declared("6", 5), record: omitted()},
 		{name: "declared nonsense", onlyHTTP1: true, handler: declared("many", 5), record: whole(5)},
@@ -107,7 +107,7 @@ func passed() []handled {
 			w.(http.Flusher).Flush()
 			w.Header().Set("X-Late", "1")
 			_, _ = io.WriteString(w, "x")
-		}, record: httpguard.Response{Status: 200, Header: http.Header{"Content-Type": nil}, Body: []byte("x")}},
+		}, record: httplock.Response{Status: 200, Header: http.Header{"Content-Type": nil}, Body: []byte("x")}},
 		{name: "flush between", handler: func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "%PDF")
 			if err := w.(interface{ FlushError() error }).FlushError(); err != nil {
@@ -115,7 +115,7 @@ func passed() []handled {
 			}
 			_, _ = io.WriteString(w, "-1.4")
 			w.WriteHeader(http.StatusTeapot)
-		}, record: httpguard.Response{Status: 200, Header: media(textPlain), Body: []byte("%PDF-1.4")}},
+		}, record: httplock.Response{Status: 200, Header: media(textPlain), Body: []byte("%PDF-1.4")}},
 		{name: "flush, too much", handler: func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write(letters(10))
 			w.(http.Flusher).Flush()
@@ -129,12 +129,12 @@ func passed() []handled {
 			_, _ = io.Copy(w, strings.NewReader("x"))
 			_, _ = io.WriteString(w, "y")
 			_, _ = io.Copy(w, io.LimitReader(strings.NewReader("z"), 1))
-		}, record: httpguard.Response{Status: 201, Header: http.Header{"Content-Type": nil}, Body: []byte("xyz")}},
+		}, record: httplock.Response{Status: 201, Header: http.Header{"Content-Type": nil}, Body: []byte("xyz")}},
 	}
 }
 
 // trailed is a record of which the trailers are missing.
-func trailed(n int) httpguard.Response {
+func trailed(n int) httplock.Response {
 	r := whole(n)
 	r.Omitted = true
 	return r

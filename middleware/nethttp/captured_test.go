@@ -12,7 +12,6 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
 )
@@ -44,9 +43,9 @@ func outer(next http.Handler) http.Handler {
 // capturing serves the handler behind a capture, and sends the records.
 func capturing(
 	t testing.TB, h http.Handler, record bool, edit ...func(*httptest.Server),
-) (*httptest.Server, <-chan *httpguard.Response) {
-	records := make(chan *httpguard.Response, 100)
-	seen := func(r *httpguard.Response) { records <- r }
+) (*httptest.Server, <-chan *httplock.Response) {
+	records := make(chan *httplock.Response, 100)
+	seen := func(r *httplock.Response) { records <- r }
 	return httpkit.Serve(t, outer(httplock.Captured(h, heldBack, record, seen)), edit...), records
 }
 
@@ -126,7 +125,7 @@ func TestCapturedAnswerIsTheSame(t *testing.T) {
 	}
 }
 
-func checkRecord(t testing.TB, got *httpguard.Response, want httpguard.Response) {
+func checkRecord(t testing.TB, got *httplock.Response, want httplock.Response) {
 	t.Helper()
 	if want.Header == nil {
 		want.Header = http.Header{}
@@ -143,7 +142,7 @@ func checkRecord(t testing.TB, got *httpguard.Response, want httpguard.Response)
 func TestReplayIsTheFirstAnswer(t *testing.T) {
 	t.Parallel()
 	for _, test := range answers() {
-		if !httpguard.Replayable(&test.record) {
+		if !httplock.Replayable(&test.record) {
 			continue
 		}
 		t.Run(test.name, func(t *testing.T) {
@@ -184,7 +183,7 @@ func TestBodyIsNotRecorded(t *testing.T) {
 		if a.Body != body {
 			t.Errorf("body %q, want %q", a.Body, body)
 		}
-		checkRecord(t, httpkit.Receive(t, records, "the record"), httpguard.Response{
+		checkRecord(t, httpkit.Receive(t, records, "the record"), httplock.Response{
 			Status: http.StatusCreated, Header: http.Header{"Content-Type": {"text/plain"}}, Omitted: omitted,
 		})
 	}
@@ -193,18 +192,18 @@ func TestBodyIsNotRecorded(t *testing.T) {
 // However little is held back, the type is guessed from what net/http guesses it from.
 func TestTypeDoesNotDependOnTheLimit(t *testing.T) {
 	t.Parallel()
-	records := make(chan *httpguard.Response, 1)
+	records := make(chan *httplock.Response, 1)
 	srv := httpkit.Serve(t, httplock.Captured(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		for _, c := range "%PDF-1.4" {
 			_, _ = io.WriteString(w, string(c))
 		}
-	}), 0, true, func(r *httpguard.Response) { records <- r }))
+	}), 0, true, func(r *httplock.Response) { records <- r }))
 	a := fetch(t, srv, http.MethodPost, "1", "")
 	a.Want(t, http.StatusOK)
 	if got := a.Header.Get("Content-Type"); got != "application/pdf" || a.Body != "%PDF-1.4" {
 		t.Errorf("type %q, body %q", got, a.Body)
 	}
-	checkRecord(t, httpkit.Receive(t, records, "the record"), httpguard.Response{
+	checkRecord(t, httpkit.Receive(t, records, "the record"), httplock.Response{
 		Status: http.StatusOK, Header: media("application/pdf"), Omitted: true,
 	})
 }
@@ -217,7 +216,7 @@ func TestAnswerIsHeldBackUntilTheRecord(t *testing.T) {
 		for range heldBack {
 			_, _ = io.WriteString(w, "x")
 		}
-	}), heldBack, true, func(*httpguard.Response) {
+	}), heldBack, true, func(*httplock.Response) {
 		close(recording)
 		<-recorded
 	}))

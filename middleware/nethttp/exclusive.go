@@ -5,54 +5,98 @@ import (
 	"net/http"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
+	guards "github.com/holdfast-go/holdfast/internal/guard"
+	"github.com/holdfast-go/holdfast/internal/httprecord"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
-// Exclusive returns a middleware that prevents two requests of one key from running at the same time. The strategy
-// makes the lock, for instance locks.Mutex; key identifies what must not run at the same time. With locks.Limit(n), at
-// most n requests of a key run at a time. Exclusive panics if one of them is nil or an option is invalid:
-// [NewExclusive] returns an error instead.
-//
-// A handler guarded twice with the same key runs: the inner guard enters the lock of the outer one.
-//
-// A handler that returns without an answer after its context has ended is answered for: 503 not-answered, in place of the
-// empty 200 of the server. For that the handler gets a writer around the server's, with the same optional methods.
-func Exclusive(strategy core.Strategy, key KeyFunc, opts ...Option) func(http.Handler) http.Handler {
-	return must(NewExclusive(strategy, key, opts...))
-}
-
-// NewExclusive is [Exclusive] for settings that are known only at run time: it returns an error instead of panicking.
-func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (func(http.Handler) http.Handler, error) {
-	config := newConfig(httpguard.ExclusiveConfig(), opts)
-	engine, err := httpguard.NewExclusive(strategy, config.engine)
-	if err != nil {
-		return nil, err
-	}
-	g, err := newGuard(engine, key, config)
-	if err != nil {
-		return nil, err
-	}
-	return func(next http.Handler) http.Handler { return &exclusive{g.before(next), engine} }, nil
-}
-
-// exclusive is the guarded handler.
+// exclusive prevents two requests of one key from running at the same time, or more than n of them if its locks are
+// semaphores ([core.Client.Limit]). Make it with [newExclusive]. It is safe
+// for concurrent use.
 type exclusive struct {
 	guard
-	engine *httpguard.Exclusive
+	locks *guards.Exclusive
 }
 
-func (e *exclusive) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// The request's time begins before its body is read.
-	by := httpguard.AnswerBy(r.Context())
-	e.serve(w, r, func(v *visit) *Conflict {
+// newExclusive returns an exclusive whose locks are made by strategy, or an error that names the wrong argument.
+func newExclusive(strategy core.Strategy, key KeyFunc, s settings) (*exclusive, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	locks, err := guards.NewExclusive(httpPlace, strategy, s.forEngine())
+	switch {
+	case err != nil:
+		return nil, err
+	case key == nil:
+		return nil, errNoKey
+	}
+	return &exclusive{newGuard(s, key, locks, &locks.Log), locks}, nil
+}
+
+// exclusiveHandler is a guarded handler.
+type exclusiveHandler struct {
+	*exclusive
+	next http.Handler
+}
+
+func (e *exclusiveHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	by := answerBy(r.Context()) // the request's time begins before its body is read
+	e.serve(w, r, e.next, func(v *visit) *Conflict {
 		watched := watch(w)
-		return e.engine.Do(r.Context(), httpguard.RequestOf(v.inner, v.key, by), func(ctx context.Context) httpguard.Answered {
-			e.handle(ctx, watched.exposed(), v)
+		return e.do(r.Context(), itemOf(v.inner, v.key, by), func(ctx context.Context) answered {
+			v.handle(ctx, watched.exposed())
 			silent := !watched.wrote() && !watched.failed && ctx.Err() != nil
 			if silent {
 				w.Header().Del("Content-Length") // of the answer that the handler did not give
 			}
-			return httpguard.Answered{Status: watched.status, Silent: silent, Reported: watched.failed}
+			return answered{Status: watched.status, Silent: silent, Reported: watched.failed}
 		})
 	})
+}
+
+// answered is how a handler of an Exclusive ended.
+type answered struct {
+	Status   int  // of the answer
+	Silent   bool // it has written nothing because its context was over
+	Reported bool // it has reported errors, which something around the guard answers
+}
+
+// do calls handler under the lock of the request's key. It waits for the lock as long as the config says, at most until
+// ctx ends, and at most so long that an answer can still be written. If it cannot call handler it returns a [Conflict], the reason
+// for the refusal. After that it returns nil, unless the handler was silent: then the Conflict is what to answer in its place, 503
+// not-answered. It is nil all the same if a guard around this one that keeps records is going to answer. The outcome is recorded
+// nowhere, so the same request would run again: such a Conflict is not retryable.
+//
+// The context of handler carries the lease. It ends when ctx ends or the lease is lost, and a lock of the same key in it
+// enters again. The lease is kept until handler returns, even if the client leaves. If handler panics or calls runtime.Goexit,
+// Do releases the lock, and the panic or Goexit continues.
+func (e *exclusive) do(ctx context.Context, req item, handler func(ctx context.Context) answered) *Conflict {
+	switch {
+	case req.Key.IsZero():
+		return e.refuse(ctx, req.label(), ErrKeyRequired)
+	case early(req.Header):
+		return e.refuse(ctx, req.label(), errEarly)
+	}
+	hash := req.Key.HashWith(e.KeySecret)
+	r := e.newRun(ctx, req, httprecord.Prefix+hash, hash)
+	_, _ = e.locks.Do(ctx, r.ask, guards.Run{
+		Call: func(ctx context.Context) { r.answered = handler(r.begin(ctx)) },
+		Judge: func(o *guards.Outcome) {
+			if a := r.answered; o.Returned && !r.refused(a.Status, a.Reported, a.Silent) {
+				o.Err = failureOf(a.Status, !a.Silent, a.Reported)
+			}
+		},
+		Refuse: func(ctx context.Context, not *core.NotRun) {
+			code := lockCode(ctx, not.Err)
+			if code == CodeLockConflict && seal.FactsOf(e.locks.Of(r.ask)).Limit > 0 { // a semaphore's
+				code = CodeLimitReached
+			}
+			r.conflict = newConflict(code, not.Err)
+			r.conflict.tell(ctx, not)
+		},
+	})
+	if r.answered.Silent {
+		return r.unanswered()
+	}
+	return r.conflict
 }

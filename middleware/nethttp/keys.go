@@ -1,80 +1,487 @@
 package httplock
 
 import (
+	"encoding"
+	"errors"
+	"fmt"
+	"log/slog"
+	"mime"
+	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
+	"reflect"
+	"strconv"
+	"strings"
 
-	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
+	"github.com/google/uuid"
+
+	"github.com/holdfast-go/holdfast/internal/httprecord"
+	"github.com/holdfast-go/holdfast/internal/jsonfield"
 )
 
-// KeyFunc makes the key of a request. Write your own with [NewKey]:
+// ByHeader identifies requests by a header field, which must occur exactly once. Clients choose it freely, so join it
+// with the user: [ByContext].
+func ByHeader(name string) KeyFunc {
+	name = http.CanonicalHeaderKey(name)
+	return func(r *http.Request) (Key, error) {
+		if parts := partsOf(r); parts != nil {
+			return parts.New("header:" + name)
+		}
+		return single("header:"+name, r.Header[name])
+	}
+}
+
+// ByCookie identifies requests by the value of a cookie, which must occur exactly once.
+func ByCookie(name string) KeyFunc {
+	return func(r *http.Request) (Key, error) {
+		if parts := partsOf(r); parts != nil {
+			return parts.New("cookie:" + name)
+		}
+		var values []string
+		for _, c := range r.CookiesNamed(name) {
+			values = append(values, c.Value)
+		}
+		return single("cookie:"+name, values)
+	}
+}
+
+// ByQuery identifies requests by a parameter of the query in the URL, which must occur exactly once.
+func ByQuery(name string) KeyFunc {
+	return func(r *http.Request) (Key, error) {
+		if parts := partsOf(r); parts != nil {
+			return parts.New("query:" + name)
+		}
+		query, err := url.ParseQuery(r.URL.RawQuery)
+		if err != nil {
+			// The error of url repeats what the client sent.
+			return Key{}, KeyError(ErrKeyInvalid, "the query is malformed")
+		}
+		return single("query:"+name, query[name])
+	}
+}
+
+// single refuses what is there twice: the guard and the handler might not mean the same one.
+func single(name string, values []string) (Key, error) {
+	switch len(values) {
+	case 0:
+		return Key{}, missing(name)
+	case 1:
+		return NewKey(name, values[0])
+	default:
+		return Key{}, repeated(name, len(values))
+	}
+}
+
+// ByHost identifies requests by their host, without case, default port and the dot at the end. It distinguishes the
+// sites and tenants of one service on one Redis: join it with the user. Clients choose the host, even in HTTP/2 and by
+// an absolute target. So it is no principal, and a client that may send any host may choose among keys. Let the proxy
+// in front, or a pattern with a host, pass only hosts that exist.
+//
+// The error is [ErrKeyRequired] if a request has no host.
+func ByHost() KeyFunc {
+	return func(r *http.Request) (Key, error) {
+		if parts := partsOf(r); parts != nil {
+			return parts.Key(HostKey)
+		}
+		return HostKey(r.Host)
+	}
+}
+
+// HeaderIdempotencyKey is the header field in which a client sends the key that it chose for a request.
+const HeaderIdempotencyKey = "Idempotency-Key"
+
+// parseKeyField returns the key in the lines of a header field: see [httprecord.ParseKey]. The error is [ErrKeyRequired] if there
+// are no lines, and [ErrKeyInvalid] for anything else. It does not repeat what the client sent.
+func parseKeyField(field string, lines []string) (string, error) {
+	switch {
+	case len(lines) == 0:
+		return "", missing("header:" + field)
+	case len(lines) > 1:
+		return "", KeyError(ErrKeyInvalid, "%s is there %d times", headerWords(field), len(lines))
+	}
+	key, fault := httprecord.ParseKey(lines[0])
+	if fault != "" {
+		return "", KeyError(ErrKeyInvalid, "%s %s", headerWords(field), fault)
+	}
+	return key, nil
+}
+
+// IdempotencyKey returns the key that [Idempotent] joins to its scope for a client's Idempotency-Key, for [Join]: after the keys of
+// the scope. The value is that of the header field, with or without its quotes.
+func IdempotencyKey(value string) (Key, error) {
+	chosen, err := parseKeyField(HeaderIdempotencyKey, []string{value})
+	if err != nil {
+		return Key{}, err
+	}
+	return NewKey(idempotencyKey, chosen)
+}
+
+// HostKey returns the key that [ByHost] makes of that host, for [Join].
+func HostKey(host string) (Key, error) { return NewKey("host", normalHost(host)) }
+
+func normalHost(host string) string {
+	name, port, err := net.SplitHostPort(host)
+	if err != nil { // without port
+		name, port = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"), ""
+	}
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	if addr, err := netip.ParseAddr(name); err == nil {
+		name = addr.String()
+	}
+	if port == "" || port == "80" || port == "443" {
+		return name
+	}
+	return net.JoinHostPort(name, port)
+}
+
+// ByContext identifies requests by the value of the request's context at ctxKey: the user, put there by
+// authentication. In a guard of gin, Echo or fiber, it finds the values of the framework's context too: c.Set("user", user), or
+// c.Locals in fiber. It may be a string, an integer, a UUID or an [encoding.TextMarshaler], see
+// [PrincipalKey]. If it is absent or its type's zero value, no user is logged in, and the error is
+// [ErrScopeRequired]. A value of any other type is refused with 500, even one that has a method String. Use
+// [ByPrincipal] for it, whose types the compiler checks. ByContext panics if ctxKey is nil.
+//
+// Only the text of the value makes the name of the lock. Its type does not, nor does ctxKey, whose identity may change
+// from build to build. Join a [Constant] where two kinds of principal could meet in one lock.
+func ByContext(ctxKey any) KeyFunc {
+	if ctxKey == nil {
+		panic("holdfast: ByContext: the context key is nil")
+	}
+	return func(r *http.Request) (Key, error) {
+		if parts := partsOf(r); parts != nil {
+			return parts.Principal()
+		}
+		key, err := PrincipalKey(r.Context().Value(ctxKey))
+		if err != nil {
+			return Key{}, fmt.Errorf("%w (the value at %s in the context)", err, nameOf(ctxKey))
+		}
+		return key, nil
+	}
+}
+
+// nameOf returns what a program calls a key of a context: the name of a value of a framework's context, or the type.
+func nameOf(ctxKey any) string {
+	if name, ok := ctxKey.(string); ok {
+		return strconv.Quote(name)
+	}
+	return fmt.Sprintf("%T", ctxKey)
+}
+
+// ByPrincipal identifies requests by the user that the function of finds in the request, by an identity that no other
+// user has:
 //
 //	import httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 //
-//	func(r *http.Request) (httplock.Key, error) {
-//		return httplock.NewKey("tenant", tenantOf(r))
-//	}
+//	user := httplock.ByPrincipal(func(r *http.Request) (string, error) {
+//		return sessionOf(r.Context()).Account.Number, nil
+//	})
 //
-// If the error is [ErrKeyRequired], [ErrKeyInvalid] or [ErrScopeRequired], the guard refuses the request with 400, 400
-// or 401. It refuses any other error, and [ErrNoRoute], with 500.
-//
-// The request is a shallow copy of the one that came in, which the handler gets too. Its body is not read yet. A
-// KeyFunc that reads it takes it from the handler: see [ByForm] and [ByJSON]. A guard of another framework hands on a copy in
-// which Pattern, path values and context values are the framework's, so one KeyFunc serves all of them.
-type KeyFunc func(r *http.Request) (Key, error)
-
-// Key identifies what must not run at the same time.
-type Key = httpguard.Key
-
-// Errors of key functions, for errors.Is.
-var (
-	ErrKeyRequired   = httpguard.ErrKeyRequired
-	ErrKeyInvalid    = httpguard.ErrKeyInvalid
-	ErrScopeRequired = httpguard.ErrScopeRequired
-	ErrNoRoute       = httpguard.ErrNoRoute
-)
-
-// KeyError returns an error of a key function that is kind, [ErrKeyRequired] or [ErrKeyInvalid]. Its text goes to the
-// client in the detail of the problem: what the request lacks, or what is wrong with it. Write a constant text, like
-// "the header field X-Cart is missing". It must not repeat what a client has sent.
-func KeyError(kind error, format string, args ...any) error {
-	return httpguard.KeyError(kind, format, args...)
+// The key is that of [ByContext] for the same text. If it is empty, no user is logged in, and the error is
+// [ErrScopeRequired]. An error of the function means the same as one of a [KeyFunc]. ByPrincipal panics if the
+// function is nil.
+func ByPrincipal(of func(r *http.Request) (string, error)) KeyFunc {
+	if of == nil {
+		panic("holdfast: ByPrincipal: the function is nil")
+	}
+	return func(r *http.Request) (Key, error) {
+		if parts := partsOf(r); parts != nil {
+			return parts.Principal()
+		}
+		user, err := of(r)
+		if err != nil {
+			return Key{}, err
+		}
+		return PrincipalKey(user)
+	}
 }
 
-// NewKey returns a key of one named value. A client whose request lacks the value gets the name in the answer. The
-// error is [ErrKeyRequired] if the value is empty, and [ErrKeyInvalid] if it has more than 255 bytes.
-func NewKey(name, value string) (Key, error) { return httpguard.NewKey(name, value) }
-
-// Join returns the key of all keys together, as [Keys] makes it. It is for business code without a request, to
-// identify what a request has left. Join [RouteKey], [PrincipalKey], [PathKey] and [NewKey] in the order in which the
-// guard has them. The error is [ErrKeyRequired] if there are none, or one is the zero Key.
-func Join(keys ...Key) (Key, error) { return httpguard.Join(keys...) }
-
-// Keys joins keys: all of them together identify a request. It fails with the first error of fns. Keys panics if there
-// are no functions or one is nil.
-func Keys(fns ...KeyFunc) KeyFunc { return httpguard.Keys(fns...) }
-
-// FirstOf returns the key of the first of fns that finds one: the user's if a user is logged in, else that of a
-// cookie. It tries the next one only after [ErrKeyRequired] and [ErrScopeRequired]. If all fail so, it returns the
-// error of the first. FirstOf panics if there are no functions or one is nil.
+// PrincipalKey returns the key of a user, as authentication has left it with the request. The key is the same for all
+// adapters, so services of all frameworks exclude each other for one user. The value is of a type whose text
+// identifies each value:
 //
-// Parts of keys are named, so a value from one source never equals the same value from another. So a client that may
-// leave out a source chooses its key: its two requests run at the same time if one has the source and the other has
-// not.
-func FirstOf(fns ...KeyFunc) KeyFunc { return httpguard.FirstOf(fns...) }
-
-// Constant returns the same key for all requests: only one of them runs at a time. Joined with other keys, it
-// distinguishes guards whose keys would be equal. Constant panics if value is empty or has more than 255 bytes.
-func Constant(value string) KeyFunc {
-	key, err := NewKey("constant", value)
+//   - a string or an integer, or a type made of one, whatever methods it has
+//   - a [16]byte, as a UUID
+//   - an [encoding.TextMarshaler], as the UUIDs of most packages are
+//
+// The text counts and not the type: the string "1" and the integer 1 are one user, so a service with numbers and one
+// with their text agree. If the value is nil, the zero value of its type or without text, no user is logged in, and
+// the error is [ErrScopeRequired].
+//
+// A value of any other type is a mistake in the program, whose error is none of this package. A [fmt.Stringer] is not
+// enough: String is for people to read and may be masked or shortened, which would make one user of two.
+func PrincipalKey(value any) (Key, error) {
+	if absent(value) {
+		return Key{}, ErrScopeRequired
+	}
+	text, err := principal(value)
 	if err != nil {
+		return Key{}, err
+	}
+	if text == "" {
+		return Key{}, fmt.Errorf("%w: a %T without text", ErrScopeRequired, value)
+	}
+	return NewKey(principalPart, text)
+}
+
+// absent reports whether a value is nil, zero, or a pointer to such a value.
+func absent(value any) bool {
+	v := reflect.ValueOf(value)
+	for v.IsValid() && v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	return !v.IsValid() || v.IsZero()
+}
+
+func principal(value any) (string, error) {
+	v := reflect.ValueOf(value)
+	switch {
+	case v.Kind() == reflect.String:
+		return v.String(), nil
+	case v.CanInt(): // not by fmt, which would ask a method String
+		return strconv.FormatInt(v.Int(), 10), nil
+	case v.CanUint():
+		return strconv.FormatUint(v.Uint(), 10), nil
+	}
+	if m, ok := value.(encoding.TextMarshaler); ok {
+		text, err := m.MarshalText()
+		if err != nil {
+			// Without its own text, which may be about the user.
+			return "", principalError(fmt.Sprintf("holdfast: no text of the principal: MarshalText of a %T fails", value))
+		}
+		return string(text), nil
+	}
+	if id := reflect.TypeFor[uuid.UUID](); v.Kind() == reflect.Array && v.CanConvert(id) {
+		return v.Convert(id).Interface().(uuid.UUID).String(), nil
+	}
+	return "", principalError(fmt.Sprintf("holdfast: a %T is no principal: it is no string, integer, [16]byte or "+
+		"encoding.TextMarshaler; let ByPrincipal return a text that identifies the user", value))
+}
+
+// principalError says what is wrong with a principal by its type. The text has nothing of the user, so it may be logged.
+type principalError string
+
+func (e principalError) Error() string { return string(e) }
+
+// LogValue returns the whole text.
+func (e principalError) LogValue() slog.Value { return slog.StringValue(string(e)) }
+
+// ByClientIP identifies requests by the address of the client, as resolve finds it: [RemoteAddr] if clients connect to
+// this server themselves. Behind a proxy, resolve has to take the address from where that proxy writes it and from
+// nowhere else, because any client can send an X-Forwarded-For. An IPv6 address counts by its /64 network, from which
+// a client may take any number of addresses. An IPv4 address in IPv6 form counts as IPv4, and the zone is dropped.
+// ByClientIP panics if resolve is nil.
+//
+// An address is not a principal. Many people share one behind NAT. So never use it as the scope of recorded answers: a
+// user could get the answer of another.
+//
+// An error of resolve means the same as one of a [KeyFunc]. If it returns the invalid zero Addr without error, the
+// request is refused with 500, because the client cannot correct it.
+func ByClientIP(resolve func(r *http.Request) (netip.Addr, error)) KeyFunc {
+	if resolve == nil {
+		panic("holdfast: ByClientIP: the resolver is nil: pass RemoteAddr if there is no proxy")
+	}
+	return func(r *http.Request) (Key, error) {
+		if parts := partsOf(r); parts != nil {
+			return parts.Client()
+		}
+		addr, err := resolve(r)
+		if err != nil {
+			return Key{}, err
+		}
+		return clientKey(addr)
+	}
+}
+
+// RemoteAddr returns the address of the peer of the connection, for [ByClientIP]. Behind a proxy that is the proxy:
+// all its clients would be one. It fails for connections that have no IP address.
+func RemoteAddr(r *http.Request) (netip.Addr, error) {
+	addr, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}, errors.New("holdfast: the remote address of the request is not an IP address and port")
+	}
+	return addr.Addr(), nil
+}
+
+// clientBits is how much of an IPv6 address tells clients apart. Providers hand out networks of that size, so
+// one client has as many longer addresses as it likes.
+const clientBits = 64
+
+// networkOf returns the network that counts as one client: an IPv4 address, even if it is written as an IPv6 one, or
+// the /64 network of an IPv6 address, without its zone. It returns the zero Prefix if addr is not valid.
+func networkOf(addr netip.Addr) netip.Prefix {
+	addr = addr.Unmap()
+	bits := addr.BitLen()
+	if addr.Is6() {
+		bits = clientBits
+	}
+	network, err := addr.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{} // of an address that is none
+	}
+	return network
+}
+
+// clientKey returns the key of a client by the [networkOf] its address. The key is the same in all adapters. If addr
+// is not valid, the error is none of this package, because the client cannot correct it.
+func clientKey(addr netip.Addr) (Key, error) {
+	network := networkOf(addr)
+	if !network.IsValid() {
+		return Key{}, errors.New("holdfast: the address of the client is not known")
+	}
+	return NewKey(addressPart, network.String())
+}
+
+// keyBodyLimit bounds the body of which a key is made, in bytes.
+const keyBodyLimit = 64 << 10
+
+// ByForm identifies requests by a field of the form in the body, which must occur exactly once; the query in the URL
+// does not count. ByForm reads the body up to 64 KiB, whatever [WithBodyLimit] says, and leaves it for the handler.
+// Join it with the user: [ByContext].
+//
+// The error is [ErrKeyRequired] for a body of another type than application/x-www-form-urlencoded, even
+// multipart/form-data, which is not read. It is [ErrKeyInvalid] for a body that is larger, cannot be read, is
+// malformed or has a Content-Encoding. What was read before the guard is missing, unless the ParseForm of net/http
+// or gin's ShouldBindBodyWith read it.
+func ByForm(name string) KeyFunc {
+	return func(r *http.Request) (Key, error) {
+		if parts := partsOf(r); parts != nil {
+			return parts.New("form:" + name)
+		}
+		if mediaType(r) != "application/x-www-form-urlencoded" {
+			return Key{}, KeyError(ErrKeyRequired, "the body is no form")
+		}
+		if len(r.PostForm) > 0 {
+			return single("form:"+name, r.PostForm[name])
+		}
+		body, err := peek(r)
+		if err != nil {
+			return Key{}, err
+		}
+		value, err := formFieldOf(body, name)
+		if err != nil {
+			return Key{}, err
+		}
+		return NewKey("form:"+name, value)
+	}
+}
+
+// ByJSON identifies requests by the string, number or boolean at an RFC 6901 pointer ("/order/id") of the JSON
+// document in the body. The type counts: the string "1" and the number 1 are two keys. A number counts as it is written, so 1, 1.0
+// and 1e0 are three. ByJSON reads
+// the body up to 64 KiB, whatever [WithBodyLimit] says, and leaves it for the handler. Join it with the user:
+// [ByContext]. ByJSON panics if pointer is invalid.
+//
+// The error is [ErrKeyRequired] for a body of another type than application/json, or one that ends in +json. It is
+// [ErrKeyInvalid] for a body that is larger, cannot be read, is malformed or has a Content-Encoding; for an array or object at
+// the pointer; for an object on the path that has a name twice, or in two spellings that differ by case; and for
+// arrays and objects that are nested more than 32 deep. What was read
+// before the guard is missing, unless gin's ShouldBindBodyWith read it.
+func ByJSON(pointer string) KeyFunc {
+	if err := jsonfield.CheckPointer(pointer); err != nil {
 		panic(err)
 	}
-	return func(*http.Request) (Key, error) { return key, nil }
+	return func(r *http.Request) (Key, error) {
+		if parts := partsOf(r); parts != nil {
+			return parts.New("json:" + pointer)
+		}
+		if mt := mediaType(r); mt != "application/json" && !strings.HasSuffix(mt, "+json") {
+			return Key{}, KeyError(ErrKeyRequired, "the Content-Type of the body is not application/json")
+		}
+		body, err := peek(r)
+		if err != nil {
+			return Key{}, err
+		}
+		value, err := jsonFieldOf(body, pointer)
+		if err != nil {
+			return Key{}, err
+		}
+		return NewKey("json:"+pointer, value)
+	}
 }
 
-// Unscoped returns the same key for all requests. Use it as a scope that all clients share. A client that sends the
-// key of another client gets that client's answer. So use it only if all clients are one, or if the answers are
-// public.
-func Unscoped() KeyFunc {
-	return func(*http.Request) (Key, error) { return NewKey("unscoped", "all") }
+// mediaType returns the type of the body in lower case, or "" if there is none that can be read.
+func mediaType(r *http.Request) string {
+	mt, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil {
+		return ""
+	}
+	return mt
+}
+
+// peek returns the body of r and leaves it to be read in r.
+func peek(r *http.Request) ([]byte, error) {
+	coding := r.Header.Get("Content-Encoding")
+	switch {
+	case coding != "" && !strings.EqualFold(coding, "identity"):
+		// Bytes that are a form to the guard could be another one to a handler that decodes them.
+		return nil, KeyError(ErrKeyInvalid, "the body has a Content-Encoding")
+	case r.Body == nil:
+		return nil, nil
+	case r.ContentLength > keyBodyLimit:
+		return nil, KeyError(ErrKeyInvalid, "the body has more than %d bytes", keyBodyLimit)
+	}
+	body, err := bufferBody(r.Context(), r.Body, keyBodyLimit)
+	if err != nil {
+		return nil, err
+	}
+	r.Body = body
+	if err := body.TooLarge(); err != nil {
+		return nil, err
+	}
+	begin, whole := body.Bytes()
+	if !whole || len(begin) > keyBodyLimit { // another guard may have buffered more
+		return nil, KeyError(ErrKeyInvalid, "the body has more than %d bytes, or cannot be read", keyBodyLimit)
+	}
+	return begin, nil
+}
+
+// formFieldOf returns the value of a field of a form in application/x-www-form-urlencoded, for use as the value of a
+// key. The field must occur exactly once. Otherwise the guard and the handler might use different values.
+//
+// The error is [ErrKeyRequired] if the field is missing or empty, and [ErrKeyInvalid] if it occurs several times or
+// the form is malformed anywhere. The error does not repeat what the client sent.
+func formFieldOf(body []byte, name string) (string, error) {
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return "", KeyError(ErrKeyInvalid, "the form is malformed")
+	}
+	values := form[name]
+	switch {
+	case len(values) > 1:
+		return "", repeated("form:"+name, len(values))
+	case len(values) == 0, values[0] == "":
+		return "", missing("form:" + name)
+	}
+	return values[0], nil
+}
+
+// jsonFieldOf returns the string, number or boolean at an RFC 6901 pointer ("/order/id") of a JSON document, for use as
+// the value of a key. The result begins with its type, so that the string "1" and the number 1 make two keys:
+// "string:1", "number:1", "boolean:true". A number counts as it is written: 1, 1.0 and 1e0 make three keys. So prefer
+// strings, or let the handler refuse numbers in another form than its own.
+//
+// The error is [ErrKeyRequired] if the document is empty or has nothing there, null, or an empty string. It is
+// [ErrKeyInvalid] in these cases:
+//
+//   - There is an array or object.
+//   - An object on the path has a name twice, or the name of the pointer in two spellings that differ by case, which
+//     decoders treat as one.
+//   - Arrays and objects are nested more than 32 deep.
+//   - The document is not exactly one JSON value in UTF-8.
+//
+// Any other error is that of [jsonfield.CheckPointer].
+func jsonFieldOf(body []byte, pointer string) (string, error) {
+	value, err := jsonfield.Find(body, pointer)
+	var unusable *jsonfield.Error
+	switch {
+	case !errors.As(err, &unusable):
+		if err == nil && value == "string:" {
+			return "", KeyError(ErrKeyRequired, "the string at %q of the JSON document is empty", pointer)
+		}
+		return value, err
+	case unusable.Missing:
+		return "", KeyError(ErrKeyRequired, "%s", unusable.Text)
+	}
+	return "", KeyError(ErrKeyInvalid, "%s", unusable.Text)
 }

@@ -1,12 +1,21 @@
 package httplock
 
 import (
+	"cmp"
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
 
+	"github.com/holdfast-go/holdfast/core"
 	guards "github.com/holdfast-go/holdfast/internal/guard"
+	"github.com/holdfast-go/holdfast/internal/httprecord"
 	"github.com/holdfast-go/holdfast/internal/seal"
-	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 )
 
 // Option configures a guard, of this package or of another framework: the options of this package, and those of core that fit,
@@ -31,52 +40,399 @@ import (
 // The Option of all guards is one type, so guards can share a slice of options that all of them take.
 type Option = guards.Option
 
-// option is one of this package that no guard of another framework takes.
-type option struct {
-	seal.Mark
-	apply func(*config)
-}
-
-type config struct {
-	engine httpguard.Config
-	refuse RefusalHandler
-}
-
-func newConfig(defaults httpguard.Config, opts []Option) config {
-	c := config{engine: defaults, refuse: Refuse}
-	c.engine.Apply(httpguard.Adapter{
-		Package: "httplock", Takes: []string{"httplock.WithRefusalHandler"},
-		Own: func(o Option) {
-			if own, ok := o.(option); ok {
-				own.apply(&c)
-			}
-		},
-	}, opts...)
-	return c
-}
-
-// check finds what is wrong with the options that are net/http's alone.
-func (c *config) check() error {
-	if c.refuse == nil {
-		return errors.New("holdfast: WithRefusalHandler: the handler is nil")
-	}
-	return nil
-}
-
 // WithRefusalHandler sets the function that answers every refused request: 400, 401, 409, 503 and all other codes,
 // except requests whose client left before they ran. It also answers in place of a handler that has not answered because
 // its context was over: 503 not-answered, or what a retry gets. It may change the conflict and call [Refuse] for the writing. If it
 // writes nothing, not even a status, the guard calls Refuse: net/http would answer 200 for it. Defaults to Refuse.
 func WithRefusalHandler(handler RefusalHandler) Option {
-	return option{seal.Mark{Name: "httplock.WithRefusalHandler"}, func(c *config) { c.refuse = handler }}
+	return newOption("WithRefusalHandler", func(s *settings) { s.Refusal = handler })
 }
-
-// Conflict is why a request was refused. A *Conflict is an error, whose text has the key's hash only, and the Err of [core.NotRun].
-// Its fields are Status, the HTTP status; Code, one of the constants of this package; RetryAfter, a duration that is 0 if unknown;
-// Retryable, which is true if the same request may succeed later; KeyHash; Waited; Recorded, the *[Response] of the request that took
-// effect before, or nil; and Cause, the error behind it, which is for logs and not for clients. A [RefusalHandler] may change them and
-// call [Refuse].
-type Conflict = httpguard.Conflict
 
 // RefusalHandler answers a refused request. To flush its answer, use [http.ResponseController].
 type RefusalHandler func(w http.ResponseWriter, r *http.Request, conflict *Conflict)
+
+// The options in this file are for all guards of all frameworks.
+
+// WithMethods sets the guarded request methods, in upper case. Requests of other methods pass. Defaults to all but
+// GET, HEAD, OPTIONS and TRACE; to POST and PATCH for [Idempotent].
+func WithMethods(methods ...string) Option {
+	methods = append([]string{}, methods...) // not nil, so that none is an error and not the default
+	return newOption("WithMethods", func(s *settings) { s.Methods = slices.Clone(methods) })
+}
+
+// WithWaiters bounds how many requests wait at this guard at a time in this process: of one key, and of all keys. One
+// more is answered at once. One owner gets no more places than are left for others, so half of them at most: see
+// [WithBodyMemory]. Defaults to 16 and 1024.
+func WithWaiters(perKey, all int) Option {
+	return newOption("WithWaiters", func(s *settings) { s.WaitersPerKey, s.Waiters = perKey, all })
+}
+
+// WithBodyLimit sets how many bytes of body are read before the lock is asked for, also of a larger body and of one whose
+// client waits for 100 Continue. A client that sends the rest of a larger body slowly holds the lock as long as the handler
+// lets it. 0 reads none, for a handler that answers before it has read all: bound the time of its clients by
+// http.Server.ReadTimeout. Defaults to 64 KiB; to 1 MiB for Idempotent, which compares bodies, and refuses larger ones with 413.
+func WithBodyLimit(bytes int64) Option {
+	return newOption("WithBodyLimit", func(s *settings) { s.BodyLimit = bytes })
+}
+
+// WithBodyMemory bounds how many bytes of bodies this guard has buffered in this process, in total, while their
+// requests arrive and run. Beyond it, a request with a body is refused with 503 too-many-bodies. One owner gets no more than
+// what is left for others, so half of it at most. The owner is the user or client address in the key, or the scope of an
+// Idempotency-Key. Without them, and while a body makes the key, it is the address of the connection, which is that of the
+// proxy if there is one. Slow clients hold what they have sent: bound their time by http.Server.ReadTimeout. It has to be
+// more than twice the limit of [WithBodyLimit]. Defaults to 64 MiB.
+func WithBodyMemory(bytes int64) Option {
+	return newOption("WithBodyMemory", func(s *settings) { s.BodyMemory = bytes })
+}
+
+// WithAskTimeout sets how long Redis may take to answer a request that does not wait, or waits for less than that.
+// With [FailOpen], a request that waits for longer gives Redis all its wait, 5 s at most. 1 ms to 8760 h. Defaults to 1 s.
+func WithAskTimeout(limit time.Duration) Option { return guards.WithAskTimeout(limit) }
+
+// WithFinishTimeout sets how long the end of a run waits for Redis to confirm the release or the record, even if the context of
+// the request is over. It waits for half of the time at most that the server's WriteTimeout leaves. After that the response is
+// sent all the same, and the client of Redis retries in the background. 1 ms to 8760 h. Defaults to 5 s.
+func WithFinishTimeout(limit time.Duration) Option { return guards.WithFinishTimeout(limit) }
+
+// FailOpen lets requests run unguarded while Redis cannot be asked. They may run at the same time as others or once
+// more, without fencing token and without record; [Degraded] returns true for them. It does not apply if Redis answers
+// but refuses, because it is full, or wants other rights or another password. Nor does it apply to a key of which this guard
+// knows a run: one in progress in this process, one that had a lease when Redis last answered about the key, until that
+// lease ends, or, behind Once and Idempotent, one that has taken effect in this process within ten minutes, or was replayed or
+// refused for that here. What ran without Redis does not run again when Redis is back either, and is recorded then. A guard that remembers 10,000
+// keys refuses further ones. It knows nothing of other guards. Defaults to refusing requests with 503.
+func FailOpen() Option { return guards.FailOpen() }
+
+// OptionalKey lets requests that lack a part of the key pass unguarded. Defaults to refusing them with 400.
+func OptionalKey() Option { return guards.OptionalKey() }
+
+// WithKeySecret makes the hashes of keys with a secret (HMAC). Without it, a reader of Redis can guess whose they are,
+// because user names and e-mail addresses are few. All instances need the same secret, at least 16 bytes. With another
+// secret no record is found. Defaults to none.
+func WithKeySecret(secret []byte) Option { return guards.WithKeySecret(secret) }
+
+// The options in this file are for Once and Idempotent; Exclusive keeps no records and refuses them.
+
+// WithRetentionUntil sets the end of a record's retention, as a function of the time at which its request begins: for
+// instance midnight, for one order a day. A refused request gets that time as Retry-After. Several goroutines may call
+// the function at once. Defaults to none: [core.WithRetention] applies. Of both, the last one counts.
+func WithRetentionUntil(until func(now time.Time) time.Time) Option {
+	return newOption("WithRetentionUntil", func(s *settings) { s.RetentionUntil = until })
+}
+
+// WithCompletion sets a function that judges how a handler ended, unless the handler has called [core.Complete], [core.Release]
+// or [core.Hold]. The function gets the body, up to [core.WithMaxValue]. It is not called if a guard further in has refused
+// the request. [Auto] leaves it to the default judgement:
+//
+//   - 2xx and 3xx are completed.
+//   - 5xx, 499, panics, reported errors and no answer follow the failure policy.
+//   - 401, 403, 407, 408, 409, 421, 423, 425 and 429 are released.
+//   - Other 4xx are released by Once and completed by Idempotent.
+//
+// Defaults to the default judgement.
+func WithCompletion(judge func(Handled) Disposition) Option {
+	return newOption("WithCompletion", func(s *settings) { s.Completion = judge })
+}
+
+// WithDetachedContext keeps the end of the request's context from the handler: work that should not be interrupted
+// continues when the client leaves. A lost lease still ends it. Defaults to passing it on.
+func WithDetachedContext() Option {
+	return newOption("WithDetachedContext", func(s *settings) { s.Detached = true })
+}
+
+// WithReplay makes Once answer a second request with the recorded answer of the first, instead of refusing it. Any
+// client that can send the key gets that answer, so join the key with the user. Defaults to refusing it with 409;
+// Idempotent replays.
+func WithReplay() Option {
+	return newOption("WithReplay", func(s *settings) { s.Replay = true })
+}
+
+// WithCodec sets what encrypts recorded answers, for instance [NewAESGCM]. If the codec can no longer decrypt an answer, it is not
+// replayed: the request is refused with 409 already-completed. Nil is an error: without a codec, a wrong key would leave
+// answers in plain text. Defaults to none.
+func WithCodec(codec Codec) Option {
+	return newOption("WithCodec", func(s *settings) {
+		if v := reflect.ValueOf(codec); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+			s.fail(errors.New("holdfast: WithCodec: the codec is nil"))
+		}
+		s.Codec = codec
+	})
+}
+
+// WithFingerprint sets which part of a request is compared with that of an earlier one with the same key. The
+// operation is always compared: method, host of the route, and path, both as it came in and behind
+// [net/http.StripPrefix]. Another request is refused with 422. Nil is all of it: query, content type, content
+// encoding and body, of a form its fields, of a multipart body its parts. A body larger than [WithBodyLimit] cannot be compared and is refused
+// with 413. Nor can one that was read in front of the guard: it is refused with 500 guard-failed. Once compares nothing without this
+// option. Defaults to nil for Idempotent.
+func WithFingerprint(of func(Payload) []byte) Option {
+	return newOption("WithFingerprint", func(s *settings) { s.Compare, s.StrictBody, s.Fingerprint = true, true, of })
+}
+
+// WithComparedHeader adds header fields to what is compared of a request, for operations that a field tells apart:
+// X-HTTP-Method-Override, X-Amz-Target, SOAPAction. They are also in [Payload.Header], for the function of [WithFingerprint].
+// Defaults to none.
+func WithComparedHeader(names ...string) Option {
+	names = slices.Clone(names)
+	return newOption("WithComparedHeader", func(s *settings) {
+		for _, name := range names {
+			s.CompareHeader = append(slices.Clip(s.CompareHeader), http.CanonicalHeaderKey(name))
+		}
+		slices.Sort(s.CompareHeader)
+		s.CompareHeader = slices.Compact(s.CompareHeader)
+	})
+}
+
+// WithKeyHeader sets the header field that Idempotent reads the key from. Defaults to Idempotency-Key.
+func WithKeyHeader(name string) Option {
+	return newOption("WithKeyHeader", func(s *settings) { s.KeyHeader = name })
+}
+
+// option is one of this package.
+type option struct {
+	seal.Mark
+	apply func(*settings)
+}
+
+func newOption(name string, apply func(*settings)) Option {
+	return option{seal.Mark{Name: "httplock." + name}, apply}
+}
+
+// settings is what the options of a guard amount to.
+type settings struct {
+	// The options of core and those of all guards.
+	guards.Config
+	// Refusal answers refused requests.
+	Refusal RefusalHandler
+	// Methods are the request methods that are guarded. Nil is all but GET, HEAD, OPTIONS, TRACE.
+	Methods []string
+	// WaitersPerKey and Waiters bound how many requests wait at this guard in this process.
+	WaitersPerKey, Waiters int
+	// BodyLimit is how many bytes of body are read before Redis is asked; 0 reads none.
+	BodyLimit int64
+	// BodyMemory bounds the bytes of all bodies that this guard has buffered in this process.
+	BodyMemory int64
+	// StrictBody refuses larger bodies with 413.
+	StrictBody     bool
+	recordSettings       // of Once and Idempotent
+	err            error // of the first option that is invalid
+}
+
+// recordSettings is the configuration of Once and Idempotent beyond that of all guards. It is zero for Exclusive.
+type recordSettings struct {
+	// RetentionUntil returns the end of the retention, for a request that begins now. If it is not nil, it replaces
+	// Retention.
+	RetentionUntil func(now time.Time) time.Time
+	// Completion judges how a handler ended; it returns [Auto] for the default judgement. Nil is always the default.
+	Completion func(Handled) Disposition
+	// CompleteRefusals counts a 4xx as completed unless it is temporary.
+	CompleteRefusals bool
+	// Detached keeps the end of the request's context from the handler.
+	Detached bool
+	// Replay answers a request with the recorded answer if an earlier one completed.
+	Replay bool
+	// Scoped is true if keys have a scope, as those of Idempotent do.
+	Scoped bool
+	// Codec encrypts recorded answers. Nil stores them in plain text.
+	Codec Codec
+	// CompareHeader are the names of header fields that are compared too.
+	CompareHeader []string
+	// Compare refuses another request with the same key.
+	Compare bool
+	// Fingerprint returns the part of a payload that is compared, beside method and path. Nil is all of it.
+	Fingerprint func(Payload) []byte
+	// KeyHeader is the header field of the key of Idempotent.
+	KeyHeader string
+}
+
+// exclusiveWait is how long Exclusive waits by default: a client that sends one request after the other may be faster than the
+// release of the lock behind the answer.
+const exclusiveWait = 250 * time.Millisecond
+
+func exclusiveSettings(opts ...Option) settings {
+	return defaults().with(exclusivePlace, exclusiveWait, 0, opts)
+}
+
+func onceSettings(opts ...Option) settings {
+	return defaults().with(oncePlace, 0, httprecord.MaxBody, opts)
+}
+
+func idempotentSettings(opts ...Option) settings {
+	s := defaults()
+	s.Methods = []string{http.MethodPost, http.MethodPatch}
+	s.BodyLimit, s.StrictBody = 1<<20, true
+	s.Replay, s.Compare, s.CompleteRefusals, s.Scoped = true, true, true, true
+	return s.with(idempotentPlace, 0, httprecord.MaxBody, opts)
+}
+
+func defaults() settings {
+	return settings{
+		Refusal: Refuse, WaitersPerKey: 16, Waiters: 1024, BodyLimit: 64 << 10, BodyMemory: 64 << 20,
+		recordSettings: recordSettings{KeyHeader: HeaderIdempotencyKey},
+	}
+}
+
+// with returns the settings with the options of a place, in their order. The first error is that of the constructor.
+func (s settings) with(place guards.Place, wait time.Duration, maxValue int, opts []Option) settings {
+	sorted, err := place.Sort(opts, func(o Option) {
+		if own, ok := o.(option); ok {
+			own.apply(&s)
+		} else if seal.MarkOf(o).Name == "core.WithRetention" {
+			s.RetentionUntil = nil // the last one counts
+		}
+	})
+	if !sorted.Given("core.WithWait") {
+		sorted.Wait = wait
+	}
+	if !sorted.Given("core.WithMaxValue") {
+		sorted.MaxValue = maxValue
+	}
+	s.Config = sorted
+	s.fail(err)
+	return s
+}
+
+// fail keeps the first error of an option.
+func (s *settings) fail(err error) { s.err = cmp.Or(s.err, err) }
+
+// forEngine returns what the engine has to know. A request keeps its lease until its handler returns, and only one kind of
+// request without a key passes: see [guard.serve].
+func (s *settings) forEngine() guards.Config {
+	config := s.Config
+	config.ZombieGrace, config.OptionalKey = 0, false
+	return config
+}
+
+// safe are the methods of RFC 9110, section 9.2.1: they change nothing that needs a lock.
+var safe = []string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace}
+
+func (c *settings) guards(method string) bool {
+	if c.Methods == nil {
+		return !slices.Contains(safe, method)
+	}
+	// A handler that folds the case of the method does the same for "post" as for POST.
+	return slices.ContainsFunc(c.Methods, func(guarded string) bool { return strings.EqualFold(guarded, method) })
+}
+
+// check finds what is wrong for any guard.
+func (c *settings) check() error {
+	switch {
+	case c.err != nil:
+		return c.err
+	case c.Refusal == nil:
+		return errors.New("holdfast: WithRefusalHandler: the handler is nil")
+	case c.Methods != nil && len(c.Methods) == 0:
+		return errors.New("holdfast: no methods: nothing would be guarded")
+	case slices.Contains(c.Methods, ""):
+		return errors.New("holdfast: a method is empty")
+	case slices.ContainsFunc(c.Methods, func(m string) bool { return m != strings.ToUpper(m) }):
+		return fmt.Errorf("holdfast: methods %q: they are in upper case", c.Methods)
+	case c.WaitersPerKey < 0 || c.Waiters < 0:
+		return fmt.Errorf("holdfast: negative number of waiters: %d for a key, %d at all", c.WaitersPerKey, c.Waiters)
+	case c.BodyLimit < 0:
+		return fmt.Errorf("holdfast: negative body limit: %d", c.BodyLimit)
+	case c.BodyMemory < 2*smallestPiece:
+		return fmt.Errorf("holdfast: body memory of %d bytes: %d are needed at least", c.BodyMemory, 2*smallestPiece)
+	case c.BodyLimit >= c.BodyMemory/2: // with the byte behind the limit
+		return fmt.Errorf("holdfast: body memory of %d bytes, body limit of %d: the memory has to be more than twice the limit, "+
+			"because one user gets half of it at most", c.BodyMemory, c.BodyLimit)
+	}
+	return seal.CheckOptions(c.Lock...)
+}
+
+// checkOnce finds what is wrong for Once and Idempotent.
+func (c *settings) checkOnce() error {
+	r := &c.recordSettings
+	switch {
+	case c.FailOpen && c.FailurePolicy == core.HoldFailures:
+		return errors.New("holdfast: FailOpen with core.HoldFailures: a request that must not run twice cannot run without a record")
+	case c.MaxValue > mostRecorded:
+		return fmt.Errorf("%w: WithMaxValue(%d): a response of %d bytes can be recorded", core.ErrInvalidOption, c.MaxValue, mostRecorded)
+	case !httprecord.FieldName.MatchString(r.KeyHeader):
+		return fmt.Errorf("holdfast: key header %q is no name of a header field", r.KeyHeader)
+	case len(r.CompareHeader) > 0 && !r.Compare:
+		return errors.New("holdfast: WithComparedHeader with Once: nothing is compared without WithFingerprint")
+	case slices.ContainsFunc(r.CompareHeader, func(name string) bool { return !httprecord.FieldName.MatchString(name) }):
+		return fmt.Errorf("holdfast: compared header: of %q one is no name of a header field", r.CompareHeader)
+	case r.Compare && r.Fingerprint == nil && c.BodyLimit == 0:
+		return errors.New("holdfast: body limit 0: bodies that are not read cannot be compared")
+	}
+	digest := core.WithFingerprint(make([]byte, sha256.Size)) // each request has one, which counts
+	if err := seal.CheckOnceOptions(append(c.onceOptions(), digest)...); err != nil {
+		return err
+	}
+	return c.check()
+}
+
+const (
+	// mostRecorded bounds the body that can be recorded: all of them lie in Redis's memory.
+	mostRecorded = 64 << 20
+	// recordedHeader is how much a record may have beside the body.
+	recordedHeader = 64 << 10
+)
+
+// onceOptions are those of the records.
+func (c *settings) onceOptions() []core.OnceOption {
+	options := append(slices.Clip(c.Once), core.WithMaxValue(c.MaxValue+recordedHeader), core.WithWait(0))
+	if c.listed() {
+		options = append(options, core.WithGroup())
+	}
+	return options
+}
+
+// listed reports whether the records of a scope can be listed: where they are counted, and where an operator may have to
+// look for those of unknown outcome. Other guards save the list.
+func (c *settings) listed() bool {
+	return c.Scoped && (c.Given("core.WithQuota") || c.FailurePolicy == core.HoldFailures)
+}
+
+// untilThen returns for how long a record is kept by RetentionUntil.
+func (c *settings) untilThen(now time.Time) time.Duration {
+	return max(c.RetentionUntil(now).Sub(now).Truncate(time.Millisecond), shortestRetention)
+}
+
+// shortestRetention is that of a record whose time is over already when it begins.
+const shortestRetention = time.Second
+
+// keptUntilReturned is the reason for which no guard of requests lets go of a lease early.
+const keptUntilReturned = "a request has its lease until its handler returns; core.WithMaxHold limits it"
+
+// requestOptions are those of all guards of requests, beside the ones of all guards.
+var requestOptions = []string{
+	"WithAskTimeout", "httplock.WithRefusalHandler", "httplock.WithMethods", "httplock.WithWaiters", "httplock.WithBodyLimit",
+	"httplock.WithBodyMemory",
+}
+
+var exclusivePlace = guards.Place{
+	Name:  "httplock.Exclusive",
+	Takes: slices.Concat(guards.ExclusiveTakes, requestOptions),
+	Refuses: map[string]string{
+		"core.WithOwner":  "requests with one owner do not exclude each other",
+		"WithZombieGrace": keptUntilReturned,
+	},
+	Otherwise: "it keeps no records; Once and Idempotent do",
+}
+
+var oncePlace = recordPlace("httplock.Once", nil, map[string]string{
+	"core.WithQuota": "its keys have no scope; Idempotent counts those of a scope",
+})
+
+var idempotentPlace = recordPlace("httplock.Idempotent", []string{"core.WithQuota"}, nil)
+
+// recordPlace returns a place whose guards keep records.
+func recordPlace(name string, takes []string, refuses map[string]string) guards.Place {
+	reasons := map[string]string{
+		"core.WithFixedTTL": keptUntilReturned, "WithZombieGrace": keptUntilReturned,
+		"core.WithFingerprint": "each request has its own; httplock.WithFingerprint says of what",
+		"core.WithLabel":       "it labels records with the route",
+	}
+	maps.Copy(reasons, refuses)
+	return guards.Place{
+		Name: name,
+		Takes: slices.Concat(guards.OnceTakes, requestOptions, takes, []string{
+			"httplock.WithRetentionUntil", "httplock.WithCompletion", "httplock.WithDetachedContext", "httplock.WithReplay",
+			"httplock.WithCodec", "httplock.WithFingerprint", "httplock.WithComparedHeader", "httplock.WithKeyHeader",
+		}),
+		Refuses: reasons,
+	}
+}

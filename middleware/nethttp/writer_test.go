@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
 )
@@ -47,7 +46,7 @@ func TestEventsAreStreamed(t *testing.T) {
 			if rest, err := io.ReadAll(events); string(rest) != "done" || err != nil {
 				t.Errorf("%q, error %v", rest, err)
 			}
-			checkRecord(t, httpkit.Receive(t, records, "the record"), httpguard.Response{
+			checkRecord(t, httpkit.Receive(t, records, "the record"), httplock.Response{
 				Status: 200, Header: media("text/event-stream"), Body: []byte("data: 1\ndone"),
 			})
 		})
@@ -84,7 +83,7 @@ func TestPanicLeavesNothingBehind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			seen := func(*httpguard.Response) { t.Error("a record was made") }
+			seen := func(*httplock.Response) { t.Error("a record was made") }
 			srv := httpkit.Serve(t, recovering(httplock.Captured(handler, heldBack, true, seen)))
 			want := httpkit.Serve(t, recovering(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("failed") })))
 			same(t, fetch(t, srv, http.MethodPost, "1", ""), fetch(t, want, http.MethodPost, "1", ""))

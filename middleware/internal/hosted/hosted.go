@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"sync/atomic"
 
-	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
 	"github.com/holdfast-go/holdfast/middleware/internal/request"
 	"github.com/holdfast-go/holdfast/middleware/internal/writer"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
@@ -79,10 +78,10 @@ func (f Framework[C]) Middleware(guard func(http.Handler) http.Handler, next fun
 		}
 		ctx := context.WithValue(outer.Context(), visitKey[C]{}, v)
 		if f.Decoded {
-			ctx = httpguard.WithDecodedPaths(ctx)
+			ctx = request.WithDecodedPaths(ctx)
 		}
 		r := request.Copy(outer, ctx)
-		pattern := httpguard.MethodPattern(outer.Method, f.Pattern(c))
+		pattern := request.MethodPattern(outer.Method, f.Pattern(c))
 		r.Pattern = pattern
 		f.PathValues(c, r.SetPathValue)
 		if f.Prepare != nil {
@@ -126,7 +125,7 @@ func (f Framework[C]) serve(v *visit[C], w http.ResponseWriter, r *http.Request,
 	}
 	err, unanswered := f.Serve(v.c, w, v.writer, next)
 	if unanswered {
-		httpguard.HandlerFailed(r.Context())
+		request.HandlerFailed(r.Context())
 	}
 	return err
 }
@@ -189,7 +188,7 @@ func Context[C any](r *http.Request) (c C) {
 }
 
 // errUnknownPath is for paths without a route. A client causes it, so the guard must not log it as a mistake of the service.
-var errUnknownPath = httpguard.KeyError(httplock.ErrKeyInvalid, "no route has this path and method")
+var errUnknownPath = httplock.KeyError(httplock.ErrKeyInvalid, "no route has this path and method")
 
 // ForKey returns a copy of the request for a key function, whose context has the framework's values too. The caller must call end
 // when the function has returned: the request gets what that has read of its body, and c is not reached any more.

@@ -1,9 +1,11 @@
-// Package request has what the guards do to requests of net/http.
+// Package request has what guards and the frameworks that host them do to requests of net/http, and tell each other by the contexts
+// of these.
 package request
 
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -50,4 +52,42 @@ func wildcards(pattern string) (names []string) {
 		}
 	}
 	return names
+}
+
+// MethodPattern returns the pattern with a method, if it has none and the method is one of the standard: another one is a client's.
+func MethodPattern(method, pattern string) string {
+	if pattern == "" || strings.ContainsAny(pattern, " \t") || !slices.Contains(methods, method) {
+		return pattern
+	}
+	return method + " " + pattern
+}
+
+var methods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodConnect,
+	http.MethodOptions, http.MethodTrace,
+}
+
+type decodedPaths struct{}
+
+// WithDecodedPaths returns a context for the requests of a framework whose router matches decoded paths, in which an escaped slash
+// ends a segment.
+func WithDecodedPaths(ctx context.Context) context.Context {
+	return context.WithValue(ctx, decodedPaths{}, true)
+}
+
+// DecodedPaths reports whether the router of a request matches decoded paths.
+func DecodedPaths(r *http.Request) bool {
+	decoded, _ := r.Context().Value(decodedPaths{}).(bool)
+	return decoded
+}
+
+// RunKey is the key of the run in the context of a handler.
+type RunKey struct{}
+
+// HandlerFailed notes that the handler of ctx has reported an error which nothing has answered: then the server's empty 200 is not
+// its answer, and the failure policy decides. It does nothing outside of a run.
+func HandlerFailed(ctx context.Context) {
+	if run, ok := ctx.Value(RunKey{}).(interface{ HandlerFailed() }); ok {
+		run.HandlerFailed()
+	}
 }

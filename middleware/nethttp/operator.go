@@ -1,0 +1,408 @@
+package httplock
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	guards "github.com/holdfast-go/holdfast/internal/guard"
+	"github.com/holdfast-go/holdfast/internal/httprecord"
+)
+
+// Errors of a [Guard], for errors.Is.
+var (
+	// ErrNoRecord says that there is no record of a key: no request of it has run, its record has expired, or the guard
+	// makes another key of those requests.
+	ErrNoRecord = errors.New("holdfast: nothing is recorded of the key")
+
+	// ErrKeyShape refuses a key whose parts, by their names and order, are not those that the guard's key function makes.
+	// Such a key would be about another request, or about none.
+	ErrKeyShape = errors.New("holdfast: the key is not made of the parts of this guard's keys")
+)
+
+// Guard is a guard of [NewOnce] or [NewIdempotent] as a value. Wrap is what [Once] and [Idempotent] return. The other methods are
+// for operators, and for pages that tell clients what became of their requests. They use the client, the secret, the codec and
+// the retention of the guard. The zero Guard guards nothing: its methods return errors, or panic.
+type Guard struct{ once *once }
+
+// Wrap returns the guarded handler. It panics if the handler is nil, and if g is the zero Guard.
+func (g *Guard) Wrap(next http.Handler) http.Handler {
+	if g == nil || g.once == nil {
+		panic("holdfast: the guard is the zero Guard: make it with NewOnce or NewIdempotent")
+	}
+	return &onceHandler{g.once, guarded(next)}
+}
+
+// made returns the guard that a constructor has made.
+func (g *Guard) made() (*once, error) {
+	if g == nil || g.once == nil {
+		return nil, errors.New("holdfast: the guard is the zero Guard: make it with NewOnce or NewIdempotent")
+	}
+	return g.once, nil
+}
+
+// Peek reads the record of the key of these parts: what its key functions find in a request, in their order. So it is a user for
+// [ByContext] and [ByPrincipal], method and pattern for [ByRoute], and for Idempotent the Idempotency-Key comes last:
+//
+//	orders, _ := httplock.NewOnce(locks, httplock.Keys(httplock.ByRoute(), user, httplock.ByPathValue("id")))
+//	record, err := orders.Peek(ctx, "POST /carts/{id}/orders", "ada", "7")
+//
+// [FirstOf] takes its first function, and [ByPathValue] needs [ByRoute] before it. Keys that these parts do not tell, and those of
+// functions of your own that do not call the ones of this package, are for PeekKey.
+//
+// [core.StateNone] means that no record prevents a request from running. The Value of a completed record is the response as text,
+// which [net/http.ReadResponse] reads. It is nil if there is none, or if the codec cannot decrypt it.
+//
+// Peek returns [ErrKeyShape] for too few or too many parts, and for a key that no request in this process has had, by the names of
+// its parts. Before the first request, a wrong key has no record. Other errors are those of the key functions and of
+// [core.Once.Peek].
+func (g *Guard) Peek(ctx context.Context, parts ...string) (core.Record, error) {
+	o, err := g.made()
+	if err != nil {
+		return core.Record{}, err
+	}
+	key, err := keyOfParts(ctx, o.key, parts)
+	if err != nil {
+		return core.Record{}, err
+	}
+	return g.PeekKey(ctx, key)
+}
+
+// PeekKey is Peek for a key that is made without a request, of [RouteKey], [PrincipalKey], [PathKey], [NewKey], and for Idempotent
+// [IdempotencyKey] last.
+func (g *Guard) PeekKey(ctx context.Context, parts ...Key) (core.Record, error) {
+	o, err := g.made()
+	if err != nil {
+		return core.Record{}, err
+	}
+	name, err := o.nameOf(parts)
+	if err != nil {
+		return core.Record{}, err
+	}
+	found, err := o.recordOf(name).Peek(ctx)
+	if err != nil {
+		return core.Record{}, err
+	}
+	return o.read(found), nil
+}
+
+// Records reads the records of a scope of Idempotent, the latest first, as Peek does, with the same parts but the last. They are
+// listed if the guard has [core.WithQuota] or [core.HoldFailures], from its first request with that on. Otherwise Records fails, and
+// so it does for the guard of Once, whose keys have no scope.
+func (g *Guard) Records(ctx context.Context, scope ...string) ([]core.Record, error) {
+	o, err := g.made()
+	if err != nil {
+		return nil, err
+	}
+	if !o.Scoped {
+		return nil, errors.New("holdfast: keys of Once have no scope: their records are not listed")
+	}
+	if !o.listed() {
+		return nil, errors.New("holdfast: records are not listed: use core.WithQuota or core.WithFailurePolicy(core.HoldFailures)")
+	}
+	key, err := keyOfParts(ctx, o.key, append(slices.Clip(scope), "any"))
+	if err != nil {
+		return nil, err
+	}
+	name, err := o.nameOf([]Key{key})
+	if err != nil {
+		return nil, err
+	}
+	records, err := o.client.GroupRecords(ctx, name)
+	for i, r := range records {
+		records[i] = o.read(r)
+	}
+	return records, err
+}
+
+// Resolve records that the request has taken effect: an operator has found out how a run of unknown outcome ended, or has done by
+// hand what it failed to do. From then on, until the record expires, requests of the key get the response if the guard replays,
+// and 409 already-completed otherwise. It applies to the record as it was seen, by Peek or Records.
+//
+// The value is the response as text: a status line, header fields, an empty line, and the body. Lines may end with LF or CRLF. It
+// needs a status from 200 on, a Content-Type if there is a body, and no fields of one client or connection, such as Set-Cookie.
+// With nil there is no response, and requests get 409 already-completed.
+//
+//	err := guard.Resolve(ctx, seen, []byte("HTTP/1.1 201 Created\nLocation: /orders/7\n\n"))
+//
+// Errors:
+//
+//   - [ErrNoRecord] if no request of the key has run, or none has left a record. A released one leaves none behind a
+//     quota.
+//   - [core.ErrChanged] if the record has changed since it was seen, [core.ErrInProgress] while a request is running, and
+//     [core.ErrCompleted] if one has completed before. The record is not changed.
+//   - Those of [core.Once.Resolve].
+func (g *Guard) Resolve(ctx context.Context, seen core.Record, value []byte) error {
+	o, hash, err := g.seen(seen)
+	switch {
+	case err != nil:
+		return err
+	case seen.State == core.StateNone && seen.Attempt == 0:
+		return ErrNoRecord
+	}
+	if value != nil {
+		if value, err = o.seal(value, hash); err != nil {
+			return err
+		}
+	}
+	return o.recordOf(seen.Key).Resolve(ctx, seen, value)
+}
+
+// Forget deletes the record, so that the next request of the key runs: the order was cancelled, or an operator has found out that
+// a run of unknown outcome has not taken effect. It applies to the record as it was seen. The error is [ErrNoRecord] if no record
+// prevented a request from running, or that of [core.Once.Forget]: [core.ErrChanged] if the record has changed since, and
+// [core.ErrInProgress] while a request is running. For the record of a run that is stuck, see [core.Once.ForgetRunning].
+func (g *Guard) Forget(ctx context.Context, seen core.Record) error {
+	o, _, err := g.seen(seen)
+	switch {
+	case err != nil:
+		return err
+	case seen.State == core.StateNone:
+		if o.records.Forget(seen.Key) { // of a run without Redis in this process
+			return nil
+		}
+		return ErrNoRecord
+	}
+	if err = o.recordOf(seen.Key).Forget(ctx, seen); err == nil {
+		o.records.Forget(seen.Key) // only now: after a refusal the run counts
+	}
+	return err
+}
+
+// seen returns the guard, and the hash of the key of a record that was read before.
+func (g *Guard) seen(r core.Record) (o *once, hash string, err error) {
+	if o, err = g.made(); err != nil {
+		return nil, "", err
+	}
+	if !httprecord.IsName(r.Key) {
+		return nil, "", fmt.Errorf("%w: %q is not the record of an HTTP guard: pass what Peek returned", core.ErrInvalidName, r.Key)
+	}
+	return o, hashOf(r), nil
+}
+
+// hashOf returns the hash of the key in the name of a record.
+func hashOf(r core.Record) string { return r.Key[strings.LastIndexByte(r.Key, ':')+1:] }
+
+// seal makes the value of a record of an operator's response.
+func (o *once) seal(text []byte, hash string) ([]byte, error) {
+	written, err := httprecord.Read(bytes.NewReader(text), o.MaxValue)
+	if err != nil {
+		return nil, err
+	}
+	value, err := o.encode(&Response{Status: written.Status, Header: written.Header, Body: written.Body}, hash)
+	if err != nil {
+		return nil, fmt.Errorf("holdfast: response not encrypted, nothing is recorded: %w", err)
+	}
+	return value, nil
+}
+
+// nameOf returns the name of the record of the key of these parts. It refuses a key that is not of this guard.
+func (o *once) nameOf(parts []Key) (string, error) {
+	key, err := Join(parts...)
+	if err != nil {
+		return "", err
+	}
+	if err := o.shapes.check(key, o.Scoped); err != nil {
+		return "", err
+	}
+	return o.recordName(key), nil
+}
+
+// recordName returns the name of a key's record.
+func (o *once) recordName(key Key) string { return key.record(o.KeySecret) }
+
+// recordOf returns the record of that name.
+func (o *once) recordOf(name string) *core.Once {
+	ask := guards.Ask{Name: name}
+	if o.RetentionUntil != nil {
+		ask.Retention = o.untilThen(time.Now())
+	}
+	return o.records.Of(ask)
+}
+
+// read returns a record with its response as text in place of the value. There is none if the codec cannot decrypt it.
+func (o *once) read(r core.Record) core.Record {
+	value := r.Value
+	r.Value = nil
+	if r.State != core.StateCompleted || r.Omitted {
+		return r
+	}
+	response, err := o.decode(value, hashOf(r))
+	if r.Omitted = err != nil || response.Omitted; err == nil {
+		r.Value = httprecord.Text(response.Status, response.Header, response.Body)
+	}
+	return r
+}
+
+// keyParts are the texts of a key, in the order of the guard's key function, in place of a request: what an operator knows of it.
+// Each key function takes its own.
+type keyParts struct {
+	left    []string
+	pattern string // of the route, once its part was taken
+}
+
+type partsKey struct{}
+
+// partsOf returns the texts in place of a request. It is nil for a request.
+func partsOf(r *http.Request) *keyParts {
+	parts, _ := r.Context().Value(partsKey{}).(*keyParts)
+	return parts
+}
+
+// errFewParts says that there is no text for a key function.
+var errFewParts = fmt.Errorf("%w: too few parts", ErrKeyShape)
+
+// next takes the next text.
+func (p *keyParts) next() (string, error) {
+	if len(p.left) == 0 {
+		return "", errFewParts
+	}
+	next := p.left[0]
+	p.left = p.left[1:]
+	return next, nil
+}
+
+// Key makes the key of the next text.
+func (p *keyParts) Key(of func(text string) (Key, error)) (Key, error) {
+	text, err := p.next()
+	if err != nil {
+		return Key{}, err
+	}
+	return of(text)
+}
+
+// New makes the key of the next text, as [NewKey] does.
+func (p *keyParts) New(name string) (Key, error) {
+	return p.Key(func(text string) (Key, error) { return NewKey(name, text) })
+}
+
+// Principal makes the key of the next text, which is a user.
+func (p *keyParts) Principal() (Key, error) {
+	return p.Key(func(text string) (Key, error) { return PrincipalKey(text) })
+}
+
+// Client makes the key of the next text, which is the address of a client.
+func (p *keyParts) Client() (Key, error) {
+	return p.Key(func(text string) (Key, error) {
+		addr, err := netip.ParseAddr(text)
+		if err != nil {
+			return Key{}, fmt.Errorf("%w: no address: %w", ErrKeyInvalid, err)
+		}
+		return clientKey(addr)
+	})
+}
+
+// Route makes the key of the next text, which is a method, a space and the pattern of a route.
+func (p *keyParts) Route() (Key, error) {
+	return p.Key(func(text string) (Key, error) {
+		method, pattern, found := strings.Cut(text, " ")
+		if !found {
+			return Key{}, fmt.Errorf(`%w: %q is no route, such as "POST /orders"`, ErrKeyInvalid, text)
+		}
+		p.pattern = pattern
+		return RouteKey(method, pattern)
+	})
+}
+
+// Path makes the key of the next text, which is the value of a wildcard of the route that was taken before.
+func (p *keyParts) Path(name string) (Key, error) {
+	if p.pattern == "" {
+		return Key{}, fmt.Errorf("%w: the wildcard %q is that of a route, but no route comes before it: use PeekKey with PathKey",
+			ErrKeyShape, name)
+	}
+	return p.Key(func(text string) (Key, error) { return PathKey(p.pattern, name, text) })
+}
+
+// errOwnFunction says that a key function could do nothing with texts.
+var errOwnFunction = errors.New("holdfast: the key function makes no key of texts: use PeekKey")
+
+// keyOfParts has a key function make the key of texts. One of the user's may panic, because there is less than in a request.
+func keyOfParts(ctx context.Context, of func(*http.Request) (Key, error), texts []string) (key Key, err error) {
+	parts := &keyParts{left: texts}
+	defer func() {
+		if r := recover(); r != nil {
+			key, err = Key{}, fmt.Errorf("%w: it panicked: %v", errOwnFunction, r)
+		}
+	}()
+	r := (&http.Request{Header: make(http.Header), URL: new(url.URL), Body: http.NoBody}).WithContext(context.WithValue(ctx, partsKey{}, parts))
+	key, err = of(r)
+	switch {
+	case err != nil && len(parts.left) > 0 && !errors.Is(err, ErrKeyShape):
+		return Key{}, fmt.Errorf("%w: %w", errOwnFunction, err)
+	case err != nil:
+		return Key{}, err
+	case len(parts.left) > 0:
+		return Key{}, fmt.Errorf("%w: %d parts more than it has", ErrKeyShape, len(parts.left))
+	}
+	return key, nil
+}
+
+// mostShapes bounds what is remembered. A key function that makes more of them puts values into names, and is not checked.
+const mostShapes = 16
+
+// shapes are the names of parts, in order, of the keys that a guard has seen. A key function like [FirstOf] makes several.
+// It is safe for concurrent use.
+type shapes struct{ seen atomic.Pointer[[][]string] }
+
+// learn remembers the shape of a key.
+func (s *shapes) learn(key Key) {
+	for {
+		seen := s.seen.Load()
+		if s.has(key) || seen != nil && len(*seen) >= mostShapes {
+			return
+		}
+		var more [][]string
+		if seen != nil {
+			more = slices.Clone(*seen)
+		}
+		more = append(more, key.names())
+		if s.seen.CompareAndSwap(seen, &more) {
+			return
+		}
+	}
+}
+
+// has reports whether a key of the same shape was seen.
+func (s *shapes) has(key Key) bool {
+	seen := s.seen.Load()
+	return seen != nil && slices.ContainsFunc(*seen, func(names []string) bool {
+		return slices.EqualFunc(names, key.parts, func(name string, p part) bool { return name == p.name })
+	})
+}
+
+// check refuses a key of a shape that no request had. Keys of a scope end with an Idempotency-Key, whether or not one was
+// seen.
+func (s *shapes) check(key Key, scoped bool) error {
+	if last := len(key.parts) - 1; scoped && (last < 1 || key.parts[last].name != idempotencyKey) {
+		return fmt.Errorf("%w: %s, want a scope and %s", ErrKeyShape, quoted(key.names()), idempotencyKey)
+	}
+	seen := s.seen.Load()
+	if seen == nil || len(*seen) >= mostShapes || s.has(key) {
+		return nil
+	}
+	var known []string
+	for _, names := range *seen {
+		known = append(known, quoted(names))
+	}
+	return fmt.Errorf("%w: %s, want %s", ErrKeyShape, quoted(key.names()), strings.Join(known, " or "))
+}
+
+// names returns the names of the parts in order.
+func (k Key) names() []string {
+	names := make([]string, len(k.parts))
+	for i, p := range k.parts {
+		names[i] = p.name
+	}
+	return names
+}
+
+func quoted(names []string) string { return "(" + strings.Join(names, ", ") + ")" }
