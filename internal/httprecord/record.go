@@ -9,6 +9,9 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
 )
 
 // Prefix keeps the locks and records of requests apart from others.
@@ -83,8 +86,12 @@ func Decode(b []byte) (*Response, error) {
 // ValidStatus reports whether net/http would send that status rather than panic.
 func ValidStatus(status int) bool { return status >= 100 && status <= 999 }
 
-// mapTexts keeps a field without values, and one whose list is nil: they keep net/http from setting its own.
+// mapTexts keeps a field without values, and one whose list is nil: they keep net/http from setting its own. What is in ASCII, as
+// most headers are, stays as it is.
 func mapTexts(h http.Header, convert func(string) string) http.Header {
+	if h != nil && allASCII(h) {
+		return h
+	}
 	mapped := make(http.Header, len(h))
 	for name, values := range h {
 		var list []string
@@ -94,6 +101,19 @@ func mapTexts(h http.Header, convert func(string) string) http.Header {
 		mapped[convert(name)] = list
 	}
 	return mapped
+}
+
+func allASCII(h http.Header) bool {
+	for name, values := range h {
+		if !isASCII(name) || slices.ContainsFunc(values, func(v string) bool { return !isASCII(v) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func isASCII(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
 // mapNames returns nil for nil, as most answers have it.

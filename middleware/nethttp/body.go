@@ -7,7 +7,6 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"time"
 )
 
 // errBodyUnreadable says that the body of a request ended before its end: 400. The client may still be connected.
@@ -288,19 +287,4 @@ func (g *guard) admit(r *http.Request) (release func()) {
 	body := &bodyBuffer{source: r.Body, memory: g.bodies, owner: addressOf(r)}
 	r.Body = body
 	return body.release
-}
-
-// itemOf returns the [item] of r for the engine, with that key and that time limit for the answer. Its body
-// counts if it was buffered: see [bufferBody].
-func itemOf(r *http.Request, key Key, by time.Time) item {
-	route, _ := parsePattern(r.Pattern)
-	payload := Payload{
-		Method: r.Method, Host: route.host, Target: targetOf(r).EscapedPath(), Path: r.URL.EscapedPath(),
-		Query: r.URL.RawQuery, ContentType: r.Header.Get("Content-Type"),
-		ContentEncoding: codingsOf(r.Header["Content-Encoding"]),
-	}
-	if body, ok := r.Body.(*bodyBuffer); ok {
-		payload.Body = body.compared()
-	}
-	return item{Key: key, Payload: payload, Pattern: r.Pattern, AnswerBy: by, Header: r.Header, owner: ownerOf(key, addressOf(r))}
 }

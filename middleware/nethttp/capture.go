@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -280,8 +281,11 @@ func (c *capture) keep(passed []byte, err error) {
 // the status.
 func (c *capture) emit(next []byte) (n int, err error) {
 	header := c.real.Header()
-	last := header.Clone()
-	replace(header, c.frozen)
+	var last http.Header // if it has changed since
+	if !maps.EqualFunc(header, c.frozen, slices.Equal) {
+		last = header.Clone()
+		replace(header, c.frozen)
+	}
 	empty := len(c.body)+len(next) == 0
 	switch {
 	case !c.implicit:
@@ -297,6 +301,9 @@ func (c *capture) emit(next []byte) (n int, err error) {
 	}
 	if err == nil && len(next) > 0 {
 		n, err = c.real.Write(next)
+	}
+	if last == nil {
+		return n, err
 	}
 	for name, values := range changed(c.frozen, last) {
 		header[name] = values

@@ -24,9 +24,9 @@ func Example_engine() {
 	handle := func(ctx context.Context, user string, handler func(context.Context) answered) {
 		var conflict *Conflict
 		if key, err := NewKey("user", user); err != nil {
-			conflict = engine.refuse(ctx, "", err)
+			conflict = refuseKey(ctx, &engine.guard, err)
 		} else {
-			conflict = engine.do(ctx, item{Key: key}, handler)
+			conflict = doExclusive(ctx, engine, item{Key: key}, handler)
 		}
 		if conflict != nil {
 			problem := conflict.Problem()

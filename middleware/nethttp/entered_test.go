@@ -19,13 +19,13 @@ func TestEntered(t *testing.T) {
 	passes := func(ctx context.Context, req item) (passed bool) {
 		h := answering("")
 		h.Pass = func(context.Context) { passed = true }
-		_, _ = o.do(ctx, req, h)
+		_, _ = doOnce(ctx, o, req, h)
 		return passed
 	}
 	var late context.Context
 	run := func(user string, then func()) item {
 		req, ran := ask(t, o, user, "a-key-of-a-request"), false
-		o.do(t.Context(), req, handlers{Run: func(ctx context.Context) Handled {
+		doOnce(t.Context(), o, req, handlers{Run: func(ctx context.Context) Handled {
 			late, ran = ctx, true
 			if !passes(ctx, req) {
 				t.Error("the run does not let its own request pass")

@@ -40,18 +40,23 @@ type exclusiveHandler struct {
 }
 
 func (e *exclusiveHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	by := answerBy(r.Context()) // the request's time begins before its body is read
-	e.serve(w, r, e.next, func(v *visit) *Conflict {
-		watched := watch(w)
-		return e.do(r.Context(), itemOf(v.inner, v.key, by), func(ctx context.Context) answered {
-			v.handle(ctx, watched.exposed())
-			silent := !watched.wrote() && !watched.failed && ctx.Err() != nil
-			if silent {
-				w.Header().Del("Content-Length") // of the answer that the handler did not give
-			}
-			return answered{Status: watched.status, Silent: silent, Reported: watched.failed}
-		})
-	})
+	e.serve(w, r, e.next, e.run)
+}
+
+func (e *exclusive) run(r *run) *Conflict {
+	r.watched = watch(r.w)
+	return e.do(r, r.watch)
+}
+
+// watch runs the handler, and returns how it ended.
+func (r *run) watch(ctx context.Context) answered {
+	w := r.watched
+	r.handle(ctx, w.exposed())
+	silent := !w.wrote() && !w.failed && ctx.Err() != nil
+	if silent {
+		w.Header().Del("Content-Length") // of the answer that the handler did not give
+	}
+	return answered{Status: w.status, Silent: silent, Reported: w.failed}
 }
 
 // answered is how a handler of an Exclusive ended.
@@ -70,16 +75,16 @@ type answered struct {
 // The context of handler carries the lease. It ends when ctx ends or the lease is lost, and a lock of the same key in it
 // enters again. The lease is kept until handler returns, even if the client leaves. If handler panics or calls runtime.Goexit,
 // Do releases the lock, and the panic or Goexit continues.
-func (e *exclusive) do(ctx context.Context, req item, handler func(ctx context.Context) answered) *Conflict {
+func (e *exclusive) do(r *run, handler func(ctx context.Context) answered) *Conflict {
 	switch {
-	case req.Key.IsZero():
-		return e.refuse(ctx, req.label(), ErrKeyRequired)
-	case early(req.Header):
-		return e.refuse(ctx, req.label(), errEarly)
+	case r.key.IsZero():
+		return r.refuseKey(ErrKeyRequired)
+	case early(r.came.Header):
+		return r.refuseKey(errEarly)
 	}
-	hash := req.Key.HashWith(e.KeySecret)
-	r := e.newRun(ctx, req, httprecord.Prefix+hash, hash)
-	_, _ = e.locks.Do(ctx, r.ask, guards.Run{
+	hash := r.key.HashWith(e.KeySecret)
+	r.named(httprecord.Prefix+hash, hash)
+	_, _ = e.locks.Do(r.came.Context(), r.ask, guards.Run{
 		Call: func(ctx context.Context) { r.answered = handler(r.begin(ctx)) },
 		Judge: func(o *guards.Outcome) {
 			if a := r.answered; o.Returned && !r.refused(a.Status, a.Reported, a.Silent) {

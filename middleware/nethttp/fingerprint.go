@@ -16,40 +16,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	guards "github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/internal/jsonfield"
 )
-
-// item is the input of a [once] for one request.
-type item struct {
-	// Key of the request.
-	Key Key
-	// Payload distinguishes it from another request with the same key.
-	Payload Payload
-	// Pattern is the matched pattern, in the form of [http.ServeMux]. The record gets it as its label, with the method. It is
-	// empty if no pattern is known. [itemOf] takes that of the request.
-	Pattern string
-	// AnswerBy is the time until which an answer can be written, see [answerBy]. Zero is no limit.
-	AnswerBy time.Time
-	// Header is the header of the request. Prefer (RFC 7240) and Early-Data (RFC 8470) are used.
-	Header http.Header
-
-	// owner is whose places to wait the request takes. [itemOf] sets it.
-	owner string
-}
-
-// answering returns the owner of the request, also of one that [itemOf] has not made.
-func (r item) answering() string {
-	if r.owner == "" {
-		return ownerOf(r.Key, "")
-	}
-	return r.owner
-}
-
-func (r item) label() string { return labelOf(r.Payload.Method, r.Pattern) }
 
 // Payload is what a request asks for, for [WithFingerprint].
 type Payload struct {
@@ -91,22 +62,26 @@ func (c *settings) fingerprint(p Payload) []byte {
 	return sum[:]
 }
 
-// comparedHeader returns the fields of a header that are compared.
-func (c *settings) comparedHeader(h http.Header) http.Header {
-	compared := make(http.Header, len(c.CompareHeader))
+// payload returns what of a request is compared. Its body counts if it was buffered: see [bufferBody].
+func (c *settings) payload(r *http.Request) Payload {
+	route, _ := parsePattern(r.Pattern)
+	p := Payload{
+		Method: r.Method, Host: route.host, Target: targetOf(r).EscapedPath(), Path: r.URL.EscapedPath(),
+		Query: r.URL.RawQuery, ContentType: r.Header.Get("Content-Type"),
+		ContentEncoding: codingsOf(r.Header["Content-Encoding"]),
+	}
+	if body, ok := r.Body.(*bodyBuffer); ok {
+		p.Body = body.compared()
+	}
+	if len(c.CompareHeader) > 0 {
+		p.Header = make(http.Header, len(c.CompareHeader))
+	}
 	for _, name := range c.CompareHeader {
-		if values, ok := h[name]; ok {
-			compared[name] = values
+		if values, ok := r.Header[name]; ok {
+			p.Header[name] = values
 		}
 	}
-	return compared
-}
-
-// early reports whether the request has come in TLS early data, which an attacker can send again. Several fields, and an
-// invalid value, count as 1 (RFC 8470, section 5.1).
-func early(h http.Header) bool {
-	lines := h["Early-Data"]
-	return len(lines) > 1 || len(lines) == 1 && textproto.TrimString(lines[0]) != "0"
+	return p
 }
 
 // typed returns the media type of the body in lower case and its parameters, or false if the Content-Type is malformed.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/textproto"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -39,29 +42,72 @@ func newGuard(s settings, key KeyFunc, e engine, log *guards.Log) guard {
 var errNoKey = errors.New("holdfast: the key function is nil: a guard needs a key")
 
 // Guards reports whether requests of that method are guarded.
-func (g *guard) Guards(method string) bool { return g.guards(method) }
-
-// visit is a request at a guard.
-type visit struct {
-	w     http.ResponseWriter
-	next  http.Handler
-	outer *http.Request // as it came
-	inner *http.Request // a copy, whose body may be replaced and whose form may be parsed
-	key   Key
+func (g *guard) Guards(method string) bool {
+	if g.Methods == nil {
+		return !slices.Contains(safe, method)
+	}
+	// A handler that folds the case of the method does the same for "post" as for POST.
+	return slices.ContainsFunc(g.Methods, func(guarded string) bool { return strings.EqualFold(guarded, method) })
 }
 
-// serve lets a request pass, has it run under the guard, or refuses it.
-func (g *guard) serve(w http.ResponseWriter, r *http.Request, next http.Handler, run func(*visit) *Conflict) {
-	if !g.guards(r.Method) {
-		next.ServeHTTP(w, r)
+// safe are the methods of RFC 9110, section 9.2.1: they change nothing that needs a lock.
+var safe = []string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace}
+
+// run is a request at a guard, and in the context of its handler.
+type run struct {
+	*guard
+	once *once // nil for Exclusive
+
+	w       http.ResponseWriter
+	next    http.Handler
+	came    *http.Request // as it came
+	request *http.Request // a copy, whose body may be replaced and whose form may be parsed
+	by      time.Time     // until which an answer can be written, see [answerBy]
+	key     Key
+	ask     guards.Ask
+	early   bool // it has come in early data
+
+	outer   *run            // in which it is; nil for the outermost
+	ctx     context.Context // of the handler
+	refusal atomic.Int32    // the status with which a guard inside refused the request, or notRefused or unsent
+	inside  atomic.Int32    // what became of a run inside that did not answer, a Disposition: see [run.instead]
+
+	watched  *watchedWriter // of Exclusive
+	answered answered       // of Exclusive
+	capture  *capture       // of Once, until it is sent
+	outcome  Handled        // of Once, once the handler has returned
+	cause    error          // why the context of the handler has ended
+	replay   *Response
+	conflict *Conflict
+}
+
+// runFrom returns the innermost run of which ctx is the context, nil if there is none.
+func runFrom(ctx context.Context) *run {
+	r, _ := ctx.Value(request.RunKey{}).(*run)
+	return r
+}
+
+func (g *guard) newRun(w http.ResponseWriter, came *http.Request, next http.Handler) *run {
+	r := &run{guard: g, w: w, next: next, came: came, outer: runFrom(came.Context())}
+	r.by = answerBy(came.Context()) // the request's time begins before its body is read
+	r.request = came.WithContext(came.Context())
+	r.refusal.Store(notRefused)
+	r.ask = guards.Ask{Work: core.Work{Label: labelOf(came.Method, came.Pattern)}, By: r.by}
+	return r
+}
+
+// serve lets a request pass, has do run it under the guard, or refuses it.
+func (g *guard) serve(w http.ResponseWriter, came *http.Request, next http.Handler, do func(*run) *Conflict) {
+	if !g.Guards(came.Method) {
+		next.ServeHTTP(w, came)
 		return
 	}
-	v := &visit{w: w, next: next, outer: r, inner: r.WithContext(r.Context())}
-	defer func() { request.GiveBack(r, v.inner) }()
-	defer g.admit(v.inner)()
+	r := g.newRun(w, came, next)
+	defer func() { request.GiveBack(came, r.request) }()
+	defer g.admit(r.request)()
 	var err error
-	if v.key, err = g.key(v.inner); err == nil {
-		err = g.bufferRequest(v.inner, v.key)
+	if r.key, err = g.key(r.request); err == nil {
+		err = g.bufferRequest(r.request, r.key)
 	}
 	host, hosted := writer.Behind(w).(writer.Host)
 	var conflict *Conflict
@@ -69,11 +115,11 @@ func (g *guard) serve(w http.ResponseWriter, r *http.Request, next http.Handler,
 	case hosted && host.Answered():
 		return
 	case err == nil:
-		conflict = run(v)
+		conflict = do(r)
 	case g.OptionalKey && errors.Is(err, ErrKeyRequired):
-		v.handle(r.Context(), w)
+		r.handle(came.Context(), w)
 	default:
-		conflict = g.refuse(r.Context(), labelOf(r.Method, r.Pattern), err)
+		conflict = r.refuseKey(err)
 	}
 	if conflict == nil {
 		return
@@ -85,10 +131,10 @@ func (g *guard) serve(w http.ResponseWriter, r *http.Request, next http.Handler,
 		// For the log. It also keeps net/http from answering 200, which a client that has merely closed its
 		// sending side would take for success.
 		w.WriteHeader(conflict.Status)
-		refusalSent(r.Context(), conflict.Status)
+		refusalSent(came.Context(), conflict.Status)
 		return
 	}
-	g.reject(w, r, conflict)
+	g.reject(w, came, conflict)
 }
 
 // reject has a request answered that was refused, and tells the runs of the guards around this one how. If the handler of
@@ -103,63 +149,31 @@ func (g *guard) reject(w http.ResponseWriter, r *http.Request, conflict *Conflic
 }
 
 // handle runs the handler with that context and writer.
-func (v *visit) handle(ctx context.Context, w http.ResponseWriter) {
-	r := v.inner.WithContext(ctx)
-	r.Trailer = v.outer.Trailer // where net/http puts trailers that were not announced
-	defer func() { request.GiveBack(v.inner, r) }()
-	v.next.ServeHTTP(w, r)
+func (r *run) handle(ctx context.Context, w http.ResponseWriter) {
+	inner := r.request.WithContext(ctx)
+	inner.Trailer = r.came.Trailer // where net/http puts trailers that were not announced
+	defer func() { request.GiveBack(r.request, inner) }()
+	r.next.ServeHTTP(w, inner)
 }
 
-// refuse makes the Conflict of a request that failed before it was asked about, by its key or by its body. The label is that of
-// the request: see [labelOf].
-func (g *guard) refuse(ctx context.Context, label string, err error) (conflict *Conflict) {
-	_, _ = g.engine.Do(ctx, guards.Ask{Work: core.Work{Label: label}, NoKey: err}, guards.Run{
+// refuseKey makes the Conflict of a request that failed before it was asked about, by its key or by its body.
+func (r *run) refuseKey(err error) *Conflict {
+	_, _ = r.engine.Do(r.came.Context(), guards.Ask{Work: r.ask.Work, NoKey: err}, guards.Run{
 		Refuse: func(ctx context.Context, not *core.NotRun) {
-			conflict = newConflict(requestCode(ctx, err), err)
-			conflict.tell(ctx, not)
-			g.logRefused(ctx, not.Work, conflict)
+			r.conflict = newConflict(requestCode(ctx, err), err)
+			r.conflict.tell(ctx, not)
+			r.logRefused(ctx, not.Work, r.conflict)
 		},
 	})
-	return conflict
+	return r.conflict
 }
 
-// run is a request at a guard, and in the context of its handler.
-type run struct {
-	*guard
-	once  *once // nil for Exclusive
-	ask   guards.Ask
-	owner string // whose places to wait the request takes
-	early bool   // it has come in early data
-	outer *run   // in which it is; nil for the outermost
-
-	request context.Context // that of the request, also if the handler's is detached from it
-	ctx     context.Context // of the handler
-
-	refusal atomic.Int32 // the status with which a guard inside refused the request, or notRefused or unsent
-	inside  atomic.Int32 // what became of a run inside that did not answer, a Disposition: see [run.instead]
-
-	outcome  Handled  // of Once, once the handler has returned
-	cause    error    // why the context of the handler has ended
-	answered answered // of Exclusive
-	replay   *Response
-	conflict *Conflict
-}
-
-// runFrom returns the innermost run of which ctx is the context, nil if there is none.
-func runFrom(ctx context.Context) *run {
-	r, _ := ctx.Value(request.RunKey{}).(*run)
-	return r
-}
-
-// newRun returns the run of a request that is going to be asked about.
-func (g *guard) newRun(ctx context.Context, req item, name, hash string) *run {
-	r := &run{guard: g, owner: req.answering(), outer: runFrom(ctx), request: ctx}
-	r.refusal.Store(notRefused)
-	r.ask = guards.Ask{Work: core.Work{Label: req.label(), KeyHash: hash}, Name: name, By: req.AnswerBy}
-	if g.Wait > 0 {
+// named sets the name of the lock or record that is asked for, and how long the request may wait.
+func (r *run) named(name, hash string) {
+	r.ask.Name, r.ask.KeyHash = name, hash
+	if r.Wait > 0 || r.early {
 		r.ask.Turn = r.turn
 	}
-	return r
 }
 
 // turn asks about the request for as long as it may wait, if one more may wait.
@@ -170,19 +184,20 @@ func (r *run) turn(ctx context.Context, ask func(ctx context.Context, wait time.
 		}
 	}
 	patience := r.engine.Patience(r.ask, r.Wait)
-	switch {
-	case patience.Wait == 0:
-	case r.gate.enter(r.ask.KeyHash, r.owner):
-		defer r.gate.leave(r.ask.KeyHash, r.owner)
-	default:
-		patience.Wait = 0
+	if patience.Wait > 0 {
+		owner := ownerOf(r.key, addressOf(r.came))
+		if r.gate.enter(r.ask.KeyHash, owner) {
+			defer r.gate.leave(r.ask.KeyHash, owner)
+		} else {
+			patience.Wait = 0
+		}
 	}
 	return patience.Begin(ctx, ask)
 }
 
 // begin returns the context for the handler.
 func (r *run) begin(ctx context.Context) context.Context {
-	letThroughInside(r.request)
+	letThroughInside(r.came.Context())
 	r.ctx = context.WithValue(ctx, request.RunKey{}, r)
 	return r.ctx
 }
@@ -197,8 +212,7 @@ func (c *Conflict) tell(ctx context.Context, not *core.NotRun) {
 // Degraded returns true if ctx is that of a request which runs unguarded: see [FailOpen].
 func Degraded(ctx context.Context) bool { return guards.Degraded(ctx) }
 
-// answerBy returns the time until which the server of a request writes answers, by its WriteTimeout. [exclusive.Do]
-// takes it. ctx is the context of the request. The time counts from the call, which is a little late: the server's
+// answerBy returns the time until which the server of a request writes answers, by its WriteTimeout. ctx is the context of the request. The time counts from the call, which is a little late: the server's
 // time began when it had read the header. The zero time is no limit.
 func answerBy(ctx context.Context) time.Time {
 	srv, ok := ctx.Value(http.ServerContextKey).(*http.Server)
@@ -206,4 +220,25 @@ func answerBy(ctx context.Context) time.Time {
 		return time.Time{}
 	}
 	return time.Now().Add(srv.WriteTimeout)
+}
+
+// httpPlace is what hooks are told of requests as [core.Work.Place].
+const httpPlace = "http"
+
+// labelOf returns the route of a request for operators, "POST /orders/{id}" for instance. The pattern is in the form of
+// [http.ServeMux]. The label is "" if no pattern is known: the path is a client's. So is a method that is not one of the
+// standard, of which the label has nothing.
+func labelOf(method, pattern string) string {
+	label := request.MethodPattern(method, pattern)
+	return strings.ToValidUTF8(label[:min(len(label), maxLabel)], "")
+}
+
+// maxLabel is the most that [core.WithLabel] allows.
+const maxLabel = 256
+
+// early reports whether the request has come in TLS early data, which an attacker can send again. Several fields, and an
+// invalid value, count as 1 (RFC 8470, section 5.1).
+func early(h http.Header) bool {
+	lines := h["Early-Data"]
+	return len(lines) > 1 || len(lines) == 1 && textproto.TrimString(lines[0]) != "0"
 }

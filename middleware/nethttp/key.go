@@ -60,7 +60,11 @@ func NewKey(name, value string) (Key, error) {
 // identify what a request has left. Join [RouteKey], [PrincipalKey], [PathKey] and [NewKey] in the order in which the
 // guard has them. The error is [ErrKeyRequired] if there are none, or one is the zero Key.
 func Join(keys ...Key) (Key, error) {
-	var joined Key
+	size := 0
+	for _, k := range keys {
+		size += len(k.parts)
+	}
+	joined := Key{parts: make([]part, 0, size)}
 	for _, k := range keys {
 		if k.IsZero() {
 			return Key{}, fmt.Errorf("%w: a part is missing", ErrKeyRequired)
@@ -96,15 +100,20 @@ func (k Key) HashWith(secret []byte) string {
 
 // Name returns the name of the lock and of the record that the guards make of the key with a secret, see [WithKeySecret]: for
 // operators. An empty secret is none.
-func (k Key) Name(secret []byte) string { return k.record(secret) }
+func (k Key) Name(secret []byte) string {
+	name, _ := k.record(secret)
+	return name
+}
 
-// record is the name of the key's record. The records of one scope share a pair of braces, so that they can be counted.
-func (k Key) record(secret []byte) string {
+// record returns the name of the key's record, and the key's hash. The records of one scope share a pair of braces, so that they can
+// be counted.
+func (k Key) record(secret []byte) (name, hash string) {
+	hash = k.HashWith(secret)
 	last := len(k.parts) - 1
 	if last < 1 || k.parts[last].name != idempotencyKey {
-		return httprecord.Prefix + k.HashWith(secret)
+		return httprecord.Prefix + hash, hash
 	}
-	return httprecord.Prefix + "{" + Key{parts: k.parts[:last]}.HashWith(secret) + "}:" + k.HashWith(secret)
+	return httprecord.Prefix + "{" + Key{parts: k.parts[:last]}.HashWith(secret) + "}:" + hash, hash
 }
 
 // String returns the hash, so that no value gets into a log by accident.

@@ -26,7 +26,7 @@ func TestDetailNamesWhatIsMissing(t *testing.T) {
 		"mine:x": "Mine:x is missing.",
 	} {
 		err := fmt.Errorf("looked up for ada: %w", missing(part))
-		detail := e.refuse(context.Background(), "", err).Problem().Detail
+		detail := refuseKey(context.Background(), &e.guard, err).Problem().Detail
 		if !strings.HasPrefix(detail, want) || strings.Contains(detail, "ada") || !errors.Is(err, ErrKeyRequired) {
 			t.Errorf("%s: detail %q, want %q", part, detail, want)
 		}
@@ -34,12 +34,12 @@ func TestDetailNamesWhatIsMissing(t *testing.T) {
 	for _, err := range []error{
 		fmt.Errorf("%w: for ada", ErrKeyRequired), fmt.Errorf("%w: for ada", ErrKeyInvalid),
 	} {
-		if detail := e.refuse(context.Background(), "", err).Problem().Detail; detail == "" || strings.Contains(detail, "ada") {
+		if detail := refuseKey(context.Background(), &e.guard, err).Problem().Detail; detail == "" || strings.Contains(detail, "ada") {
 			t.Errorf("%v: detail %q", err, detail)
 		}
 	}
 	_, err = NewKey("tenant", "")
-	if detail := e.refuse(context.Background(), "", err).Problem().Detail; !strings.HasPrefix(detail, "Tenant is empty.") {
+	if detail := refuseKey(context.Background(), &e.guard, err).Problem().Detail; !strings.HasPrefix(detail, "Tenant is empty.") {
 		t.Errorf("detail %q of an empty value", detail)
 	}
 }

@@ -16,16 +16,14 @@ func TestLabelOfARequest(t *testing.T) {
 		"example.com/orders/{rest...}": "PUT example.com/orders/{rest...}",
 		"":                             "",
 	} {
-		req := item{Pattern: pattern, Payload: Payload{Method: "PUT", Target: "/orders/7", Path: "/orders/7"}}
-		if got := req.label(); got != want {
+		if got := labelOf("PUT", pattern); got != want {
 			t.Errorf("pattern %q: label %q, want %q", pattern, got, want)
 		}
 	}
 	if got := labelOf("MADE-UP", "/orders/{id}"); got != "/orders/{id}" {
 		t.Errorf("method of a client: label %q", got)
 	}
-	long := item{Pattern: "/" + strings.Repeat("é", 200), Payload: Payload{Method: "PUT"}}
-	if got := long.label(); len(got) > maxLabel || len(got) < maxLabel-1 || !utf8.ValidString(got) {
+	if got := labelOf("PUT", "/"+strings.Repeat("é", 200)); len(got) > maxLabel || len(got) < maxLabel-1 || !utf8.ValidString(got) {
 		t.Errorf("%d bytes: %q", len(got), got)
 	}
 }

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware/internal/request"
 )
 
 // What is logged beside the lines of all guards. Refusals that clients cause are not: their number is up to the clients.
@@ -67,20 +65,6 @@ func (f sealFailure) Unwrap() error { return f.error }
 func (f sealFailure) LogValue() slog.Value {
 	return slog.StringValue(fmt.Sprintf("the codec could not seal the answer: %T", innermost(f.error)))
 }
-
-// httpPlace is what hooks are told of requests as [core.Work.Place].
-const httpPlace = "http"
-
-// labelOf returns the route of a request for operators, "POST /orders/{id}" for instance. The pattern is in the form of
-// [http.ServeMux]. The label is "" if no pattern is known: the path is a client's. So is a method that is not one of the
-// standard, of which the label has nothing.
-func labelOf(method, pattern string) string {
-	label := request.MethodPattern(method, pattern)
-	return strings.ToValidUTF8(label[:min(len(label), maxLabel)], "")
-}
-
-// maxLabel is the most that [core.WithLabel] allows.
-const maxLabel = 256
 
 // failureOf returns why a run failed whose handler has returned: because of the status of its answer, or because there is none. It
 // returns nil for other runs, and for a handler that leaves the answer to something around the guard.

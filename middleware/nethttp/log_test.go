@@ -46,7 +46,7 @@ func TestKeyFailuresAreLogged(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			e.refuse(t.Context(), "", test.err)
+			refuseKey(t.Context(), &e.guard, test.err)
 		}
 		text := logged.String()
 		if strings.Contains(text, "ada") || !strings.Contains(text, test.want) {
@@ -71,7 +71,7 @@ func TestKeyFailureOfAStrategy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.refuse(t.Context(), "", ErrNoRoute)
+	refuseKey(t.Context(), &e.guard, ErrNoRoute)
 	if !strings.Contains(logged.String(), "level=ERROR") {
 		t.Errorf("the client's logger got %q", &logged)
 	}

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestLongPathCostsLittle: a path as long as net/http takes it costs no multiple of that many bytes. It is not parallel,
@@ -44,7 +43,8 @@ func TestLongPathWithoutRoute(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_ = itemOf(r, key, time.Time{})
+	_ = new(settings).payload(r)
+	_ = ownerOf(key, addressOf(r))
 	runtime.ReadMemStats(&after)
 	if cost := after.TotalAlloc - before.TotalAlloc; cost > 8<<20 {
 		t.Errorf("%d MiB", cost>>20)

@@ -113,7 +113,7 @@ func (r *run) unanswered() *Conflict {
 		unansweredInside(r.outer, Released)
 		return nil
 	}
-	c := newConflict(CodeNotAnswered, context.Cause(r.request))
+	c := newConflict(CodeNotAnswered, context.Cause(r.came.Context()))
 	c.KeyHash, c.ran = r.ask.KeyHash, true
 	c.Retryable, c.RetryAfter = false, 0
 	return c

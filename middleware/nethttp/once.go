@@ -91,45 +91,45 @@ type onceHandler struct {
 // ServeHTTP has the handler answer into a capture, which is sent once the answer is recorded. That nothing is recovered keeps
 // the stack of a panic, and covers http.ErrAbortHandler and runtime.Goexit.
 func (o *onceHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	by := answerBy(r.Context()) // the request's time begins before its body is read
-	o.serve(w, r, o.next, func(v *visit) *Conflict {
-		var c *capture // until the answer is sent
-		defer func() {
-			if c != nil { // also if the handler, a judge or a hook has panicked
-				c.Abandon()
-			}
-		}()
-		recorded, conflict := o.do(r.Context(), itemOf(v.inner, v.key, by), handlers{
-			Run: func(ctx context.Context) Handled {
-				// A judge needs the body too.
-				c = newCapture(w, r.Method, o.MaxValue, o.Replay || o.Completion != nil)
-				v.handle(ctx, c.exposed())
-				return c.Handled()
-			},
-			Pass: func(ctx context.Context) { v.handle(ctx, w) },
-		})
-		switch {
-		case recorded != nil:
-			if c != nil { // the handler has found the effect of an earlier request
-				c.Abandon()
-				c = nil
-			}
-			replay(recorded, w)
-		case c != nil && conflict == nil:
-			_ = c.Send() // a client that is gone has no need of it, so nobody is told of an error
-			c = nil
-		}
-		return conflict
-	})
+	o.serve(w, r, o.next, o.run)
 }
 
-// handlers is what an adapter does with a request.
-type handlers struct {
-	// Run runs the handler with that context into a [capture], and returns how it ended.
-	Run func(ctx context.Context) Handled
-	// Pass runs the handler without one: the request is inside a run of its key, since it is guarded twice.
-	Pass func(ctx context.Context)
+func (o *once) run(r *run) *Conflict {
+	defer func() {
+		if r.capture != nil { // also if the handler, a judge or a hook has panicked
+			r.capture.Abandon()
+		}
+	}()
+	recorded, conflict := o.do(r, r)
+	switch {
+	case recorded != nil:
+		if r.capture != nil { // the handler has found the effect of an earlier request
+			r.capture.Abandon()
+			r.capture = nil
+		}
+		replay(recorded, r.w)
+	case r.capture != nil && conflict == nil:
+		_ = r.capture.Send() // a client that is gone has no need of it, so nobody is told of an error
+		r.capture = nil
+	}
+	return conflict
 }
+
+// captured is the handler of a request. It runs into a [capture], unless the request is inside a run of its key, since it is
+// guarded twice.
+type captured interface {
+	run(ctx context.Context) Handled
+	pass(ctx context.Context)
+}
+
+func (r *run) run(ctx context.Context) Handled {
+	// A judge needs the body too.
+	r.capture = newCapture(r.w, r.came.Method, r.MaxValue, r.Replay || r.Completion != nil)
+	r.handle(ctx, r.capture.exposed())
+	return r.capture.Handled()
+}
+
+func (r *run) pass(ctx context.Context) { r.handle(ctx, r.w) }
 
 // do lets a request run, or returns what to answer instead: the answer of an earlier one, or a refusal. It waits for another
 // request of the key as long as the config says, at most until ctx ends, and at most so long that an answer can still be
@@ -140,26 +140,22 @@ type handlers struct {
 // If both results are nil, the request has run, and its answer is to be sent. A request that has run may also have found, by its
 // proof, that an earlier one had taken effect: then there is a replay or a conflict in place of its answer. If the handler has written nothing because its
 // context was over, the conflict is what to answer in its place: call [capture.Abandon], and send that as a refusal.
-func (o *once) do(ctx context.Context, req item, h handlers) (replay *Response, conflict *Conflict) {
-	if req.Key.IsZero() {
-		return nil, o.refuse(ctx, req.label(), ErrKeyRequired)
+func (o *once) do(r *run, h captured) (replay *Response, conflict *Conflict) {
+	if r.key.IsZero() {
+		return nil, r.refuseKey(ErrKeyRequired)
 	}
-	o.shapes.learn(req.Key)
-	r := o.newRun(ctx, req, o.recordName(req.Key), req.Key.HashWith(o.KeySecret))
-	r.once, r.ask.Detached = o, o.Detached
-	if r.early = early(req.Header); r.early {
-		r.ask.Turn = r.turn
-	}
+	o.shapes.learn(r.key)
+	r.once, r.early, r.ask.Detached = o, early(r.came.Header), o.Detached
+	r.named(r.key.record(o.KeySecret))
 	if o.RetentionUntil != nil {
 		r.ask.Retention = o.untilThen(time.Now())
 	}
 	if o.Compare {
-		req.Payload.Header = o.comparedHeader(req.Header)
-		r.ask.Fingerprint = o.fingerprint(req.Payload)
+		r.ask.Fingerprint = o.fingerprint(o.payload(r.request))
 	}
-	ended, _ := o.records.Do(ctx, r.ask, guards.Run{
-		Call: func(ctx context.Context) { r.outcome = h.Run(r.begin(ctx)) },
-		Pass: h.Pass, Judge: r.judge, Replay: r.again, Refuse: r.refuse,
+	ended, _ := o.records.Do(r.came.Context(), r.ask, guards.Run{
+		Call: func(ctx context.Context) { r.outcome = h.run(r.begin(ctx)) },
+		Pass: h.pass, Judge: r.judge, Replay: r.again, Refuse: r.refuse,
 	})
 	switch {
 	case ended != nil:
@@ -315,7 +311,7 @@ func (r *run) judge(o *guards.Outcome) {
 // its answer, the rest of that may be missing: a handler that stops at its context never meets a failing write. A handler
 // with a detached context may stop as well when the client leaves, because CloseNotify of net/http tells it.
 func (o Handled) normalized(r *run) Handled {
-	over, left := r.ctx.Err() != nil, r.request.Err() != nil
+	over, left := r.ctx.Err() != nil, r.came.Context().Err() != nil
 	switch {
 	case o.Response == nil, !o.Returned, o.Unanswered && (over || r.inside.Load() != 0):
 		o.Response = &Response{}

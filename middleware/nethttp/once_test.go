@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,43 @@ func newEngine(t *testing.T, rdb redis.UniversalClient, opts ...any) *once {
 	return o
 }
 
+// item is a request with a key, as an adapter has it.
+type item struct {
+	Key    Key
+	Header http.Header
+}
+
+func (i item) run(ctx context.Context, g *guard) *run {
+	r := &http.Request{Method: http.MethodPost, URL: new(url.URL), Header: i.Header}
+	made := g.newRun(nil, r.WithContext(ctx), nil)
+	made.key = i.Key
+	return made
+}
+
+// doOnce lets a request run, or returns what to answer instead.
+func doOnce(ctx context.Context, o *once, i item, h handlers) (*Response, *Conflict) {
+	return o.do(i.run(ctx, &o.guard), h)
+}
+
+// doExclusive is doOnce for an exclusive.
+func doExclusive(ctx context.Context, e *exclusive, i item, handler func(context.Context) answered) *Conflict {
+	return e.do(i.run(ctx, &e.guard), handler)
+}
+
+// refuseKey refuses a request whose key could not be made.
+func refuseKey(ctx context.Context, g *guard, err error) *Conflict {
+	return item{}.run(ctx, g).refuseKey(err)
+}
+
+// handlers is what is done with a request.
+type handlers struct {
+	Run  func(ctx context.Context) Handled
+	Pass func(ctx context.Context)
+}
+
+func (h handlers) run(ctx context.Context) Handled { return h.Run(ctx) }
+func (h handlers) pass(ctx context.Context)        { h.Pass(ctx) }
+
 // ask makes a request of a user with an Idempotency-Key and header lines.
 func ask(t *testing.T, o *once, user, key string, header ...string) item {
 	t.Helper()
@@ -68,7 +106,7 @@ func answering(body string) handlers {
 // answer runs a request that may run, with that body.
 func answer(t *testing.T, o *once, req item, body string) {
 	t.Helper()
-	if recorded, conflict := o.do(t.Context(), req, answering(body)); recorded != nil || conflict != nil {
+	if recorded, conflict := doOnce(t.Context(), o, req, answering(body)); recorded != nil || conflict != nil {
 		t.Fatalf("recorded %v, conflict %v", recorded, conflict)
 	}
 }
@@ -84,7 +122,7 @@ func never(t *testing.T) handlers {
 // wantCode wants the request to be refused.
 func wantCode(t *testing.T, o *once, req item, code string) *Conflict {
 	t.Helper()
-	recorded, conflict := o.do(t.Context(), req, never(t))
+	recorded, conflict := doOnce(t.Context(), o, req, never(t))
 	if conflict == nil || conflict.Code != code {
 		t.Fatalf("recorded %v, conflict %v, want %s", recorded, conflict, code)
 	}
@@ -102,7 +140,7 @@ func TestQuotaOfAScope(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	answer(t, o, ask(t, o, "bob", "3"), "")
-	if recorded, conflict := o.do(t.Context(), ask(t, o, "ada", "1"), never(t)); recorded == nil {
+	if recorded, conflict := doOnce(t.Context(), o, ask(t, o, "ada", "1"), never(t)); recorded == nil {
 		t.Errorf("a recorded answer is not replayed: %v", conflict)
 	}
 }
@@ -117,7 +155,7 @@ func TestSealedRecords(t *testing.T) {
 	}
 	o := newEngine(t, rdb, withCodec(codec))
 	answer(t, o, ask(t, o, "ada", "1"), "card 4242")
-	recorded, conflict := o.do(ctx, ask(t, o, "ada", "1"), never(t))
+	recorded, conflict := doOnce(ctx, o, ask(t, o, "ada", "1"), never(t))
 	if recorded == nil || string(recorded.Body) != "card 4242" || recorded.Status != http.StatusCreated {
 		t.Errorf("recorded %+v, conflict %v", recorded, conflict)
 	}
@@ -171,7 +209,7 @@ func TestEarlyData(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	ran := false
-	o.do(t.Context(), ask(t, o, "ada", "1"), handlers{Run: func(ctx context.Context) Handled {
+	doOnce(t.Context(), o, ask(t, o, "ada", "1"), handlers{Run: func(ctx context.Context) Handled {
 		ran = true
 		wantCode(t, o, early, CodeTooEarly)
 		return answering("").Run(ctx)
@@ -179,7 +217,7 @@ func TestEarlyData(t *testing.T) {
 	if !ran {
 		t.Fatal("early data has left something behind")
 	}
-	if recorded, conflict := o.do(t.Context(), early, never(t)); recorded == nil {
+	if recorded, conflict := doOnce(t.Context(), o, early, never(t)); recorded == nil {
 		t.Errorf("nothing is replayed: %v", conflict)
 	}
 }

@@ -214,11 +214,8 @@ func (o *once) nameOf(parts []Key) (string, error) {
 	if err := o.shapes.check(key, o.Scoped); err != nil {
 		return "", err
 	}
-	return o.recordName(key), nil
+	return key.Name(o.KeySecret), nil
 }
-
-// recordName returns the name of a key's record.
-func (o *once) recordName(key Key) string { return key.record(o.KeySecret) }
 
 // recordOf returns the record of that name.
 func (o *once) recordOf(name string) *core.Once {

@@ -303,17 +303,6 @@ func (s *settings) forEngine() guards.Config {
 	return config
 }
 
-// safe are the methods of RFC 9110, section 9.2.1: they change nothing that needs a lock.
-var safe = []string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace}
-
-func (c *settings) guards(method string) bool {
-	if c.Methods == nil {
-		return !slices.Contains(safe, method)
-	}
-	// A handler that folds the case of the method does the same for "post" as for POST.
-	return slices.ContainsFunc(c.Methods, func(guarded string) bool { return strings.EqualFold(guarded, method) })
-}
-
 // check finds what is wrong for any guard.
 func (c *settings) check() error {
 	switch {

@@ -67,12 +67,12 @@ func TestUnusablePrincipals(t *testing.T) {
 	for kind, value := range map[string]any{
 		"httplock.masked":  masked{7},
 		"*httplock.masked": &masked{7},
-		"float64":                7.5,
-		"bool":                   true,
-		"*string":                &name,
-		"[]uint8":                []byte("sixteen bytes ad"),
-		"[20]uint8":              [20]uint8{7},
-		"map[string]int":         map[string]int{"ada": 7},
+		"float64":          7.5,
+		"bool":             true,
+		"*string":          &name,
+		"[]uint8":          []byte("sixteen bytes ad"),
+		"[20]uint8":        [20]uint8{7},
+		"map[string]int":   map[string]int{"ada": 7},
 	} {
 		_, err := PrincipalKey(value)
 		if err == nil || errors.Is(err, ErrScopeRequired) || errors.Is(err, ErrKeyInvalid) {

@@ -103,11 +103,13 @@ func changes(status int, before, after http.Header) *Response {
 	return r
 }
 
-// listed returns the names in fields that list other fields.
-func listed(fields ...[]string) map[string]bool {
-	named := map[string]bool{}
+// listed returns the names in fields that list other fields, nil if there are none.
+func listed(fields ...[]string) (named map[string]bool) {
 	for _, lines := range fields {
 		for _, line := range lines {
+			if named == nil {
+				named = make(map[string]bool)
+			}
 			for name := range strings.SplitSeq(line, ",") {
 				named[textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name))] = true
 			}

@@ -41,7 +41,9 @@ func TestWaitIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := e.newRun(t.Context(), item{AnswerBy: time.Now().Add(30 * time.Second)}, "http:hash", "hash")
+	r := item{}.run(t.Context(), &e.guard)
+	r.named("http:hash", "hash")
+	r.ask.By = time.Now().Add(30 * time.Second)
 	ask := func(min, max time.Duration) func(context.Context, time.Duration) error {
 		return func(_ context.Context, wait time.Duration) error {
 			if wait < min || wait > max {
