@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -76,7 +76,7 @@ func retryDelay(next asynq.RetryDelayFunc) asynq.RetryDelayFunc {
 func errorHandler(next asynq.ErrorHandler) asynq.ErrorHandler {
 	return asynq.ErrorHandlerFunc(func(ctx context.Context, t *asynq.Task, err error) {
 		var deferred *DeferredError
-		if errors.As(err, &deferred) && deferred.busy() && !taskOf(ctx, t).last() {
+		if errors.As(err, &deferred) && isBusy(deferred.Err) && !isLast(taskOf(ctx)) {
 			return
 		}
 		next.HandleError(ctx, t, err)
@@ -86,12 +86,8 @@ func errorHandler(next asynq.ErrorHandler) asynq.ErrorHandler {
 // workers are those of one asynq server: a task that waits in a guard occupies one of them. [Configure] puts them into
 // the context of every handler, because asynq does not tell a handler how many there are.
 type workers struct {
-	all int
-
-	mu      sync.Mutex
-	waiting int
-	keys    map[string]int       // waiting tasks of each key
-	refused map[string]time.Time // keys for which there was no room, and when
+	all     int
+	waiting atomic.Int64
 }
 
 type workersKey struct{}
@@ -101,7 +97,7 @@ func newWorkers(concurrency int) *workers {
 	if concurrency < 1 {
 		concurrency = runtime.NumCPU()
 	}
-	return &workers{all: concurrency, keys: make(map[string]int), refused: make(map[string]time.Time)}
+	return &workers{all: concurrency}
 }
 
 // workersOf returns the workers of the server that runs the handler of ctx, nil if they are not known.
@@ -118,73 +114,29 @@ func (w *workers) places() int {
 	return w.all / 2
 }
 
-// refusedFor is how long a key counts as one that wants to wait, after it was refused.
-const refusedFor = 2 * time.Second
-
-// sit reports whether a task of that key may wait, and returns what ends its waiting. Half of the workers may wait, and
-// no key takes more than its share of these while others want to wait too. Tasks on their last attempt, which asynq
-// would archive, may take more: all workers but two, so that beside the task that they wait for another key can run. Of
-// fewer than three workers, one may wait for such a task.
-func (w *workers) sit(key string, last bool) (stand func(), ok bool) {
-	if w == nil {
-		return func() {}, true
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.room(key, last, time.Now()) {
-		return func() {}, false
-	}
-	w.waiting++
-	w.keys[key]++
-	return func() { w.stand(key) }, true
-}
-
-// room decides; w.mu is held.
-func (w *workers) room(key string, last bool, now time.Time) bool {
-	if last {
-		return w.waiting < max(w.all-2, 1)
-	}
-	for other, at := range w.refused {
-		if now.Sub(at) > refusedFor {
-			delete(w.refused, other)
-		}
-	}
-	wanted := len(w.keys)
-	for other := range w.refused {
-		if w.keys[other] == 0 {
-			wanted++
-		}
-	}
-	if w.keys[key] == 0 && w.refused[key].IsZero() {
-		wanted++
-	}
-	if w.waiting < w.places() && w.keys[key] < max(w.places()/wanted, 1) {
-		delete(w.refused, key)
-		return true
-	}
-	w.refused[key] = now
-	return false
-}
-
-// free returns how many more tasks of a key may wait.
-func (w *workers) free(key string) int {
+// free returns how many more tasks may wait.
+func (w *workers) free() int {
 	if w == nil {
 		return w.places()
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	wanted := len(w.keys)
-	if w.keys[key] == 0 {
-		wanted++
-	}
-	return min(w.places()-w.waiting, max(w.places()/wanted, 1)-w.keys[key])
+	return w.places() - int(w.waiting.Load())
 }
 
-func (w *workers) stand(key string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.waiting--
-	if w.keys[key]--; w.keys[key] == 0 {
-		delete(w.keys, key)
+// sit reports whether a task may wait, and returns what ends its waiting. Half of the workers may wait. Tasks on their last
+// attempt, which asynq would archive, may take more: all workers but two, so that beside the task that they wait for another
+// key can run. Of fewer than three workers, one may wait for such a task.
+func (w *workers) sit(last bool) (stand func(), ok bool) {
+	if w == nil {
+		return func() {}, true
 	}
+	most := w.places()
+	if last {
+		most = max(w.all-2, 1)
+	}
+	stand = func() { w.waiting.Add(-1) }
+	if w.waiting.Add(1) > int64(most) {
+		stand()
+		return func() {}, false
+	}
+	return stand, true
 }

@@ -7,44 +7,38 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
-
-	"github.com/holdfast-go/holdfast/core"
 )
 
-// TestHalfOfTheWorkersWait: over all keys, and each key its share as soon as others want to wait.
+// TestHalfOfTheWorkersWait: and all but two, if they wait for last attempts.
 func TestHalfOfTheWorkersWait(t *testing.T) {
 	t.Parallel()
 	w := newWorkers(10)
 	var stand []func()
-	sit := func(key string, last bool) bool {
-		end, ok := w.sit(key, last)
+	sit := func(last bool) bool {
+		end, ok := w.sit(last)
 		if ok {
 			stand = append(stand, end)
 		}
 		return ok
 	}
 	for range 5 {
-		if !sit("a", false) {
-			t.Fatal("a lone key does not get half of the workers")
+		if !sit(false) {
+			t.Fatal("less than half of the workers wait")
 		}
 	}
-	if sit("a", false) || sit("b", false) {
+	if sit(false) || w.free() != 0 {
 		t.Error("more than half of the workers wait")
 	}
 	stand[0]()
-	if sit("a", false) {
-		t.Error("a key takes the place for which another one waits")
+	if !sit(false) {
+		t.Error("nobody gets the place of one who has left")
 	}
-	if !sit("b", false) {
-		t.Error("the other key does not get it")
-	}
-	stand = nil
 	for range 3 {
-		if !sit("c", true) {
+		if !sit(true) {
 			t.Error("a last attempt may not wait beside half of the workers")
 		}
 	}
-	if sit("c", true) {
+	if sit(true) {
 		t.Error("last attempts take all workers")
 	}
 }
@@ -53,13 +47,13 @@ func TestHalfOfTheWorkersWait(t *testing.T) {
 func TestFewWorkers(t *testing.T) {
 	t.Parallel()
 	w := newWorkers(1)
-	if _, ok := w.sit("a", false); ok {
+	if _, ok := w.sit(false); ok {
 		t.Error("the only worker waits")
 	}
-	if _, ok := w.sit("a", true); !ok {
+	if _, ok := w.sit(true); !ok {
 		t.Error("a last attempt is archived by the only worker")
 	}
-	if _, ok := (*workers)(nil).sit("a", false); !ok {
+	if _, ok := (*workers)(nil).sit(false); !ok {
 		t.Error("outside of a server no task may wait")
 	}
 }
@@ -81,7 +75,7 @@ func TestConfigureTellsTheWorkers(t *testing.T) {
 // TestWaitingLeavesHalfOfTheTime: whatever it may wait for, a task keeps half of its time for its handler.
 func TestWaitingLeavesHalfOfTheTime(t *testing.T) {
 	t.Parallel()
-	for name, task := range map[string]taskInfo{
+	for name, task := range map[string]asynq.TaskInfo{
 		"a task that may wait":  {ID: "1", MaxRetry: 3},
 		"one on its last retry": {ID: "1", Retried: 3, MaxRetry: 3},
 	} {
@@ -89,10 +83,7 @@ func TestWaitingLeavesHalfOfTheTime(t *testing.T) {
 			const all = 6 * time.Second
 			ctx, cancel := context.WithTimeout(t.Context(), all)
 			defer cancel()
-			v := &visit{
-				guard: &guard{config: newConfig(exclusivePlace, []Option{core.WithWait(time.Hour)})},
-				ctx:   ctx, task: task, came: time.Now(), seated: true,
-			}
+			v := &visit{guard: new(guard), ctx: ctx, task: task, came: time.Now(), waits: time.Hour}
 			since := time.Now()
 			for v.patience() > 0 {
 				time.Sleep(v.patience())

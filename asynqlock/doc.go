@@ -29,14 +29,10 @@
 //
 //   - None of its key has run: it runs.
 //   - One has completed: it is acknowledged without running, with the recorded result ([SetResult]).
-//   - One is running: it is redelivered about 10 s later ([WithRetryIn]) without using up a retry, or waits ([core.WithWait]),
-//     or is skipped ([SkipDuplicates]). On its last attempt it waits, since asynq would archive it. Tasks behind [Exclusive]
-//     can queue in a line instead ([WithLine]), and run one right after the other.
+//   - One is running: it is redelivered about 10 s later ([WithRetryIn]) without using up a retry, or waits ([core.WithWait]).
+//     On its last attempt it waits, since asynq would archive it. Tasks behind [Exclusive] can queue in a line ([WithLine]).
 //   - One has failed, or its worker has crashed and its lease has expired: it runs, with a greater token and attempt
 //     number. With [core.HoldFailures] it is archived, with [core.ErrOutcomeUnknown].
-//   - Its handler returns [asynq.RevokeTask]: asynq deletes it, and nothing is recorded, even with [core.HoldFailures].
-//   - It has another payload than an earlier one, where the key does not say which fields count: it is archived, with
-//     [core.ErrFingerprintMismatch]. See [ComparePayload].
 //   - Redis is unreachable: it is redelivered ([FailOpen]).
 //
 // The hooks and the logger of the client ([core.WithHooks], [core.WithLogger]) get all of this, with the place "task", the type
@@ -46,8 +42,8 @@
 //
 // asynq never waits for a handler. At the deadline of a task (30 minutes by default), at a cancellation, and at the
 // end of the shutdown timeout, it gives the task to another worker and ignores what the handler returns later. A
-// handler that still runs then is a zombie. So the context of a handler ends a little earlier than that of asynq
-// ([WithCommitMargin]). The guard renews the lease while the handler runs, up to [WithZombieGrace], and records even a
+// handler that still runs then is a zombie. So the context of a handler ends a little earlier than that of asynq, by a tenth of
+// the task's time or 2 s. The guard renews the lease while the handler runs, up to [WithZombieGrace], and records even a
 // late success: the next delivery finds it.
 //
 // asynq announces a shutdown only by a BaseContext that you end, and its Shutdown returns before such handlers do.

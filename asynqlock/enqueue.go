@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -52,7 +53,7 @@ func Enqueue(
 	if err := checkTask(task); err != nil {
 		return 0, err
 	}
-	e := &enqueuer{client: client, task: task, slot: make(chan struct{}, 1)}
+	e := &enqueuer{client: client, task: task}
 	defaults := []cronlock.Option{
 		cronlock.WithFailover(3), core.WithTTL(10 * time.Second), cronlock.AllowOverlap(),
 	}
@@ -72,9 +73,9 @@ const enqueueTimeout = time.Minute
 type enqueuer struct {
 	client *asynq.Client
 	task   *asynq.Task
-	// slot holds one element while the task is being enqueued. Why: asynq appends options to the slice that the task
-	// has, in place if there is room, so that two ticks at a time could get each other's ID.
-	slot chan struct{}
+	// mu is held while the task is being enqueued: asynq appends options to the slice that the task has, in place if there is
+	// room, so that two ticks at a time could get each other's ID.
+	mu sync.Mutex
 }
 
 // run enqueues the task of a tick. It is what cronlock runs.
@@ -88,15 +89,10 @@ func (e *enqueuer) run(ctx context.Context) error {
 	defer cancel()
 	for attempts, pause := 1, firstEnqueuePause; ; attempts, pause = attempts+1, min(2*pause, longestEnqueuePause) {
 		err := e.enqueue(ctx, tickID(run.Job, run.Tick))
-		switch {
-		case err == nil, errors.Is(err, asynq.ErrTaskIDConflict): // it is there already
+		if err == nil || errors.Is(err, asynq.ErrTaskIDConflict) { // it is there already
 			return nil
 		}
-		timer := time.NewTimer(pause/2 + rand.N(pause))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !sleep(ctx, pause/2+rand.N(pause)) {
 			return fmt.Errorf("holdfast: asynqlock: job %q: not enqueued after %d attempts, %w: %w",
 				run.Job, attempts, context.Cause(ctx), err)
 		}
@@ -105,64 +101,10 @@ func (e *enqueuer) run(ctx context.Context) error {
 
 // enqueue makes one attempt, which is bounded by the timeouts of asynq's client.
 func (e *enqueuer) enqueue(ctx context.Context, id string) error {
-	select {
-	case e.slot <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	defer func() { <-e.slot }()
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	_, err := e.client.EnqueueContext(ctx, e.task, asynq.TaskID(id))
 	return err
-}
-
-// ByTick makes a key of job and tick, for tasks that [Enqueue] has enqueued: one key for each tick, the same in every
-// queue and for every delivery, whenever it arrives. A task with another ID has no key, see [ErrNoKey] and
-// [OptionalKey].
-func ByTick() KeyFunc {
-	return func(ctx context.Context, t *asynq.Task) (string, error) {
-		reportSelective(ctx)
-		job, tick, ok := TickFrom(ctx)
-		if !ok {
-			return "", fmt.Errorf("%w: the task was not enqueued by Enqueue: its ID is not that of a tick", ErrNoKey)
-		}
-		return join("tick", job, tick.Format(time.RFC3339Nano)), nil
-	}
-}
-
-// TickFrom returns the name of the job and the tick for which [Enqueue] has enqueued the task of ctx. It returns false
-// if the task is not from Enqueue, or if ctx is not that of a handler. The tick is the time on the schedule, in UTC.
-// Use it instead of the present time for the subject of a task ("the report of yesterday"), since a task may run late.
-func TickFrom(ctx context.Context) (job string, tick time.Time, ok bool) {
-	task, given := ctx.Value(taskKey{}).(taskInfo)
-	if !given {
-		task.ID, _ = asynq.GetTaskID(ctx)
-	}
-	return parseTickID(task.ID)
-}
-
-// tickIDPrefix keeps the IDs of ticks apart from others.
-const tickIDPrefix = "cron:"
-
-// tickID is the task ID of a tick. It is the same on all replicas, and asynq refuses a second task with it.
-func tickID(job string, tick time.Time) string {
-	return tickIDPrefix + job + ":" + tick.UTC().Format(time.RFC3339Nano)
-}
-
-// parseTickID is the inverse of tickID. The name of a job may have colons; the time has two of its own. Only what
-// tickID itself would write is a tick, so that no two IDs make one key.
-func parseTickID(id string) (job string, tick time.Time, ok bool) {
-	end := len(id)
-	for range 3 {
-		if end = strings.LastIndexByte(id[:end], ':'); end < 0 {
-			return "", time.Time{}, false
-		}
-	}
-	tick, err := time.Parse(time.RFC3339Nano, id[end+1:])
-	job, found := strings.CutPrefix(id[:end], tickIDPrefix)
-	if err != nil || !found || job == "" || tickID(job, tick) != id {
-		return "", time.Time{}, false
-	}
-	return job, tick.UTC(), true
 }
 
 // checkTask finds what is wrong with a task and its options, which asynq keeps to itself until the task is enqueued. It
@@ -171,11 +113,11 @@ func parseTickID(id string) (job string, tick time.Time, ok bool) {
 func checkTask(task *asynq.Task) error {
 	rdb := redis.NewClient(&redis.Options{MaxRetries: -1})
 	defer func() { _ = rdb.Close() }()
-	seen := &scriptRecorder{}
+	seen := new(recorder)
 	rdb.AddHook(seen)
 	info, err := asynq.NewClientFromRedisClient(rdb).Enqueue(task)
 	switch {
-	case seen.args == nil || err != nil:
+	case seen.script == "" || err != nil:
 		return fmt.Errorf("holdfast: asynqlock: the task: %w", err)
 	case info.Group != "":
 		return errors.New("holdfast: asynqlock: the task has the option asynq.Group, which would make one task of several " +
@@ -183,31 +125,26 @@ func checkTask(task *asynq.Task) error {
 	case !info.Deadline.IsZero():
 		return errors.New("holdfast: asynqlock: the task has the option asynq.Deadline, which is one instant for all ticks: " +
 			"use asynq.Timeout")
-	case seen.has("}:unique:"):
+	case strings.Contains(seen.script, " asynq:{"+info.Queue+"}:unique:"):
 		return errors.New("holdfast: asynqlock: the task has the option asynq.Unique, which would refuse a tick while the task " +
 			"of an earlier one waits: remove it, the task ID identifies the tick")
 	}
 	return nil
 }
 
-// scriptRecorder is a hook that executes nothing and keeps the arguments of the last script.
-type scriptRecorder struct{ args []any }
-
-var errNotExecuted = errors.New("not executed")
+// recorder is a hook of a client that connects to nothing. It keeps the keys of the last script, and lets every command succeed.
+type recorder struct{ script string }
 
 // DialHook lets no connection be made.
-func (*scriptRecorder) DialHook(redis.DialHook) redis.DialHook {
-	return func(context.Context, string, string) (net.Conn, error) { return nil, errNotExecuted }
+func (*recorder) DialHook(redis.DialHook) redis.DialHook {
+	return func(context.Context, string, string) (net.Conn, error) { return nil, redis.ErrClosed }
 }
 
-// ProcessHook records a script and lets every command succeed, since asynq sends some before.
-func (s *scriptRecorder) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+// ProcessHook records a script.
+func (r *recorder) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 	return func(_ context.Context, cmd redis.Cmder) error {
-		if !strings.HasPrefix(cmd.Name(), "eval") {
-			return nil
-		}
-		s.args = cmd.Args()
 		if script, ok := cmd.(*redis.Cmd); ok {
+			r.script = script.String()
 			script.SetVal(int64(1)) // enqueued
 		}
 		return nil
@@ -215,16 +152,6 @@ func (s *scriptRecorder) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 }
 
 // ProcessPipelineHook executes nothing.
-func (*scriptRecorder) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(context.Context, []redis.Cmder) error { return errNotExecuted }
-}
-
-// has reports whether an argument contains a text.
-func (s *scriptRecorder) has(text string) bool {
-	for _, arg := range s.args {
-		if arg, ok := arg.(string); ok && strings.HasPrefix(arg, "asynq:{") && strings.Contains(arg, text) {
-			return true
-		}
-	}
-	return false
+func (*recorder) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(context.Context, []redis.Cmder) error { return redis.ErrClosed }
 }

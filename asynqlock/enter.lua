@@ -3,7 +3,7 @@
 -- KEYS[1] line   sorted set, task -> when it came (microseconds of the server's clock, or one more than the last)
 -- ARGV[1] task   ARGV[2] ms for which the line is kept without a sign of life
 --
--- Returns {those before it, when it came, 1 if it came now, 0 if it was there}, or an error before it writes if another
+-- Returns {those before it, 1 if it came now, 0 if it was there}, or an error before it writes if another
 -- program has given a task a score that is no such time
 --
 -- Running it twice changes nothing, but the second answer says that the task was there. Work is bounded.
@@ -23,4 +23,4 @@ if new then
   redis.call('ZADD', KEYS[1], string.format('%.0f', came), ARGV[1])
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
-return {redis.call('ZRANK', KEYS[1], ARGV[1]), came, new and 1 or 0}
+return {redis.call('ZRANK', KEYS[1], ARGV[1]), new and 1 or 0}

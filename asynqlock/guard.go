@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
-	"time"
+	"strings"
 
 	"github.com/hibiken/asynq"
 
@@ -25,9 +24,9 @@ const prefix = "asynq:"
 // keys, decides how long a task waits, and answers asynq.
 type guard struct {
 	config
+	guards.Config
 	engine
 	key  KeyFunc
-	busy busyTasks
 	once *guards.Once // nil for Exclusive
 }
 
@@ -38,188 +37,151 @@ type engine interface {
 	Within(ctx context.Context, name string) bool
 	Incident(ctx context.Context, i core.Incident)
 	Event(ctx context.Context, level slog.Level, kind, text string, w core.Work, err error, more ...slog.Attr)
-	Line(ctx context.Context, level slog.Level, text string, w core.Work, more ...slog.Attr)
 }
 
-// visit is a task that has come to a guard.
-type visit struct {
-	*guard
-	ctx  context.Context // asynq's
-	t    *asynq.Task
-	task taskInfo
-	ask  guards.Ask
-	came time.Time
-
-	limit  int           // how many tasks of the key can run at a time; 0 without a line
-	lined  bool          // it stands in the line of its key, see [WithLine]
-	spot   spot          // there
-	waits  time.Duration // in that, 0 without
-	seated bool          // it may occupy its worker while it waits
-	taken  error         // what Redis has said if another task was in the way; nil if none was
-
-	skipped bool            // see [SkipDuplicates]
-	began   time.Time       // zero if it does not run under the guard
-	inside  context.Context // the handler's
-	err     error           // the handler's
-
-	mu     sync.Mutex
-	result []byte
-}
-
-// visit describes a task to the engine.
-func (g *guard) visit(ctx context.Context, t *asynq.Task, hashOf func(key string) string) *visit {
-	v := &visit{guard: g, ctx: ctx, t: t, task: taskOf(ctx, t), came: time.Now()}
-	v.ask.Label, v.ask.Turn = label(v.task), v.turn
-	_, v.ask.Due, _ = parseTickID(v.task.ID)
-	var traits keyTraits
-	key, err := g.key.of(withTraits(ctx, &traits), t)
+// Exclusive returns a middleware that prevents two tasks of one key from running at the same time, on any server. A
+// task that arrives while another runs is deferred, or waits as [core.WithWait] says. The strategy makes the locks:
+// locks.Mutex, or locks.Fair for tasks that wait. With locks.Limit(n), at most n tasks of a key run at a time.
+//
+// Exclusive keeps no record: a task that is redelivered runs again, after the first run. Put [Once] in front to
+// prevent that. Tasks of all types that have equal keys exclude each other: see [ByType] and [Keys].
+//
+// If many tasks share a key, add [WithLine]. Otherwise asynq redelivers each deferred task some ten seconds later, and
+// only one of the tasks that arrive together runs.
+//
+// Exclusive panics if an argument is invalid: [NewExclusive] returns an error instead.
+func Exclusive(strategy core.Strategy, key KeyFunc, opts ...Option) asynq.MiddlewareFunc {
+	middleware, err := NewExclusive(strategy, key, opts...)
 	if err != nil {
-		v.ask.NoKey = err
-		return v
+		panic(err)
 	}
-	v.ask.KeyHash = hashOf(key)
-	v.ask.Name = prefix + v.ask.KeyHash
-	if g.once != nil {
-		v.ask.Note = note(v.task)
-		if g.comparesPayload(traits) {
-			v.ask.Fingerprint = fingerprint(g.KeySecret, t)
-		}
-	}
-	return v
+	return middleware
 }
 
-// process lets the engine run a task or not, and returns what to tell asynq.
-func (v *visit) process(next asynq.Handler) error {
-	v.runs.come()
-	defer v.runs.leave()
-	outcome, err := v.engine.Do(v.ctx, v.ask, guards.Run{
-		Call:   func(ctx context.Context) { v.err = next.ProcessTask(ctx, v.t) },
-		Around: v.around, Judge: v.judge, Replay: v.replay, Refuse: v.refuse,
-	})
+// NewExclusive is [Exclusive] for settings that are known only at run time: it returns an error instead of panicking.
+func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (asynq.MiddlewareFunc, error) {
+	g, err := newGuard(exclusivePlace, key, opts)
+	if err != nil {
+		return nil, err
+	}
+	exclusive, err := guards.NewExclusive(workPlace, strategy, g.Config)
+	if err != nil {
+		return nil, err
+	}
+	g.engine = exclusive
+	return func(next asynq.Handler) asynq.Handler {
+		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
+			v := g.visit(ctx, t)
+			if g.line != nil && v.ask.NoKey == nil {
+				v.limit = max(seal.FactsOf(exclusive.Of(v.ask)).Limit, 1)
+			}
+			return v.process(next)
+		})
+	}, nil
+}
+
+// Once returns a middleware that lets a task of each key take effect once. A task that arrives after an earlier run
+// has completed is acknowledged without running. A task that arrives while another runs is deferred. Keys of tasks of
+// different types are different. Records last for 24 hours: see [core.WithRetention].
+//
+// Use it for the mux or for one handler, not twice with one key, and give the server's config to [Configure].
+//
+// Once panics if an argument is invalid: [NewOnce] returns an error instead, and a [Guard] that operators can use.
+func Once(locks *core.Client, key KeyFunc, opts ...Option) asynq.MiddlewareFunc {
+	g, err := NewOnce(locks, key, opts...)
+	if err != nil {
+		panic(err)
+	}
+	return g.Wrap
+}
+
+// NewOnce returns the guard of [Once] as a value, for operators and for settings that are known only at run time: an
+// invalid argument is an error. It does no I/O and starts no goroutine, so a program for operators can make the guard of
+// the workers, with the same arguments, only to call Peek, Resolve and Forget.
+func NewOnce(locks *core.Client, key KeyFunc, opts ...Option) (*Guard, error) {
+	g, err := newGuard(oncePlace, key, opts)
+	if err != nil {
+		return nil, err
+	}
+	if g.once, err = guards.NewOnce(workPlace, locks, g.Config); err != nil {
+		return nil, err
+	}
+	g.engine = g.once
+	return &Guard{g}, nil
+}
+
+// Guard is a guard of [NewOnce] as a value. Wrap is the middleware. Peek, Resolve and Forget are for operators: they
+// read and change the record of a task with the guard's client, key function and options, its secret included.
+//
+// The task is their argument, not the key, because the guard makes the key of a task from its type, payload, headers,
+// ID and queue. Pass what an [asynq.Inspector] returns.
+//
+// The zero Guard guards nothing: Wrap panics, and the other methods return an error.
+type Guard struct{ guard *guard }
+
+// Wrap returns the guarded handler: it is an [asynq.MiddlewareFunc], so mux.Use(guard.Wrap) guards all tasks of a mux.
+// It panics if g is nil or the zero Guard.
+func (g *Guard) Wrap(next asynq.Handler) asynq.Handler {
+	if g == nil || g.guard == nil {
+		panic(errZeroGuard.Error())
+	}
+	return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error { return g.guard.visit(ctx, t).process(next) })
+}
+
+var (
+	errNoTask    = errors.New("holdfast: asynqlock: the task is nil: pass what asynq's Inspector has found")
+	errZeroGuard = errors.New("holdfast: asynqlock: the guard is nil or the zero Guard: make it with NewOnce")
+)
+
+// Peek reads the record of a task, which has [core.StateNone] if there is none. The task is what an [asynq.Inspector]
+// returns. Errors are [ErrNoKey] and those of [core.Once.Peek].
+func (g *Guard) Peek(ctx context.Context, info *asynq.TaskInfo) (core.Record, error) {
 	switch {
-	case v.skipped:
-		return nil
-	case err != nil:
-		return idleError{err}
-	case v.began.IsZero(), outcome == nil: // it was let pass, or replayed
-		return v.err
+	case g == nil || g.guard == nil:
+		return core.Record{}, errZeroGuard
+	case info == nil:
+		return core.Record{}, errNoTask
 	}
-	return v.ended(outcome)
+	v := g.guard.visit(ContextWithTask(ctx, info), asynq.NewTaskWithHeaders(info.Type, info.Payload, info.Headers))
+	if v.ask.NoKey != nil {
+		return core.Record{}, v.ask.NoKey
+	}
+	return g.guard.once.Of(v.ask).Peek(ctx)
 }
 
-// around lists the run, and ends its context some time before that of asynq, see [WithCommitMargin].
-func (v *visit) around(ctx context.Context, _ *guards.Outcome, next func(context.Context)) error {
-	v.began = time.Now()
-	v.settled()
-	if until, ok := v.until(); ok {
-		bounded, cancel := context.WithDeadline(ctx, until)
-		defer cancel()
-		ctx = bounded
+// Resolve records that a task has taken effect: an operator has found out how a run of unknown outcome ended. The next
+// delivery is acknowledged with that result, which may be nil. It applies to the record that Peek returned. Errors are those of
+// [core.Once.Resolve]: [core.ErrChanged] if the record has changed since, and [core.ErrInProgress] while the task runs.
+func (g *Guard) Resolve(ctx context.Context, seen core.Record, result []byte) error {
+	once, err := g.seen(seen)
+	if err != nil {
+		return err
 	}
-	if v.once != nil {
-		ctx = context.WithValue(ctx, resultKey{}, v)
+	return once.Resolve(ctx, seen, result)
+}
+
+// Forget deletes the record of a task, so that the task runs when it is delivered again: an operator has found out
+// that it took no effect. It applies to the record that Peek returned. Errors are those of [core.Once.Forget]:
+// [core.ErrChanged] if the record has changed since, and [core.ErrInProgress] while the task runs.
+func (g *Guard) Forget(ctx context.Context, seen core.Record) error {
+	once, err := g.seen(seen)
+	if err != nil {
+		return err
 	}
-	v.inside = ctx
-	v.runs.add(v)
-	defer v.runs.remove(v)
-	if v.lined {
-		v.begun()
-		defer v.leave()
+	if err := once.Forget(ctx, seen); err != nil {
+		return err
 	}
-	next(ctx)
+	g.guard.once.Forget(seen.Key) // only now: after a refusal the run counts
 	return nil
 }
 
-// until returns when the task should be done, so that it can be recorded before asynq takes it for failed.
-func (v *visit) until() (time.Time, bool) {
-	deadline, ok := v.ctx.Deadline()
-	return deadline.Add(-min(v.commitMargin, deadline.Sub(v.came)/10)), ok
-}
-
-// judge judges how a handler ended. Nothing is recorded of a task that a guard behind this one has turned away, that has no
-// handler, or that its handler revokes: asynq deletes it, so that nobody could find out for a record of unknown outcome.
-func (v *visit) judge(o *guards.Outcome) {
-	o.Err = v.err
-	o.Value = func() ([]byte, error) { return v.value(), nil }
-	_, idle := v.err.(idleError) // itself: what a handler makes of one is the handler's error
+// seen returns the Once of a record that was read before.
+func (g *Guard) seen(r core.Record) (*core.Once, error) {
 	switch {
-	case !o.Returned:
-	case v.err == nil:
-		o.Verdict = guards.Completed
-		if v.once != nil && heldBy(v.inside) {
-			o.Err = core.ErrOutcomeUnknown
-		}
-	case idle, errors.Is(v.err, asynq.ErrHandlerNotFound), errors.Is(v.err, asynq.RevokeTask):
-		o.Verdict = guards.Released
+	case g == nil || g.guard == nil:
+		return nil, errZeroGuard
+	case !strings.HasPrefix(r.Key, prefix):
+		return nil, fmt.Errorf("%w: %q is not the record of a task: pass what Peek returned", core.ErrInvalidName, r.Key)
 	}
+	return g.guard.once.Of(guards.Ask{Name: r.Key}), nil
 }
-
-// heldBy reports whether a handler has called [core.Hold].
-func heldBy(ctx context.Context) bool {
-	said, _ := seal.RunFrom(ctx).Said()
-	return said == seal.Held
-}
-
-// ended returns what to tell asynq of a task that has run. One that has succeeded has done so, whatever became of its lease: it
-// would only be run once more.
-func (v *visit) ended(o *guards.Outcome) error {
-	err := v.err
-	switch {
-	case o.State == core.StateUnknown:
-		return archived(err)
-	case o.State == core.StateCompleted:
-		if errors.Is(o.Unrecorded, core.ErrStale) && v.recorded() != core.StateCompleted {
-			return v.deferral(o.Unrecorded) // how the other attempt fares decides
-		}
-		err = nil
-	case err != nil && o.Lost != nil && !errors.Is(err, asynq.RevokeTask): // which does not come again
-		return v.deferral(joined(err, o.Lost))
-	}
-	if err == nil {
-		v.write(v.value())
-	}
-	return err
-}
-
-// recorded returns the state of the record after another attempt, and "" if Redis does not answer.
-func (v *visit) recorded() core.State {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx), v.FinishTimeout)
-	defer cancel()
-	record, err := v.once.Of(v.ask).Peek(ctx)
-	if err != nil {
-		return ""
-	}
-	return record.State
-}
-
-// archived returns the error with which asynq archives a task of unknown outcome. [core.Hold] outweighs [asynq.RevokeTask],
-// for which asynq would delete the task, and with it what an operator needs for [Guard.Resolve] and [Guard.Forget].
-func archived(err error) error {
-	if errors.Is(err, asynq.RevokeTask) {
-		err = errors.New(err.Error())
-	}
-	return joined(err, core.ErrOutcomeUnknown, asynq.SkipRetry)
-}
-
-// joined returns an error that is all of errs, of which the first may be nil.
-func joined(errs ...error) error {
-	if errs[0] == nil {
-		errs = errs[1:]
-	}
-	err := errs[0]
-	for _, more := range errs[1:] {
-		if !errors.Is(err, more) {
-			err = fmt.Errorf("%w: %w", err, more)
-		}
-	}
-	return err
-}
-
-// attrs are what the log has of a task, beside what it has of all work.
-func (v *visit) attrs(more ...slog.Attr) []slog.Attr {
-	return append(more, slog.String("queue", shown(v.task.Queue)), slog.String("task", shown(v.task.ID)))
-}
-
-// Degraded returns true if ctx is that of a task which runs without Redis, see [FailOpen]. There is no fencing token
-// then.
-func Degraded(ctx context.Context) bool { return guards.Degraded(ctx) }

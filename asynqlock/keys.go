@@ -2,9 +2,6 @@ package asynqlock
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"strconv"
@@ -35,11 +32,11 @@ var ErrNoKey = errors.New("holdfast: asynqlock: no key in the task")
 // while its record exists ([core.WithRetention]). The log warns of that. Use [Enqueue] with [ByTick], or [PerPeriod].
 func ByTaskID() KeyFunc {
 	return func(ctx context.Context, t *asynq.Task) (string, error) {
-		task := taskOf(ctx, t)
+		task := taskOf(ctx)
 		if task.ID == "" {
 			return "", fmt.Errorf("%w: the context is not that of an asynq handler", ErrNoKey)
 		}
-		return join("task", task.Queue, task.ID), nil
+		return guards.Hash(nil, "task", task.Queue, task.ID), nil
 	}
 }
 
@@ -63,8 +60,7 @@ func ByPayload(fields ...string) KeyFunc {
 	}
 	return func(ctx context.Context, t *asynq.Task) (string, error) {
 		if len(pointers) == 0 {
-			digest := sha256.Sum256(t.Payload())
-			return join("payload", t.Type(), string(digest[:])), nil
+			return guards.Hash(nil, "payload", t.Type(), string(t.Payload())), nil
 		}
 		reportSelective(ctx)
 		parts, empty := []string{"fields"}, true
@@ -78,7 +74,7 @@ func ByPayload(fields ...string) KeyFunc {
 		if empty {
 			return "", fmt.Errorf("%w: payload: only empty strings at %q", ErrNoKey, pointers)
 		}
-		return join(parts...), nil
+		return guards.Hash(nil, parts...), nil
 	}
 }
 
@@ -101,13 +97,13 @@ func ByHeader(name string) KeyFunc {
 		if value == "" {
 			return "", fmt.Errorf("%w: header %s is empty", ErrNoKey, name)
 		}
-		return join("header", name, value), nil
+		return guards.Hash(nil, "header", name, value), nil
 	}
 }
 
 // ByType makes a key of the type: for [Keys], and to run one task of a type at a time.
 func ByType() KeyFunc {
-	return func(_ context.Context, t *asynq.Task) (string, error) { return join("type", t.Type()), nil }
+	return func(_ context.Context, t *asynq.Task) (string, error) { return guards.Hash(nil, "type", t.Type()), nil }
 }
 
 // Keys joins keys so that no two lists of parts make the same one. If a part is missing, the whole key is missing.
@@ -122,7 +118,7 @@ func Keys(keys ...KeyFunc) KeyFunc {
 			}
 			parts[i] = part
 		}
-		return join(parts...), nil
+		return guards.Hash(nil, parts...), nil
 	}
 }
 
@@ -147,43 +143,6 @@ func (f KeyFunc) of(ctx context.Context, t *asynq.Task) (string, error) {
 		return "", fmt.Errorf("%w: it is empty", ErrNoKey)
 	}
 	return key, err
-}
-
-// join writes the length in front of each part, so that no value can pass for the end of one and the beginning of
-// another.
-func join(parts ...string) string {
-	var b strings.Builder
-	for _, part := range parts {
-		b.WriteString(strconv.Itoa(len(part)))
-		b.WriteByte(':')
-		b.WriteString(part)
-	}
-	return b.String()
-}
-
-// split takes apart what join has made of two parts.
-func split(joined string) (first, second string) {
-	text, rest, _ := strings.Cut(joined, ":")
-	n, _ := strconv.Atoi(text)
-	n = min(n, len(rest))
-	_, second, _ = strings.Cut(rest[n:], ":")
-	return rest[:n], second
-}
-
-// hash returns 43 characters of base64url, the same for equal keys only.
-func hash(secret []byte, key string) string {
-	return base64.RawURLEncoding.EncodeToString(digest(secret, key))
-}
-
-// digest returns the SHA-256 of a text, or its HMAC if there is a secret.
-func digest(secret []byte, text string) []byte {
-	if len(secret) == 0 {
-		sum := sha256.Sum256([]byte(text))
-		return sum[:]
-	}
-	mac := hmac.New(sha256.New, secret)
-	mac.Write([]byte(text))
-	return mac.Sum(nil)
 }
 
 // PerPeriod makes another key of a key in each period: for instance once a day for each user, however often the task
@@ -220,7 +179,7 @@ func PerPeriod(key KeyFunc, period time.Duration) KeyFunc {
 			return "", err
 		}
 		n := periodAt(time.Now(), period)
-		return join("period", period.String(), strconv.FormatInt(n, 10), part), nil
+		return guards.Hash(nil, "period", period.String(), strconv.FormatInt(n, 10), part), nil
 	}
 }
 
@@ -231,88 +190,67 @@ const maxPeriodLead = 30 * time.Second
 
 // periodAt returns the number of the period at an instant.
 func periodAt(at time.Time, period time.Duration) int64 {
-	lead := min(period/4, maxPeriodLead)
-	n, rest := divmod(at.UnixNano(), int64(period))
-	if rest >= int64(period-lead) {
-		n++
+	since := at.Add(min(period/4, maxPeriodLead)).UnixNano()
+	n := since / int64(period)
+	if since%int64(period) < 0 { // rounded up, before 1970
+		n--
 	}
 	return n
 }
 
-// divmod rounds down, so that no period around 1970 has twice the length.
-func divmod(a, b int64) (quotient, rest int64) {
-	quotient, rest = a/b, a%b
-	if rest < 0 {
-		quotient, rest = quotient-1, rest+b
-	}
-	return quotient, rest
-}
-
-// payloadPolicy says whether two tasks with one key must have the same payload.
-type payloadPolicy int
-
-const (
-	payloadByKey    payloadPolicy = iota // compared unless the key function says what makes two tasks one
-	payloadIgnored                       // see [IgnorePayload]
-	payloadCompared                      // see [ComparePayload]
-)
-
-// keyTraits is what a key function reports to its guard, through the context of the call. It is a context value because
-// a [KeyFunc] returns the key alone, and because it has to pass through [Keys] and functions of the user.
-type keyTraits struct {
-	// selective says that the key names what makes two tasks one, so that the rest of the payload may differ.
-	selective bool
-}
-
-type keyTraitsKey struct{}
-
-// withTraits returns a context in which key functions report to traits.
-func withTraits(ctx context.Context, traits *keyTraits) context.Context {
-	return context.WithValue(ctx, keyTraitsKey{}, traits)
-}
-
-// reportSelective tells the guard that calls a key function that its key is selective, see [keyTraits].
-func reportSelective(ctx context.Context) {
-	if traits, ok := ctx.Value(keyTraitsKey{}).(*keyTraits); ok {
-		traits.selective = true
-	}
-}
-
-// comparesPayload reports whether the record of a task is compared with its payload.
-func (g *guard) comparesPayload(traits keyTraits) bool {
-	switch g.payload {
-	case payloadIgnored:
-		return false
-	case payloadCompared:
-		return true
-	}
-	return !traits.selective
-}
-
-// mismatch names the task that has another payload than the first one with its key, and the option that decides.
-// Payload and key are left out: asynq stores the error, and keys are secret.
-func (v *visit) mismatch(err error) error {
-	remedy := "if the payloads may differ, make the key with ByPayload(fields...) or pass IgnorePayload()"
-	if v.payload == payloadCompared {
-		remedy = "ComparePayload() refuses that"
-	}
-	return fmt.Errorf("holdfast: asynqlock: task %s of type %s in queue %s: another payload than that of the first task "+
-		"with its key: %s: %w", quoted(v.task.ID), quoted(v.task.Type), quoted(v.task.Queue), remedy, err)
-}
-
-// payloadOption makes an option of a policy.
-func payloadOption(option string, policy payloadPolicy) Option {
-	return newOption(option, func(c *config) {
-		if c.payload != payloadByKey && c.payload != policy {
-			c.refuse("%s: IgnorePayload and ComparePayload contradict each other", option)
+// ByTick makes a key of job and tick, for tasks that [Enqueue] has enqueued: one key for each tick, the same in every
+// queue and for every delivery, whenever it arrives. A task with another ID has no key, see [ErrNoKey] and
+// [OptionalKey].
+func ByTick() KeyFunc {
+	return func(ctx context.Context, t *asynq.Task) (string, error) {
+		reportSelective(ctx)
+		job, tick, ok := TickFrom(ctx)
+		if !ok {
+			return "", fmt.Errorf("%w: the task was not enqueued by Enqueue: its ID is not that of a tick", ErrNoKey)
 		}
-		c.payload = policy
-	})
+		return guards.Hash(nil, "tick", job, tick.Format(time.RFC3339Nano)), nil
+	}
 }
 
-// fingerprint is what is compared of tasks with one key: the beginning of a digest, since it is kept in each record. 16
-// bytes are equal for two payloads by accident as rarely as two UUIDs are.
-func fingerprint(secret []byte, t *asynq.Task) []byte {
-	const size = 16
-	return digest(secret, join(t.Type(), string(t.Payload())))[:size]
+// TickFrom returns the name of the job and the tick for which [Enqueue] has enqueued the task of ctx. It returns false
+// if the task is not from Enqueue, or if ctx is not that of a handler. The tick is the time on the schedule, in UTC.
+// Use it instead of the present time for the subject of a task ("the report of yesterday"), since a task may run late.
+func TickFrom(ctx context.Context) (job string, tick time.Time, ok bool) {
+	return parseTickID(taskOf(ctx).ID)
+}
+
+// tickIDPrefix keeps the IDs of ticks apart from others.
+const tickIDPrefix = "cron:"
+
+// tickID is the task ID of a tick. It is the same on all replicas, and asynq refuses a second task with it.
+func tickID(job string, tick time.Time) string {
+	return tickIDPrefix + job + ":" + tick.UTC().Format(time.RFC3339Nano)
+}
+
+// parseTickID is the inverse of tickID. The name of a job may have colons; the time has two of its own. Only what
+// tickID itself would write is a tick, so that no two IDs make one key.
+func parseTickID(id string) (job string, tick time.Time, ok bool) {
+	end := len(id)
+	for range 3 {
+		if end = strings.LastIndexByte(id[:end], ':'); end < 0 {
+			return "", time.Time{}, false
+		}
+	}
+	tick, err := time.Parse(time.RFC3339Nano, id[end+1:])
+	job, found := strings.CutPrefix(id[:end], tickIDPrefix)
+	if err != nil || !found || job == "" || tickID(job, tick) != id {
+		return "", time.Time{}, false
+	}
+	return job, tick.UTC(), true
+}
+
+type selectiveKey struct{}
+
+// reportSelective tells the guard that calls a key function that its key names what makes two tasks one, so that the rest of
+// the payload may differ. It does so through the context because a [KeyFunc] returns the key alone, and because that passes
+// through [Keys] and functions of the user.
+func reportSelective(ctx context.Context) {
+	if selective, ok := ctx.Value(selectiveKey{}).(*bool); ok {
+		*selective = true
+	}
 }

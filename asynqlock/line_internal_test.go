@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -45,7 +45,7 @@ func TestEnterAmongForeignScores(t *testing.T) {
 			reply, err := enterScript.Run(ctx, rdb, []string{key}, "task", 1000).Int64Slice()
 			switch {
 			case member == "another" && score < 0: // the task comes after it as after any other
-				if err != nil || len(reply) != 3 {
+				if err != nil || len(reply) != 2 {
 					t.Errorf("%s: %v, %v", key, reply, err)
 				}
 			case !redis.HasErrorPrefix(err, "WRONGTYPE"):
@@ -60,13 +60,13 @@ func TestEnterAmongForeignScores(t *testing.T) {
 // TestEnterReplies: a server replies what enter.lua does not.
 func TestEnterReplies(t *testing.T) {
 	t.Parallel()
-	for _, reply := range [][]any{{}, {int64(0)}, {int64(-1), int64(1), int64(1)}, {int64(0), int64(-1), int64(1)}, {int64(0), int64(1 << 53), int64(1)}} {
+	for _, reply := range [][]any{{}, {int64(0)}, {int64(-1), int64(1)}, {int64(0), int64(1), int64(1)}} {
 		rdb := testkit.Start(t).Client()
 		rdb.AddHook(replying{reply})
 		l := newLine(rdb)
 		l.found.Store(true)
-		if at, err := l.enter(context.Background(), &visit{ctx: context.Background()}); err == nil {
-			t.Errorf("%v: %+v", reply, at)
+		if ahead, _, err := l.enter(context.Background(), &visit{ctx: context.Background()}); err == nil {
+			t.Errorf("%v: %d ahead", reply, ahead)
 		}
 	}
 }
@@ -87,89 +87,58 @@ func (r replying) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	return next
 }
 
-// TestPlacesKeepTheOrder: a task that came first asks first, also if one that came later asks already.
-func TestPlacesKeepTheOrder(t *testing.T) {
+// TestNear: a task waits in its worker if it is one of the first of its line, or if it was called from further back.
+func TestNear(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var all places
-		var got []int64
-		lock := make(chan struct{}) // has a value when it is free
-		wait := func(came int64) {
-			p := all.take("key", string(rune('a'+came)), came)
-			for p.await(t.Context(), time.Hour) {
-				ok := false
-				p.request(t.Context(), func(ctx context.Context) {
-					select {
-					case <-lock:
-						ok = true
-					case <-ctx.Done():
-					}
-				})
-				if ok {
-					got = append(got, came)
-					break
-				}
-			}
-			p.leave()
-		}
-		for _, came := range []int64{5, 3, 4, 9, 1} {
-			go wait(came)
-			synctest.Wait()
-		}
-		for range 5 {
-			lock <- struct{}{}
-			synctest.Wait()
-		}
-		for i, want := range []int64{1, 3, 4, 5, 9} {
-			if got[i] != want {
-				t.Fatalf("%v", got)
-			}
-		}
-		if len(all.keys) != 0 {
-			t.Errorf("left behind: %v", all.keys)
-		}
-	})
+	l := newLine(testkit.Start(t).Client())
+	v := &visit{guard: &guard{config: config{line: l}}, ctx: t.Context(), limit: 1}
+	v.ask.KeyHash = "key"
+	v.task.Queue, v.task.ID = "default", "task"
+	if v.ahead = 0; !l.near(v) {
+		t.Error("the first one does not wait")
+	}
+	if v.ahead = 1000; l.near(v) {
+		t.Error("one far behind waits")
+	}
+	l.mean.Store(int64(time.Hour))
+	if v.ahead = 4; l.near(v) {
+		t.Error("one behind tasks that take an hour waits")
+	}
+	if v.limit = 5; !l.near(v) {
+		t.Error("the fifth of a line whose tasks run five at a time does not wait")
+	}
+	v.limit, v.ahead = 1, 1000
+	l.mean.Store(int64(time.Millisecond))
+	if l.called.add(v.member()); !l.near(v) {
+		t.Error("one that was called does not wait")
+	}
 }
 
-// TestPlacesGiveUp: a task that is not the first one until its time is over leaves, and the next one is not held up.
-func TestPlacesGiveUp(t *testing.T) {
+// TestCallOfARunningTask: a task that is with a worker is not called.
+func TestCallOfARunningTask(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var all places
-		first, second := all.take("key", "a", 1), all.take("key", "b", 2)
-		if second.await(t.Context(), time.Minute) {
-			t.Error("the second is the first")
-		}
-		third := all.take("key", "c", 3)
-		second.leave()
-		done := make(chan bool)
-		go func() { done <- third.await(t.Context(), time.Hour) }()
-		synctest.Wait()
-		first.leave()
-		if !<-done || !all.has("key", "c") || all.has("key", "a") {
-			t.Error("the third is not the first now")
-		}
-		third.leave()
-	})
-}
-
-// TestPlaceOvertakenBeforeItsRequest: a task was put in front between the turn of another one and its request, which is not made.
-func TestPlaceOvertakenBeforeItsRequest(t *testing.T) {
-	t.Parallel()
-	var all places
-	second := all.take("key", "b", 2)
-	if !second.await(t.Context(), time.Minute) {
-		t.Fatal("it is alone, and not the first")
+	redis := testkit.Start(t)
+	l := newLine(redis.Client())
+	conn := asynq.RedisClientOpt{Network: redis.Network(), Addr: redis.Addr()}
+	client := asynq.NewClient(conn)
+	defer client.Close()
+	if _, err := client.Enqueue(asynq.NewTask("type", nil), asynq.TaskID("task")); err != nil {
+		t.Fatal(err)
 	}
-	first := all.take("key", "a", 1)
-	if !second.request(t.Context(), func(context.Context) { t.Error("it asks") }) {
-		t.Error("it is not overtaken")
+	free, runs := make(chan struct{}), make(chan struct{})
+	server := asynq.NewServer(conn, asynq.Config{LogLevel: asynq.FatalLevel, TaskCheckInterval: 10 * time.Millisecond})
+	err := server.Start(asynq.HandlerFunc(func(context.Context, *asynq.Task) error {
+		close(runs)
+		<-free
+		return nil
+	}))
+	if err != nil {
+		t.Fatal(err)
 	}
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	if second.await(over, time.Minute) {
-		t.Error("it is the first, though the other one has not left")
+	defer server.Shutdown()
+	defer close(free)
+	<-runs
+	if got := l.makeDue("default\x00task"); got != isElsewhere {
+		t.Errorf("%v", got)
 	}
-	first.leave()
-	second.leave()
 }

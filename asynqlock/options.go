@@ -1,7 +1,6 @@
 package asynqlock
 
 import (
-	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	guards "github.com/holdfast-go/holdfast/internal/guard"
-	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // Option configures a guard: the options of this package, and those of core that fit, such as [core.WithWait] and
@@ -37,78 +35,55 @@ import (
 // The Option of all guards is one type, so guards can share a slice of options that all of them take.
 type Option = guards.Option
 
-type option struct {
-	seal.Mark
-	apply func(*config)
-}
-
-func newOption(name string, apply func(*config)) Option {
-	return option{seal.Mark{Name: "asynqlock." + name}, apply}
-}
-
-// redrive is the least time after which asynq lets a task whose worker is gone run again: 30 s until its own lease is
-// over, and 30 s more.
-const redrive = time.Minute
-
-// conflict says what happens to a task while another one with its key runs.
-type conflict int
-
-const (
-	conflictRetry conflict = iota
-	conflictSkip
-	conflictReject
-)
-
+// config is what the options of this package amount to.
 type config struct {
-	guards.Config
-	conflict     conflict
-	retryIn      time.Duration
-	maxBusy      time.Duration
-	commitMargin time.Duration
-	payload      payloadPolicy
-	runs         *Runs
-	line         *line // nil without
-	err          error
+	compare *bool // whether two tasks with one key must have the same payload; nil if the key says that
+	retryIn time.Duration
+	runs    *Runs
+	line    *line // nil without
 }
 
 const (
 	defaultTTL       = 30 * time.Second
 	defaultMaxResult = 64 << 10
+	// redrive is the least time after which asynq lets a task whose worker is gone run again: 30 s until its own lease is
+	// over, and 30 s more.
+	redrive = time.Minute
 )
 
-func newConfig(place guards.Place, opts []Option) config {
-	c := config{
-		retryIn: 10 * time.Second, maxBusy: time.Hour, commitMargin: 2 * time.Second, runs: new(Runs),
+// newGuard returns what both guards have in common, and the config of its engine.
+func newGuard(place guards.Place, key KeyFunc, opts []Option) (*guard, error) {
+	g := &guard{
+		config: config{retryIn: 10 * time.Second, runs: new(Runs)},
+		key:    key,
 	}
-	sorted, err := place.Sort(opts, func(o Option) {
-		if own, ok := o.(option); ok {
-			own.apply(&c)
-		}
-	})
-	c.Config, c.err = sorted, cmp.Or(c.err, err)
+	c, err := guards.Sort(place, opts, &g.config)
+	switch {
+	case err != nil:
+		return nil, err
+	case key == nil:
+		return nil, invalid("the key function is nil: pass ByPayload(\"order\") for instance")
+	case c.TTL >= redrive:
+		return nil, invalid("core.WithTTL(%v): less than %v is allowed, when asynq lets a lost task run again", c.TTL, redrive)
+	case c.FailOpen && c.FailurePolicy == core.HoldFailures:
+		return nil, invalid("FailOpen with core.HoldFailures: a task that must not run twice cannot run without a record")
+	case g.line != nil && c.Wait > 0:
+		return nil, invalid("core.WithWait with WithLine: the line decides which tasks wait in workers")
+	}
 	c.AskTimeout = guards.AskTimeout // nobody waits for the answer, so it need not be short
 	// First, so that those of the user count. The client's TTL may be too long.
 	c.Lock = slices.Concat([]core.LockOption{core.WithTTL(defaultTTL)}, c.Lock)
 	c.Once = slices.Concat([]core.OnceOption{core.WithTTL(defaultTTL), core.WithMaxValue(defaultMaxResult)}, c.Once)
-	if c.TTL >= redrive {
-		c.refuse("core.WithTTL(%v): less than %v is allowed, when asynq lets a lost task run again", c.TTL, redrive)
-	}
-	return c
+	g.Config = c
+	return g, nil
 }
 
-func (c *config) refuse(format string, args ...any) {
-	if c.err == nil {
-		c.err = fmt.Errorf("holdfast: asynqlock: "+format, args...)
-	}
+// invalid returns a [core.ErrInvalidOption].
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: asynqlock: "+format, append([]any{core.ErrInvalidOption}, args...)...)
 }
 
-// duration makes an option of a duration.
-func duration(name string, d time.Duration, set func(*config)) Option {
-	return newOption(name, func(c *config) {
-		c.err = cmp.Or(c.err, guards.CheckDuration(name, d))
-		set(c)
-	})
-}
+func own(name string, set func(*config) error) Option { return guards.Own("asynqlock."+name, set) }
 
 // WithLine makes [Exclusive] run the tasks of a key one right after the other, in order of arrival at the guard: with a
 // semaphore of n permits, n at a time. The order is
@@ -127,38 +102,28 @@ func duration(name string, d time.Duration, set func(*config)) Option {
 // worker, may therefore overtake others, and is archived if no worker is free for it. If the process crashes that
 // would have made the next task due, that task arrives after its own delay. Defaults to no line.
 func WithLine(rdb redis.UniversalClient) Option {
-	return newOption("WithLine", func(c *config) {
+	return own("WithLine", func(c *config) error {
 		if v := reflect.ValueOf(rdb); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-			c.refuse("WithLine: the Redis client is nil: pass one of the Redis that asynq's queues are in")
-			return
+			return invalid("WithLine: the Redis client is nil: pass one of the Redis that asynq's queues are in")
 		}
 		c.line = newLine(rdb)
+		return nil
 	})
 }
 
 // WithRetryIn sets the delay before a deferred task is redelivered, plus or minus half of it. asynq looks for due
 // tasks every few seconds only. Less than a second counts as one. Defaults to 10 s.
 func WithRetryIn(delay time.Duration) Option {
-	return duration("WithRetryIn", delay, func(c *config) { c.retryIn = delay })
-}
-
-// WithMaxBusy sets the time after which a task that is deferred because others with its key run is reported, with
-// [ErrBusyTooLong]: to the log, to the hooks and to the ErrorHandler. Each server counts for itself. The task is
-// deferred further without using up a retry. Defaults to 1 h.
-func WithMaxBusy(limit time.Duration) Option {
-	return duration("WithMaxBusy", limit, func(c *config) { c.maxBusy = limit })
+	return own("WithRetryIn", func(c *config) error {
+		c.retryIn = delay
+		return guards.CheckDuration("WithRetryIn", delay)
+	})
 }
 
 // WithZombieGrace sets how long a lease is renewed after the context of its handler has ended (timeout, cancellation, shutdown)
 // while the handler continues. asynq does not wait for the handler, and gives the task to another worker. After the
 // grace the lease expires. Defaults to 2 min.
 func WithZombieGrace(grace time.Duration) Option { return guards.WithZombieGrace(grace) }
-
-// WithCommitMargin sets how long before the task's own deadline the context of the handler ends. So the end of a run
-// is recorded before asynq treats it as failed. It is at most a tenth of the task's time. Defaults to 2 s.
-func WithCommitMargin(margin time.Duration) Option {
-	return duration("WithCommitMargin", margin, func(c *config) { c.commitMargin = margin })
-}
 
 // FailOpen lets tasks run unguarded while Redis cannot be asked, see [Degraded]. It does not apply while Redis
 // refuses, because it is full or the user lacks a right. Nor does it apply to a key of which this guard knows another
@@ -179,88 +144,49 @@ func WithKeySecret(secret []byte) Option { return guards.WithKeySecret(secret) }
 // WithRuns sets the list of this guard's runs, for [Runs.Drain] at shutdown. Several guards may share one. Defaults to
 // one of its own.
 func WithRuns(runs *Runs) Option {
-	return newOption("WithRuns", func(c *config) {
+	return own("WithRuns", func(c *config) error {
 		if runs == nil {
-			c.refuse("WithRuns: it is nil")
+			return invalid("WithRuns: it is nil")
 		}
 		c.runs = runs
+		return nil
 	})
 }
 
-// The options below are for [Once]; [Exclusive] keeps no records and refuses them.
-
-// IgnorePayload lets tasks of one key have different payloads: the first one that runs counts. See [ComparePayload].
+// ComparePayload says whether a task is archived, with [core.ErrFingerprintMismatch], if its payload is not that of the first one
+// that ran with its key, byte for byte. It is for [Once].
 //
 // Defaults to a rule by the key. If the key identifies the task, the rest of the payload may differ, such as a time of
 // sending or a trace ID. Such keys are those of [ByPayload] with fields, [PerPeriod] and [ByTick], even as parts of
 // [Keys]. For every other key ([ByTaskID], [ByHeader], [ByType], functions of your own) another payload is a mistake
-// of the producer: the task is archived with [core.ErrFingerprintMismatch]. A function of your own may call ByPayload
-// with its context; then the rule of ByPayload applies.
-func IgnorePayload() Option { return payloadOption("IgnorePayload", payloadIgnored) }
-
-// ComparePayload archives a task if its payload differs from that of the first one that ran with its key, byte for
-// byte, whatever the key is made of. The error is [core.ErrFingerprintMismatch]. Defaults to the rule of
-// [IgnorePayload].
-func ComparePayload() Option { return payloadOption("ComparePayload", payloadCompared) }
+// of the producer. A function of your own may call ByPayload with its context; then the rule of ByPayload applies.
+func ComparePayload(compare bool) Option {
+	return own("ComparePayload", func(c *config) error {
+		c.compare = &compare
+		return nil
+	})
+}
 
 // WithFinishTimeout sets how long the end of a run waits for Redis to confirm the record. After that the task is
 // acknowledged all the same, and the record is retried in the background. At least 1 ms. Defaults to 5 s.
 func WithFinishTimeout(limit time.Duration) Option { return guards.WithFinishTimeout(limit) }
 
-// SkipDuplicates acknowledges a task without running it while another one with its key runs. Use it if both ask for
-// the same: the task does not run later, even if the other one fails. A second delivery of the same task is deferred
-// all the same, because asynq would lose the task together with its worker. Defaults to deferring it.
-func SkipDuplicates() Option {
-	return onConflict("SkipDuplicates", conflictSkip)
-}
+// The options of this package are those of both guards, and of each.
+var (
+	bothTake = []string{"WithZombieGrace", "asynqlock.WithRetryIn", "asynqlock.WithRuns"}
 
-// RejectDuplicates archives a task while another one with its key runs. A second delivery of the same task is
-// deferred. Defaults to deferring it.
-func RejectDuplicates() Option {
-	return onConflict("RejectDuplicates", conflictReject)
-}
-
-func onConflict(option string, what conflict) Option {
-	return newOption(option, func(c *config) {
-		if c.conflict != conflictRetry && c.conflict != what {
-			c.refuse("%s: SkipDuplicates and RejectDuplicates contradict each other", option)
-		}
-		c.conflict = what
-	})
-}
-
-// guardOptions are those of both guards.
-var guardOptions = []string{
-	"core.WithTTL", "core.WithWait", "core.WithMaxHold", "core.WithReplicaAck",
-	"FailOpen", "OptionalKey", "WithKeySecret", "WithZombieGrace",
-	"asynqlock.WithRetryIn", "asynqlock.WithMaxBusy", "asynqlock.WithCommitMargin", "asynqlock.WithRuns",
-}
-
-var exclusivePlace = guards.Place{
-	Name:  "asynqlock.Exclusive",
-	Takes: slices.Concat(guardOptions, []string{"core.WithMinHold", "core.WithPermits", "asynqlock.WithLine"}),
-	Refuses: map[string]string{
-		"core.WithFixedTTL": "the lease of a task is renewed; core.WithMaxHold limits it",
-		"core.WithOwner":    "tasks with one owner do not exclude each other",
-	},
-	Otherwise: "it keeps no records; asynqlock.Once does",
-}
-
-// oncePlace takes the options of [Once].
-var oncePlace = guards.Place{
-	Name: "asynqlock.Once",
-	Takes: slices.Concat(guardOptions, []string{
-		"core.WithRetention", "core.WithFailurePolicy", "core.WithMaxValue", "core.WithProof", "WithFinishTimeout",
-		"asynqlock.IgnorePayload", "asynqlock.ComparePayload", "asynqlock.SkipDuplicates", "asynqlock.RejectDuplicates",
-	}),
-	Refuses: map[string]string{
-		"core.WithFixedTTL":    "the lease of a task is renewed; core.WithMaxHold limits it",
-		"core.WithOwner":       "every run has an owner of its own",
-		"core.WithMinHold":     "a record has its core.WithRetention",
-		"core.WithPermits":     "only a semaphore has permits",
-		"core.WithFingerprint": "each task has its own; asynqlock.ComparePayload compares them",
-		"core.WithNote":        "it notes the task",
-		"core.WithLabel":       "it labels records with the type of the task",
-		"asynqlock.WithLine":   "tasks with one key of Once are duplicates",
-	},
-}
+	exclusivePlace = guards.Place{
+		Name:      "asynqlock.Exclusive",
+		Takes:     slices.Concat(guards.ExclusiveTakes, bothTake, []string{"asynqlock.WithLine"}),
+		Refuses:   map[string]string{"core.WithOwner": "tasks with one owner do not exclude each other"},
+		Otherwise: "it keeps no records; asynqlock.Once does",
+	}
+	oncePlace = guards.Place{
+		Name:  "asynqlock.Once",
+		Takes: slices.Concat(guards.OnceTakes, bothTake, []string{"asynqlock.ComparePayload"}),
+		Refuses: map[string]string{
+			"core.WithFingerprint": "each task has its own; asynqlock.ComparePayload compares them",
+			"asynqlock.WithLine":   "tasks with one key of Once are duplicates",
+		},
+	}
+)

@@ -17,8 +17,6 @@ import (
 const (
 	ReasonBusy        = "busy"            // deferred: another task with its key runs
 	ReasonUnavailable = "unavailable"     // deferred: Redis cannot be asked, or refuses
-	ReasonSkipped     = "skipped"         // acknowledged: another task with its key runs, see [SkipDuplicates]
-	ReasonRejected    = "rejected"        // archived: another task with its key runs, see [RejectDuplicates]
 	ReasonNoKey       = "no-key"          // archived: [ErrNoKey]
 	ReasonKeyReused   = "key-reused"      // archived: its payload is not that of the first task, [core.ErrFingerprintMismatch]
 	ReasonUnknown     = "outcome-unknown" // archived: nobody knows how an earlier run ended, [core.ErrOutcomeUnknown]
@@ -34,6 +32,9 @@ func (e idleError) Unwrap() error { return e.error }
 
 // refuse decides what becomes of a task that does not run, and what asynq is told.
 func (v *visit) refuse(_ context.Context, not *core.NotRun) {
+	if v.lined {
+		v.line.called.remove(v.member()) // it may be called again
+	}
 	switch err := not.Err; {
 	case v.ask.NoKey != nil:
 		v.archive(not, ReasonNoKey)
@@ -44,18 +45,9 @@ func (v *visit) refuse(_ context.Context, not *core.NotRun) {
 		v.archive(not, ReasonUnknown)
 	case v.ctx.Err() != nil:
 		not.Reason, not.RetryAfter, not.Err = ReasonEnded, 0, v.ctx.Err()
-	case isBusy(err) && v.conflict != conflictRetry && v.duplicate():
-		if v.conflict == conflictReject {
-			v.archive(not, ReasonRejected)
-			return
-		}
-		not.Reason, not.RetryAfter, v.skipped = ReasonSkipped, 0, true
-		v.settled()
 	case guards.Mistaken(err): // which would not go away by itself
 		not.Reason = ReasonGuardFailed
-		v.standBack()
 	default:
-		v.standBack()
 		e := v.deferral(err)
 		not.Reason, not.RetryAfter, not.Err = ReasonUnavailable, e.RetryIn, e
 		if isBusy(err) {
@@ -64,20 +56,21 @@ func (v *visit) refuse(_ context.Context, not *core.NotRun) {
 	}
 }
 
-// archive refuses a task that would fare no better another time.
-func (v *visit) archive(not *core.NotRun, reason string) {
-	v.settled()
-	not.Reason, not.RetryAfter = reason, 0
-	not.Err = fmt.Errorf("%w: %w", not.Err, asynq.SkipRetry)
+// mismatch names the task that has another payload than the first one with its key, and the option that decides.
+// Payload and key are left out: asynq stores the error, and keys are secret.
+func (v *visit) mismatch(err error) error {
+	remedy := "if the payloads may differ, make the key with ByPayload(fields...) or pass ComparePayload(false)"
+	if v.compare != nil {
+		remedy = "ComparePayload(true) refuses that"
+	}
+	return fmt.Errorf("holdfast: asynqlock: task %s of type %s in queue %s: another payload than that of the first task "+
+		"with its key: %s: %w", quoted(v.task.ID), quoted(v.task.Type), quoted(v.task.Queue), remedy, err)
 }
 
-// duplicate reports whether the task that is in the way is another one. A second delivery of the same task would be lost
-// together with the worker that runs it.
-func (v *visit) duplicate() bool {
-	ctx, cancel := context.WithTimeout(v.ctx, v.AskTimeout)
-	defer cancel()
-	record, err := v.once.Of(v.ask).Peek(ctx)
-	return err == nil && record.State == core.StateRunning && !sameTask(record.Note, v.task)
+// archive refuses a task that would fare no better another time.
+func (v *visit) archive(not *core.NotRun, reason string) {
+	not.Reason, not.RetryAfter = reason, 0
+	not.Err = fmt.Errorf("%w: %w", not.Err, asynq.SkipRetry)
 }
 
 // What is logged of a task that is acknowledged without running.
@@ -94,7 +87,6 @@ const (
 // may also be a task that a shutdown has given back though its handler went on and succeeded, or one that left the archive
 // after [Guard.Resolve]. A first delivery with another ID is a duplicate, and expected.
 func (v *visit) replay(_ context.Context, r core.Record) error {
-	v.settled()
 	if v.task.ID != "" && v.task.Retried == 0 {
 		level, text, kind := slog.LevelInfo, logDuplicate, "duplicate "
 		if sameTask(r.Note, v.task) {

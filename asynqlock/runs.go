@@ -4,15 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	guards "github.com/holdfast-go/holdfast/internal/guard"
 )
 
-// Runs are the handlers that run behind guards in this process, see [WithRuns]. The zero value is ready to use.
+// Runs are the tasks that are behind guards in this process, see [WithRuns]. The zero value is ready to use.
 //
 // asynq's Shutdown does not wait for handlers that take longer than its ShutdownTimeout: it gives their tasks to other
 // workers and returns. So before the process ends, and before the client of the locks is closed:
@@ -20,110 +21,37 @@ import (
 //	server.Shutdown()
 //	err := runs.Drain(ctx)
 type Runs struct {
-	mu     sync.Mutex
-	runs   map[*visit]struct{}
-	visits int           // of tasks to guards, before they run too, and without record or key
-	empty  chan struct{} // closed when there are none; nil while nobody waits
-}
-
-// Running is one handler that runs.
-type Running struct {
-	ID, Queue, Type string
-	KeyHash         string
-	// Since is when it began.
-	Since time.Time
-	// Zombie is true if asynq has given up the task.
-	Zombie bool
+	visits  atomic.Int64 // of tasks to guards, before they run too, and without record or key
+	running sync.Map     // the visits whose handlers run
 }
 
 // ErrStillRunning says that handlers are still running.
 var ErrStillRunning = errors.New("holdfast: asynqlock: handlers are still running")
 
-// List returns the running handlers, the oldest first.
-func (r *Runs) List() []Running {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	list := make([]Running, 0, len(r.runs))
-	for run := range r.runs {
-		list = append(list, Running{
-			ID: run.task.ID, Queue: run.task.Queue, Type: run.task.Type, KeyHash: run.ask.KeyHash, Since: run.began, Zombie: run.ctx.Err() != nil,
-		})
-	}
-	slices.SortFunc(list, func(a, b Running) int { return a.Since.Compare(b.Since) })
-	return list
-}
+// drainInterval lies between two looks of [Runs.Drain].
+const drainInterval = 10 * time.Millisecond
 
 // Drain waits until no task is in a guard, or until ctx ends. No task is in a guard once all handlers have returned
-// and their ends are recorded. If ctx ends first, Drain returns [ErrStillRunning] and stops renewing the leases of the
-// running handlers. It frees no key: no other task gets a key of a running handler before the TTL expires, even if the
-// process ends at once.
+// and their ends are recorded. If ctx ends first, Drain stops renewing the leases of the running handlers, and returns an
+// [ErrStillRunning] that names them. It frees no key: no other task gets a key of a running handler before the TTL expires, even
+// if the process ends at once.
 func (r *Runs) Drain(ctx context.Context) error {
-	for {
-		empty := r.waiting()
-		if empty == nil {
-			return nil
-		}
-		select {
-		case <-empty:
-		case <-ctx.Done():
-			return r.abandon(ctx)
+	for r.visits.Load() > 0 {
+		if !sleep(ctx, drainInterval) {
+			return r.abandon(context.Cause(ctx))
 		}
 	}
+	return nil
 }
 
-// waiting returns what is closed when there are no runs, nil if there are none.
-func (r *Runs) waiting() <-chan struct{} {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.visits == 0 {
-		return nil
-	}
-	if r.empty == nil {
-		r.empty = make(chan struct{})
-	}
-	return r.empty
-}
-
-func (r *Runs) abandon(ctx context.Context) error {
-	r.mu.Lock()
-	runs, visits := slices.Collect(maps.Keys(r.runs)), r.visits
-	r.mu.Unlock()
-	if visits == 0 {
-		return nil
-	}
-	for _, run := range runs {
-		guards.Abandon(run.inside) // which calls hooks, that may want to see the list
-	}
-	return fmt.Errorf("%w: %d: %w", ErrStillRunning, visits, context.Cause(ctx))
-}
-
-// come counts a task that has come to a guard, which owes a leave.
-func (r *Runs) come() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.visits++
-}
-
-func (r *Runs) leave() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.visits--; r.visits == 0 && r.empty != nil {
-		close(r.empty)
-		r.empty = nil
-	}
-}
-
-func (r *Runs) add(v *visit) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.runs == nil {
-		r.runs = make(map[*visit]struct{})
-	}
-	r.runs[v] = struct{}{}
-}
-
-func (r *Runs) remove(v *visit) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.runs, v)
+func (r *Runs) abandon(cause error) error {
+	var left []string
+	r.running.Range(func(run, _ any) bool {
+		v := run.(*visit)
+		left = append(left, fmt.Sprintf("%s %s for %v", shown(v.task.Type), shown(identity(v.task)), time.Since(v.began).Round(time.Millisecond)))
+		guards.Abandon(v.inside)
+		return true
+	})
+	slices.Sort(left)
+	return fmt.Errorf("%w: %s: %w", ErrStillRunning, strings.Join(left, ", "), cause)
 }

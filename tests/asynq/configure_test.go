@@ -51,7 +51,6 @@ func TestConfigure(t *testing.T) {
 		{errOwn, true, 3 * time.Minute, true, true},
 		{ignored, false, 3 * time.Minute, true, true},
 		{asynq.ErrLeaseExpired, true, 3 * time.Minute, true, true},
-		{asynqlock.ErrBusyTooLong, true, 3 * time.Minute, true, true},
 		{context.Canceled, true, 3 * time.Minute, true, true},
 	} {
 		asked, delayed, handled = nil, nil, nil

@@ -2,7 +2,6 @@ package asynq_test
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -162,80 +161,5 @@ func TestRetryIn(t *testing.T) {
 			t.Errorf("between %v and %v, want %v to %v", low, high, test.least, test.most)
 		}
 	}
-	wantNil(t, busy.release())
-}
-
-// TestSkipAndReject: another task is skipped or archived while the key is busy; the same one, delivered again, is not.
-func TestSkipAndReject(t *testing.T) {
-	t.Parallel()
-	d, hooks := listening(t)
-	key := asynqlock.ByPayload("order")
-	skip := asynqlock.Once(d.locks, key, asynqlock.SkipDuplicates())
-	reject := asynqlock.Once(d.locks, key, asynqlock.RejectDuplicates())
-	never := func(context.Context, *asynq.Task) error { return errors.New("it runs") }
-	busy := d.occupy(delivery("1"), receipt("7"), skip)
-
-	if err := d.deliver(delivery("2"), receipt("7"), never, skip); err != nil {
-		t.Errorf("skipped: %v", err)
-	}
-	wantErrors(t, d.deliver(delivery("2"), receipt("7"), never, reject), asynq.SkipRetry, core.ErrInProgress)
-	for _, guard := range []asynq.MiddlewareFunc{skip, reject} {
-		wantDeferred(t, d.deliver(delivery("1"), receipt("7"), never, guard), core.ErrInProgress)
-	}
-	inOther := delivery("1", func(info *asynq.TaskInfo) { info.Queue = "critical" })
-	if err := d.deliver(inOther, receipt("7"), never, skip); err != nil {
-		t.Errorf("the same ID in another queue: %v", err)
-	}
-	wantNil(t, busy.release())
-	hooks.want(t, "Reason:skipped ", 2)
-	if err := d.deliver(delivery("3"), receipt("7"), never, reject); err != nil {
-		t.Errorf("after the end: %v", err)
-	}
-}
-
-// TestMaxBusy: a task that is deferred for longer has not failed, since it has never run; that is reported once more each
-// time that the limit has passed.
-func TestMaxBusy(t *testing.T) {
-	t.Parallel()
-	var log diary
-	d, hooks := listening(t, core.WithLogger(log.logger()))
-	guard := asynqlock.Once(d.locks, asynqlock.ByPayload("order"), asynqlock.WithMaxBusy(time.Millisecond))
-	busy := d.occupy(delivery("1"), receipt("7"), guard)
-	wantDeferred(t, d.deliver(delivery("2"), receipt("7"), nothing, guard), core.ErrInProgress)
-	wantDeferred(t, d.deliver(delivery("3"), receipt("7"), nothing, guard), core.ErrInProgress)
-	for range 2 {
-		time.Sleep(2 * time.Millisecond) // for longer than WithMaxBusy
-		err := d.deliver(delivery("2"), receipt("7"), nothing, guard)
-		wantErrors(t, err, asynqlock.ErrBusyTooLong, core.ErrInProgress)
-		if isFailure(err) || errors.Is(err, asynq.SkipRetry) {
-			t.Errorf("a failure: %v", err)
-		}
-		handled := 0
-		configured(func(context.Context, *asynq.Task, error) { handled++ }).ErrorHandler.
-			HandleError(asynqlock.ContextWithTask(t.Context(), delivery("2")), receipt("7"), err)
-		if handled != 1 {
-			t.Error("the ErrorHandler is not told")
-		}
-	}
-	wantNil(t, busy.release())
-	var told []asynqlock.DeferredError
-	for _, n := range hooks.nots {
-		told = append(told, *wantDeferred(t, n.Err, core.ErrInProgress))
-	}
-	if len(told) != 4 || told[1].Times != 1 || told[3].Times != 3 || told[3].Busy <= told[2].Busy {
-		t.Errorf("told %+v", told)
-	}
-	if !strings.Contains(log.String(), "times=3") {
-		t.Errorf("log: %s", log.String())
-	}
-}
-
-// TestSkipWithoutID: outside of asynq nobody can tell whether it is the same task, so it is not skipped.
-func TestSkipWithoutID(t *testing.T) {
-	t.Parallel()
-	d := newDesk(t)
-	guard := asynqlock.Once(d.locks, asynqlock.ByPayload("order"), asynqlock.SkipDuplicates())
-	busy := d.occupy(delivery("1"), receipt("7"), guard)
-	wantDeferred(t, d.deliver(delivery(""), receipt("7"), nothing, guard), core.ErrInProgress)
 	wantNil(t, busy.release())
 }

@@ -29,7 +29,7 @@ func TestConformance(t *testing.T) {
 				}
 				return deliverer(g.Wrap, fn, g)
 			}
-			wrap, err := asynqlock.NewExclusive(locks.Mutex, asynqlock.ByHeader("key"), guard.Without(opts, "WithFinishTimeout")...)
+			wrap, err := asynqlock.NewExclusive(locks.Mutex, asynqlock.ByHeader("key"), opts...)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,8 +2,6 @@ package asynq_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -125,8 +124,7 @@ func hashOf(t *testing.T, key asynqlock.KeyFunc, info *asynq.TaskInfo, task *asy
 	t.Helper()
 	text, err := key(asynqlock.ContextWithTask(t.Context(), info), task)
 	wantNil(t, err)
-	sum := sha256.Sum256([]byte(text))
-	return base64.RawURLEncoding.EncodeToString(sum[:])
+	return guard.Hash(nil, text)
 }
 
 func wantNil(t *testing.T, err error) {

@@ -82,7 +82,7 @@ func TestForeignTextInLogs(t *testing.T) {
 				} {
 					guards := []asynq.MiddlewareFunc{
 						asynqlock.Exclusive(d.locks.Mutex, key), asynqlock.Exclusive(d.locks.Mutex, key, asynqlock.WithLine(d.rdb)), asynqlock.Once(d.locks, key),
-						asynqlock.Once(d.locks, key, asynqlock.ComparePayload()),
+						asynqlock.Once(d.locks, key, asynqlock.ComparePayload(true)),
 					}
 					handlers := []asynq.HandlerFunc{failing, nothing, held}
 					for _, foreign := range []func(){

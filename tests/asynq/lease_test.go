@@ -128,20 +128,16 @@ func TestCommitMargin(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for _, test := range []struct {
-		given       time.Duration
-		opts        []asynqlock.Option
-		least, most time.Duration
+		given, least, most time.Duration
 	}{
-		{time.Hour, nil, 2 * time.Second, 2 * time.Second},
-		{time.Hour, []asynqlock.Option{asynqlock.WithCommitMargin(time.Minute)}, time.Minute, time.Minute},
-		{time.Hour, []asynqlock.Option{asynqlock.WithCommitMargin(50 * time.Minute)}, 3 * time.Minute, 6 * time.Minute},
-		{10 * time.Second, nil, 1, time.Second},
+		{time.Hour, 2 * time.Second, 2 * time.Second},
+		{10 * time.Second, 1, time.Second},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), test.given)
 		asynqs, _ := ctx.Deadline()
 		for name, guard := range map[string]asynq.MiddlewareFunc{
-			"once":      asynqlock.Once(d.locks, asynqlock.ByTaskID(), test.opts...),
-			"exclusive": asynqlock.Exclusive(d.locks.Mutex, asynqlock.ByTaskID(), test.opts...),
+			"once":      asynqlock.Once(d.locks, asynqlock.ByTaskID()),
+			"exclusive": asynqlock.Exclusive(d.locks.Mutex, asynqlock.ByTaskID()),
 		} {
 			wantNil(t, deliver(ctx, delivery(test.given.String()+name), receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
 				deadline, ok := ctx.Deadline()

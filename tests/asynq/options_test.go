@@ -26,18 +26,14 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		"WithTTL(-1s)":     core.WithTTL(-time.Second),
 		"WithMaxHold(-1s)": core.WithMaxHold(-time.Second),
 		"WithWait(5ns): 0 or at least 1ms is needed; is the unit missing": core.WithWait(5),
-		"WithWait(-1s)":                            core.WithWait(-time.Second),
-		"WithRetryIn(0s)":                          asynqlock.WithRetryIn(0),
-		"WithRetryIn(9000h0m0s)":                   asynqlock.WithRetryIn(9000 * time.Hour),
-		"WithMaxBusy(0s)":                          asynqlock.WithMaxBusy(0),
-		"WithZombieGrace(0s)":                      asynqlock.WithZombieGrace(0),
-		"WithCommitMargin(-2s)":                    asynqlock.WithCommitMargin(-2 * time.Second),
-		"WithKeySecret: 15 bytes":                  asynqlock.WithKeySecret(make([]byte, 15)),
-		"WithRetryIn(30ns): 1ms to 8760h0m0s":      asynqlock.WithRetryIn(30),
-		"WithMaxBusy(30ns): 1ms to 8760h0m0s":      asynqlock.WithMaxBusy(30),
-		"WithZombieGrace(30ns): 1ms to 8760h0m0s":  asynqlock.WithZombieGrace(30),
-		"WithCommitMargin(30ns): 1ms to 8760h0m0s": asynqlock.WithCommitMargin(30),
-		"WithRuns: it is nil":                      asynqlock.WithRuns(nil),
+		"WithWait(-1s)":                           core.WithWait(-time.Second),
+		"WithRetryIn(0s)":                         asynqlock.WithRetryIn(0),
+		"WithRetryIn(9000h0m0s)":                  asynqlock.WithRetryIn(9000 * time.Hour),
+		"WithZombieGrace(0s)":                     asynqlock.WithZombieGrace(0),
+		"WithKeySecret: 15 bytes":                 asynqlock.WithKeySecret(make([]byte, 15)),
+		"WithRetryIn(30ns): 1ms to 8760h0m0s":     asynqlock.WithRetryIn(30),
+		"WithZombieGrace(30ns): 1ms to 8760h0m0s": asynqlock.WithZombieGrace(30),
+		"WithRuns: it is nil":                     asynqlock.WithRuns(nil),
 	} {
 		_, once := asynqlock.NewOnce(d.locks, asynqlock.ByTaskID(), opt)
 		_, exclusive := asynqlock.NewExclusive(d.locks.Mutex, asynqlock.ByTaskID(), opt)
@@ -54,13 +50,11 @@ func TestRecordsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for want, opts := range map[string][]asynqlock.Option{
-		"WithFinishTimeout(0s)":                       {asynqlock.WithFinishTimeout(0)},
-		"WithFinishTimeout(2ns): 1ms to":              {asynqlock.WithFinishTimeout(2)},
-		"WithRetention(0s)":                           {core.WithRetention(0)},
-		"WithMaxValue(-1)":                            {core.WithMaxValue(-1)},
-		"FailOpen with core.HoldFailures":             {asynqlock.FailOpen(), core.WithFailurePolicy(core.HoldFailures)},
-		"IgnorePayload and ComparePayload contradict": {asynqlock.ComparePayload(), asynqlock.IgnorePayload()},
-		"ComparePayload: IgnorePayload and Compare":   {asynqlock.IgnorePayload(), asynqlock.ComparePayload()},
+		"WithFinishTimeout(0s)":           {asynqlock.WithFinishTimeout(0)},
+		"WithFinishTimeout(2ns): 1ms to":  {asynqlock.WithFinishTimeout(2)},
+		"WithRetention(0s)":               {core.WithRetention(0)},
+		"WithMaxValue(-1)":                {core.WithMaxValue(-1)},
+		"FailOpen with core.HoldFailures": {asynqlock.FailOpen(), core.WithFailurePolicy(core.HoldFailures)},
 	} {
 		_, err := asynqlock.NewOnce(d.locks, asynqlock.ByTaskID(), opts...)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -96,7 +90,7 @@ func TestOptionsOfEachPlace(t *testing.T) {
 		"core.WithReplicaAck": {core.WithReplicaAck(1, time.Millisecond), both},
 		"core.WithMinHold":    {core.WithMinHold(time.Second), "asynqlock.Exclusive"},
 		"core.WithPermits":    {core.WithPermits(1), "asynqlock.Exclusive"},
-		"core.WithFixedTTL":   {core.WithFixedTTL(time.Second), ""},
+		"core.WithFixedTTL":   {core.WithFixedTTL(time.Second), "asynqlock.Exclusive"},
 		"core.WithOwner":      {core.WithOwner("me"), ""},
 
 		"core.WithRetention":     {core.WithRetention(time.Hour), "asynqlock.Once"},
@@ -115,18 +109,13 @@ func TestOptionsOfEachPlace(t *testing.T) {
 		"OptionalKey":       {asynqlock.OptionalKey(), both},
 		"WithKeySecret":     {asynqlock.WithKeySecret(make([]byte, 16)), both},
 		"WithZombieGrace":   {asynqlock.WithZombieGrace(time.Second), both},
-		"WithFinishTimeout": {asynqlock.WithFinishTimeout(time.Second), "asynqlock.Once"},
+		"WithFinishTimeout": {asynqlock.WithFinishTimeout(time.Second), both},
 
-		"asynqlock.WithRetryIn":      {asynqlock.WithRetryIn(time.Second), both},
-		"asynqlock.WithMaxBusy":      {asynqlock.WithMaxBusy(time.Second), both},
-		"asynqlock.WithCommitMargin": {asynqlock.WithCommitMargin(time.Second), both},
-		"asynqlock.WithRuns":         {asynqlock.WithRuns(new(asynqlock.Runs)), both},
-		"asynqlock.WithLine":         {asynqlock.WithLine(d.rdb), "asynqlock.Exclusive"},
-		"asynqlock.IgnorePayload":    {asynqlock.IgnorePayload(), "asynqlock.Once"},
-		"asynqlock.ComparePayload":   {asynqlock.ComparePayload(), "asynqlock.Once"},
-		"asynqlock.SkipDuplicates":   {asynqlock.SkipDuplicates(), "asynqlock.Once"},
-		"asynqlock.RejectDuplicates": {asynqlock.RejectDuplicates(), "asynqlock.Once"},
-		"cronlock.WithHistory":       {cronlock.WithHistory(3), ""},
+		"asynqlock.WithRetryIn":    {asynqlock.WithRetryIn(time.Second), both},
+		"asynqlock.WithRuns":       {asynqlock.WithRuns(new(asynqlock.Runs)), both},
+		"asynqlock.WithLine":       {asynqlock.WithLine(d.rdb), "asynqlock.Exclusive"},
+		"asynqlock.ComparePayload": {asynqlock.ComparePayload(true), "asynqlock.Once"},
+		"cronlock.WithHistory":     {cronlock.WithHistory(3), ""},
 	}
 	for _, name := range coretest.OptionNames(t) {
 		if _, there := options[name]; !there {
@@ -240,11 +229,11 @@ func TestDurationsWithoutUnit(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for option, of := range map[string]func(time.Duration) asynqlock.Option{
-		"WithTTL":       func(d time.Duration) asynqlock.Option { return core.WithTTL(d) },
-		"WithWait":      func(d time.Duration) asynqlock.Option { return core.WithWait(d) },
-		"WithRetention": func(d time.Duration) asynqlock.Option { return core.WithRetention(d) },
-		"WithRetryIn":   asynqlock.WithRetryIn, "WithMaxBusy": asynqlock.WithMaxBusy,
-		"WithZombieGrace": asynqlock.WithZombieGrace, "WithCommitMargin": asynqlock.WithCommitMargin,
+		"WithTTL":           func(d time.Duration) asynqlock.Option { return core.WithTTL(d) },
+		"WithWait":          func(d time.Duration) asynqlock.Option { return core.WithWait(d) },
+		"WithRetention":     func(d time.Duration) asynqlock.Option { return core.WithRetention(d) },
+		"WithRetryIn":       asynqlock.WithRetryIn,
+		"WithZombieGrace":   asynqlock.WithZombieGrace,
 		"WithFinishTimeout": asynqlock.WithFinishTimeout,
 	} {
 		_, err := asynqlock.NewOnce(d.locks, asynqlock.ByTaskID(), of(30))

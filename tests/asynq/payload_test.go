@@ -47,10 +47,10 @@ func TestPayloadIsComparedByKey(t *testing.T) {
 		"header":                 {header, nil, true},
 		"type":                   {asynqlock.ByType(), nil, true},
 		"own":                    {fixed("7"), nil, true},
-		"header, but ignored":    {header, []asynqlock.Option{asynqlock.IgnorePayload()}, false},
-		"fields, but compared":   {order, []asynqlock.Option{asynqlock.ComparePayload()}, true},
+		"header, but ignored":    {header, []asynqlock.Option{asynqlock.ComparePayload(false)}, false},
+		"fields, but compared":   {order, []asynqlock.Option{asynqlock.ComparePayload(true)}, true},
 		"fields, at most once":   {order, []asynqlock.Option{core.WithFailurePolicy(core.HoldFailures)}, false},
-		"compared, at most once": {order, []asynqlock.Option{core.WithFailurePolicy(core.HoldFailures), asynqlock.ComparePayload()}, true},
+		"compared, at most once": {order, []asynqlock.Option{core.WithFailurePolicy(core.HoldFailures), asynqlock.ComparePayload(true)}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			guard := asynqlock.Once(d.locks, test.key, append(test.opts, asynqlock.WithKeySecret([]byte("of "+name+strings.Repeat(" ", 16))))...)
@@ -89,7 +89,7 @@ func TestMismatchNamesTaskAndOption(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for option, opts := range map[string][]asynqlock.Option{
-		"IgnorePayload()": nil, "ComparePayload()": {asynqlock.ComparePayload()},
+		"ComparePayload(false)": nil, "ComparePayload(true)": {asynqlock.ComparePayload(true)},
 	} {
 		guard := asynqlock.Once(d.locks, asynqlock.ByHeader("K"), opts...)
 		wantNil(t, d.deliver(delivery("1"), stamped("9:00"), nothing, guard))

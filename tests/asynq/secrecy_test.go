@@ -116,7 +116,7 @@ func TestKeysAreSecret(t *testing.T) {
 	header := asynqlock.ByHeader(secret)
 	whole := asynqlock.Keys(asynqlock.ByPayload("mail"), asynqlock.ByPayload(), asynqlock.ByHeader("M"))
 	once := asynqlock.Once(d.locks, asynqlock.ByPayload("mail"),
-		core.WithFailurePolicy(core.HoldFailures), asynqlock.ComparePayload())
+		core.WithFailurePolicy(core.HoldFailures), asynqlock.ComparePayload(true))
 	guards := []asynq.MiddlewareFunc{
 		asynqlock.Once(d.locks, whole),
 		asynqlock.Exclusive(d.locks.Fair, asynqlock.ByPayload("mail")), once,
