@@ -58,6 +58,7 @@ type line struct {
 	rdb       redis.UniversalClient
 	inspector *asynq.Inspector
 	found     atomic.Bool  // asynq's tasks are in this Redis
+	here      sync.Map     // tasks that run or wait in this process
 	called    recent       // tasks that were made due
 	mean      atomic.Int64 // how long tasks run, on the average of the last ones
 }
@@ -150,6 +151,7 @@ func (v *visit) enter() {
 		return
 	}
 	v.ahead, v.lined = ahead, true
+	v.line.here.Store(v.member(), nil)
 	if isNew && ahead >= v.limit { // the lock may be free for a moment between two tasks
 		v.notYet = fmt.Errorf("%w: %d tasks of the key are before it", core.ErrNotAcquired, ahead)
 	}
@@ -221,6 +223,9 @@ const (
 // makeDue makes a task due. Only a task that a guard has deferred is touched: one that has failed waits for its own retry,
 // and what is in the archive stays there.
 func (l *line) makeDue(m string) called {
+	if _, here := l.here.Load(m); here {
+		return isElsewhere
+	}
 	if l.called.has(m) {
 		return isDue
 	}

@@ -76,7 +76,7 @@ func (g *guard) visit(ctx context.Context, t *asynq.Task) *visit {
 // process lets the engine run a task or not, and returns what to tell asynq.
 func (v *visit) process(next asynq.Handler) error {
 	v.runs.visits.Add(1)
-	defer v.runs.visits.Add(-1)
+	defer v.gone()
 	outcome, err := v.engine.Do(v.ctx, v.ask, guards.Run{
 		Call:   func(ctx context.Context) { v.err = next.ProcessTask(ctx, v.t) },
 		Around: v.around, Judge: v.judge, Replay: v.replay, Refuse: v.refuse,
@@ -88,6 +88,14 @@ func (v *visit) process(next asynq.Handler) error {
 		return v.err
 	}
 	return v.ended(outcome)
+}
+
+// gone notes that the task is not at the guard any more.
+func (v *visit) gone() {
+	v.runs.visits.Add(-1)
+	if v.lined {
+		v.line.here.Delete(v.member())
+	}
 }
 
 // around lists the run, and ends its context some time before that of asynq.
