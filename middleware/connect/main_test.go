@@ -204,5 +204,7 @@ func (c *counter) want(t testing.TB, n int) {
 
 // counting returns a method that answers with the number of the run.
 func counting(c *counter) unary {
-	return func(context.Context, *request) (*response, error) { return responseOf(fmt.Sprint("run ", c.next())), nil }
+	return func(context.Context, *request) (*response, error) {
+		return responseOf(fmt.Sprint("run ", c.next())), nil
+	}
 }

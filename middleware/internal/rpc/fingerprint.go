@@ -35,7 +35,9 @@ type walk struct {
 	ignored []string
 }
 
-func (w *walk) number(kind byte, n uint64) { w.out = binary.BigEndian.AppendUint64(append(w.out, kind), n) }
+func (w *walk) number(kind byte, n uint64) {
+	w.out = binary.BigEndian.AppendUint64(append(w.out, kind), n)
+}
 
 func (w *walk) text(kind byte, s string) {
 	w.number(kind, uint64(len(s)))

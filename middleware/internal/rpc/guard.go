@@ -356,4 +356,3 @@ func (g *Guard) seen(r core.Record) error {
 	}
 	return nil
 }
-

@@ -1,0 +1,14 @@
+package rpc
+
+import "google.golang.org/protobuf/proto"
+
+// Fingerprint is for tests.
+func Fingerprint(secret []byte, method string, m proto.Message, ignored ...string) []byte {
+	return fingerprint(secret, method, m, ignored)
+}
+
+// Encode and Decode are for tests.
+func (a *Answer) Encode(limit int) ([]byte, error) { return a.encode(limit) }
+
+// Decode is for tests.
+func Decode(value []byte) (*Answer, error) { return decode(value) }
