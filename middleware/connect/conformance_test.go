@@ -30,7 +30,7 @@ func TestConformance(t *testing.T) {
 						interceptor = connectlock.Idempotent(locks, connectlock.Unscoped(), opts...)
 					}
 					c := serve(t, p, func(ctx context.Context, r *request) (*response, error) {
-						value, err := fn(ctx, string(r.Msg.GetPayload().GetBody()))
+						value, err := fn(ctx, r.Msg.GetValue())
 						if err != nil {
 							return nil, err
 						}

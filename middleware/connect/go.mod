@@ -7,16 +7,10 @@ require (
 	github.com/holdfast-go/holdfast v0.0.0
 	github.com/holdfast-go/holdfast/middleware/internal/rpc v0.0.0
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20240318140521-94a12d6c2237
-	google.golang.org/grpc v1.64.0
 	google.golang.org/protobuf v1.36.12
 )
 
-require (
-	go.uber.org/goleak v1.3.0 // indirect
-	golang.org/x/net v0.58.0 // indirect
-	golang.org/x/sys v0.47.0 // indirect
-	golang.org/x/text v0.41.0 // indirect
-)
+require go.uber.org/goleak v1.3.0 // indirect
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect

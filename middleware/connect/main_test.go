@@ -15,7 +15,11 @@ import (
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	testpb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -25,10 +29,30 @@ import (
 const patience = 30 * time.Second
 
 const (
-	service   = "/grpc.testing.TestService/"
-	unaryCall = service + "UnaryCall"
-	duplex    = service + "FullDuplexCall"
+	service   = "/lines.Lines/"
+	unaryCall = service + "Run"
+	duplex    = service + "Watch"
+	get       = service + "Get"
 )
+
+func init() {
+	f := new(descriptorpb.FileDescriptorProto)
+	err := prototext.Unmarshal([]byte(`name: "lines.proto" package: "lines" dependency: "google/protobuf/wrappers.proto" service {
+		name: "Lines"
+		method { name: "Run" input_type: ".google.protobuf.StringValue" output_type: ".google.protobuf.StringValue" }
+		method { name: "Get" input_type: ".google.protobuf.StringValue" output_type: ".google.protobuf.StringValue" }
+		method { name: "Watch" input_type: ".google.protobuf.StringValue" output_type: ".google.protobuf.StringValue" server_streaming: true }
+	}`), f)
+	if err == nil {
+		d, failure := protodesc.NewFile(f, protoregistry.GlobalFiles)
+		if err = failure; err == nil {
+			err = protoregistry.GlobalFiles.RegisterFile(d)
+		}
+	}
+	if err != nil {
+		panic(err)
+	}
+}
 
 func TestMain(m *testing.M) { testkit.VerifyWaitingMain(m) }
 
@@ -44,17 +68,17 @@ func newLocks(t testing.TB) *core.Client {
 }
 
 type (
-	request  = connect.Request[testpb.SimpleRequest]
-	response = connect.Response[testpb.SimpleResponse]
+	request  = connect.Request[wrapperspb.StringValue]
+	response = connect.Response[wrapperspb.StringValue]
 	unary    = func(context.Context, *request) (*response, error)
 )
 
 func requestOf(payload string) *request {
-	return connect.NewRequest(&testpb.SimpleRequest{Payload: &testpb.Payload{Body: []byte(payload)}})
+	return connect.NewRequest(wrapperspb.String(payload))
 }
 
 func responseOf(payload string) *response {
-	return connect.NewResponse(&testpb.SimpleResponse{Payload: &testpb.Payload{Body: []byte(payload)}})
+	return connect.NewResponse(wrapperspb.String(payload))
 }
 
 // protocol is how a client speaks with a server.
@@ -103,14 +127,14 @@ func httpClient(t testing.TB, http1 bool) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-type client = connect.Client[testpb.SimpleRequest, testpb.SimpleResponse]
+type client = connect.Client[wrapperspb.StringValue, wrapperspb.StringValue]
 
 // serve serves a unary method, and returns a client of it.
 func serve(t testing.TB, p protocol, fn unary, interceptors ...connect.Interceptor) *client {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.Handle(unaryCall, connect.NewUnaryHandler(unaryCall, fn, connect.WithInterceptors(interceptors...)))
-	return connect.NewClient[testpb.SimpleRequest, testpb.SimpleResponse](
+	return connect.NewClient[wrapperspb.StringValue, wrapperspb.StringValue](
 		httpClient(t, p.http1), listen(t, mux)+unaryCall, p.opts...)
 }
 
@@ -164,7 +188,7 @@ func call(ctx context.Context, c *client, key, payload string) (a answer) {
 	var coded *connect.Error
 	switch {
 	case err == nil:
-		a = answer{string(resp.Msg.GetPayload().GetBody()), resp.Header(), resp.Trailer(), nil}
+		a = answer{resp.Msg.GetValue(), resp.Header(), resp.Trailer(), nil}
 	case errors.As(err, &coded):
 		a = answer{header: coded.Meta(), trailer: coded.Meta(), err: err}
 	default:

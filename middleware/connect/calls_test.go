@@ -1,0 +1,383 @@
+package connectlock_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/dynamicpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/holdfast-go/holdfast/core"
+	connectlock "github.com/holdfast-go/holdfast/middleware/connect"
+)
+
+// TestWholeReplay: a response is replayed whole in each protocol, whichever way the handler set its metadata.
+func TestWholeReplay(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t)
+	for _, p := range protocols {
+		var c counter
+		cl := serve(t, p, func(ctx context.Context, r *request) (*response, error) {
+			c.next()
+			if info, ok := connect.CallInfoForHandlerContext(ctx); ok {
+				info.ResponseHeader().Add("X-Info", "1")
+				info.ResponseTrailer().Add("X-Info-End", "2")
+			}
+			if r.Msg.GetValue() == "fail" {
+				err := connect.NewError(connect.CodeNotFound, errors.New("no such order"))
+				for _, m := range []proto.Message{&errdetails.ResourceInfo{ResourceName: "order 7"}, wrapperspb.String("more")} {
+					if d, err2 := connect.NewErrorDetail(m); err2 == nil {
+						err.AddDetail(d)
+					}
+				}
+				err.Meta().Set("X-Meta", "3")
+				return nil, err
+			}
+			resp := responseOf("first")
+			resp.Header().Add("X-A", "1")
+			resp.Header().Add("X-A", "2")
+			resp.Header().Set("Set-Cookie", "secret")
+			resp.Trailer().Set("X-End", "3")
+			return resp, nil
+		}, connectlock.Idempotent(locks, connectlock.Constant(p.name)))
+		one, two := call(t.Context(), cl, "k", "ok"), call(t.Context(), cl, "k", "ok")
+		one.want(t, 0, "", false)
+		two.want(t, 0, "", true)
+		if got := two.payload + strings.Join(two.header["X-A"], "") + two.header.Get("X-Info") + two.trailer.Get("X-End") + two.trailer.Get("X-Info-End") +
+			two.header.Get("Set-Cookie"); got != "first12132" {
+			t.Errorf("%s: %q: %+v, then %+v", p.name, got, one, two)
+		}
+		one, two = call(t.Context(), cl, "failure", "fail"), call(t.Context(), cl, "failure", "fail")
+		one.want(t, connect.CodeNotFound, "", false)
+		two.want(t, connect.CodeNotFound, "", true)
+		if info := detail[*errdetails.ResourceInfo](two.err); info.GetResourceName() != "order 7" || two.header.Get("X-Meta") != "3" ||
+			two.err.Error() != one.err.Error() || detail[*wrapperspb.StringValue](two.err).GetValue() != "more" {
+			t.Errorf("%s: %v, then %v: %v", p.name, one.err, two.err, two.header)
+		}
+		c.want(t, 2)
+	}
+}
+
+// TestRetryByAnotherEncoding: one in JSON, as through a transcoder, is the same request.
+func TestRetryByAnotherEncoding(t *testing.T) {
+	t.Parallel()
+	var c counter
+	mux := http.NewServeMux()
+	mux.Handle(unaryCall, connect.NewUnaryHandler(unaryCall, counting(&c), connect.WithInterceptors(
+		connectlock.Idempotent(newLocks(t), connectlock.Unscoped()))))
+	url := listen(t, mux)
+	for i, p := range protocols {
+		cl := connect.NewClient[wrapperspb.StringValue, wrapperspb.StringValue](httpClient(t, p.http1), url+unaryCall, p.opts...)
+		call(t.Context(), cl, "k", "x").want(t, 0, "", i > 0)
+		call(t.Context(), cl, "k", "y").want(t, connect.CodeInvalidArgument, "IDEMPOTENCY_KEY_REUSED", false)
+	}
+	c.want(t, 1)
+}
+
+// TestRefusalDetails: they arrive in each protocol.
+func TestRefusalDetails(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t)
+	for _, p := range protocols {
+		began, end := make(chan struct{}, 1), make(chan struct{})
+		cl := serve(t, p, func(context.Context, *request) (*response, error) {
+			began <- struct{}{}
+			<-end
+			return nil, connect.NewError(connect.CodeUnavailable, errors.New("the bank does not answer"))
+		}, connectlock.Idempotent(locks, connectlock.Constant(p.name), core.WithFailurePolicy(core.HoldFailures)))
+		first := make(chan answer, 1)
+		go func() { first <- call(t.Context(), cl, "k", "x") }()
+		<-began
+		a := call(t.Context(), cl, "k", "x")
+		a.want(t, connect.CodeAborted, "REQUEST_IN_PROGRESS", false)
+		if detail[*errdetails.RetryInfo](a.err).GetRetryDelay().AsDuration() <= 0 {
+			t.Errorf("%s: %v", p.name, a.err)
+		}
+		a = call(t.Context(), cl, "", "x")
+		a.want(t, connect.CodeInvalidArgument, "KEY_REQUIRED", false)
+		if bad := detail[*errdetails.BadRequest](a.err).GetFieldViolations(); len(bad) != 1 || bad[0].GetField() != "idempotency-key" {
+			t.Errorf("%s: %v", p.name, bad)
+		}
+		close(end)
+		(<-first).want(t, connect.CodeFailedPrecondition, "OUTCOME_UNKNOWN", false)
+		call(t.Context(), cl, "k", "x").want(t, connect.CodeFailedPrecondition, "OUTCOME_UNKNOWN", false)
+	}
+}
+
+// TestCodes: an error without a code is judged as connect codes it.
+func TestCodes(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t)
+	for _, test := range []struct {
+		err    error
+		code   connect.Code
+		reruns bool // with HoldFailures
+	}{
+		{errors.New("after the effect"), connect.CodeUnknown, false},
+		{context.DeadlineExceeded, connect.CodeDeadlineExceeded, false},
+		{fmt.Errorf("wrapped: %w", context.Canceled), connect.CodeCanceled, false},
+		{connect.NewError(connect.CodeInternal, nil), connect.CodeInternal, false},
+		{connect.NewError(connect.CodePermissionDenied, nil), connect.CodePermissionDenied, true},
+		{fmt.Errorf("wrapped: %w", connect.NewError(connect.CodeResourceExhausted, nil)), connect.CodeResourceExhausted, true},
+	} {
+		var c counter
+		cl := serve(t, protocols[1], func(context.Context, *request) (*response, error) {
+			c.next()
+			return nil, test.err
+		}, connectlock.Once(locks, connectlock.Constant(test.code.String()), core.WithFailurePolicy(core.HoldFailures)))
+		call(t.Context(), cl, "", "x").want(t, test.code, "", false)
+		if test.reruns {
+			call(t.Context(), cl, "", "x").want(t, test.code, "", false)
+			c.want(t, 2)
+			continue
+		}
+		call(t.Context(), cl, "", "x").want(t, connect.CodeFailedPrecondition, "OUTCOME_UNKNOWN", false)
+		c.want(t, 1)
+	}
+}
+
+type streamClient = connect.Client[wrapperspb.StringValue, wrapperspb.StringValue]
+
+// stream calls the streaming method, and returns the error.
+func stream(t testing.TB, c *streamClient, key string) answer {
+	t.Helper()
+	req := requestOf("x")
+	req.Header().Set("Cart", key)
+	s, err := c.CallServerStream(t.Context(), req)
+	if err != nil {
+		return answer{err: err}
+	}
+	for s.Receive() {
+	}
+	_ = s.Close()
+	return answer{err: s.Err()}
+}
+
+// TestStreams: a stream passes no guard of unary calls in silence, and ExclusiveStream holds its lock until the handler returns.
+func TestStreams(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t)
+	began, end := make(chan struct{}, 1), make(chan struct{}, 1)
+	cart := connectlock.ByMetadata("Cart")
+	with := func(interceptor connect.Interceptor) *streamClient {
+		mux := http.NewServeMux()
+		mux.Handle(duplex, connect.NewServerStreamHandler(duplex, func(
+			_ context.Context, r *request, s *connect.ServerStream[wrapperspb.StringValue],
+		) error {
+			began <- struct{}{}
+			<-end
+			return s.Send(r.Msg)
+		}, connect.WithInterceptors(interceptor)))
+		return connect.NewClient[wrapperspb.StringValue, wrapperspb.StringValue](httpClient(t, false), listen(t, mux)+duplex)
+	}
+	for name, guard := range map[string]connect.Interceptor{
+		"Once": connectlock.Once(locks, cart), "Idempotent": connectlock.Idempotent(locks, cart), "Exclusive": connectlock.Exclusive(locks.Mutex, cart),
+	} {
+		if a := stream(t, with(guard), "7"); a.code() != connect.CodeInternal || !strings.Contains(a.err.Error(), duplex) {
+			t.Errorf("%s: %v", name, a.err)
+		}
+	}
+	cl := with(connectlock.For(duplex, connectlock.ExclusiveStream(locks.Mutex, cart, core.WithWait(0))))
+	first := make(chan answer, 1)
+	go func() { first <- stream(t, cl, "7") }()
+	<-began
+	if a := stream(t, cl, "7"); a.code() != connect.CodeAborted || a.reason() != "LOCK_CONFLICT" {
+		t.Error(a.err)
+	}
+	end <- struct{}{}
+	if a := <-first; a.err != nil {
+		t.Error(a.err)
+	}
+	if a := call(t.Context(), serve(t, protocols[1], counting(new(counter)), connectlock.ExclusiveStream(locks.Mutex, cart)), "k", "x"); a.code() != connect.CodeInternal {
+		t.Error(a.err)
+	}
+}
+
+// TestClientSide: a guard in a client guards nothing, and says so.
+func TestClientSide(t *testing.T) {
+	t.Parallel()
+	guard := connectlock.Once(newLocks(t), connectlock.ByMethod())
+	cl := connect.NewClient[wrapperspb.StringValue, wrapperspb.StringValue](
+		http.DefaultClient, "http://127.0.0.1:1"+unaryCall, connect.WithInterceptors(guard))
+	if a := call(t.Context(), cl, "k", "x"); a.code() != connect.CodeInternal {
+		t.Error(a.err)
+	}
+}
+
+func TestFor(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t)
+	unary, streams := connectlock.Once(locks, connectlock.ByMethod()), connectlock.ExclusiveStream(locks.Mutex, connectlock.ByMethod())
+	for _, test := range []struct {
+		prefix string
+		guard  connect.Interceptor
+		want   bool
+	}{
+		{unaryCall, unary, true},
+		{service, unary, false},
+		{duplex, unary, false},
+		{duplex, streams, true},
+		{unaryCall, streams, false},
+		{service + "None", unary, false},
+		{"/none.None/", unary, false},
+		{unaryCall, nil, false},
+	} {
+		func() {
+			defer func() {
+				if got := recover() == nil; got != test.want {
+					t.Errorf("For(%q, %T) accepted: %v", test.prefix, test.guard, got)
+				}
+			}()
+			connectlock.For(test.prefix, test.guard)
+		}()
+	}
+	var c counter
+	cl := serve(t, protocols[1], counting(&c), connectlock.For(get, unary))
+	for range 2 {
+		call(t.Context(), cl, "", "x").want(t, 0, "", false)
+	}
+	c.want(t, 2)
+}
+
+// TestNoSideEffects: also by GET.
+func TestNoSideEffects(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t)
+	for name, test := range map[string]struct {
+		guard  connect.Interceptor
+		passes bool
+	}{
+		"Once":       {connectlock.Once(locks, connectlock.ByMethod()), true},
+		"Idempotent": {connectlock.Idempotent(locks, connectlock.Unscoped()), true},
+		"Exclusive":  {connectlock.Exclusive(locks.Mutex, connectlock.ByMetadata("none")), false},
+	} {
+		var c counter
+		mux := http.NewServeMux()
+		mux.Handle(get, connect.NewUnaryHandler(get, counting(&c), connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithInterceptors(test.guard)))
+		cl := connect.NewClient[wrapperspb.StringValue, wrapperspb.StringValue](httpClient(t, true), listen(t, mux)+get,
+			connect.WithHTTPGet(), connect.WithIdempotency(connect.IdempotencyNoSideEffects))
+		for range 2 {
+			if a := call(t.Context(), cl, "", "x"); (a.err == nil) != test.passes {
+				t.Errorf("%s: %v", name, a.err)
+			}
+		}
+	}
+}
+
+// TestUnknownType: another build has answered with a message that this one does not have.
+func TestUnknownType(t *testing.T) {
+	t.Parallel()
+	f, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
+		Name: proto.String("newer.proto"), Package: proto.String("newer"),
+		MessageType: []*descriptorpb.DescriptorProto{{Name: proto.String("Receipt")}},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer := connect.UnaryInterceptorFunc(func(connect.UnaryFunc) connect.UnaryFunc {
+		return func(context.Context, connect.AnyRequest) (connect.AnyResponse, error) {
+			return &other{connect.NewResponse(&wrapperspb.StringValue{}), dynamicpb.NewMessage(f.Messages().Get(0))}, nil
+		}
+	})
+	cl := serve(t, protocols[1], nil, connectlock.Idempotent(newLocks(t), connectlock.Unscoped()), newer)
+	call(t.Context(), cl, "k", "x").want(t, 0, "", false)
+	call(t.Context(), cl, "k", "x").want(t, connect.CodeAlreadyExists, "RESPONSE_TYPE_UNKNOWN", false)
+}
+
+type other struct {
+	connect.AnyResponse
+	message any
+}
+
+func (o *other) Any() any { return o.message }
+
+// TestInterceptors: those around a guard see a response that is sent again as any other.
+func TestInterceptors(t *testing.T) {
+	t.Parallel()
+	var c counter
+	var seen []string
+	around := connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
+		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+			resp, err := next(ctx, req)
+			if err == nil {
+				seen = append(seen, resp.Any().(*wrapperspb.StringValue).GetValue()+resp.Header().Get("Idempotency-Replayed"))
+				resp.Header().Set("X-Around", "1")
+			}
+			return resp, err
+		}
+	})
+	cl := serve(t, protocols[1], counting(&c), around, connectlock.Idempotent(newLocks(t), connectlock.Unscoped()))
+	for i := range 2 {
+		a := call(t.Context(), cl, "k", "x")
+		a.want(t, 0, "", i > 0)
+		if len(a.header["X-Around"]) != 1 {
+			t.Errorf("header %v", a.header)
+		}
+	}
+	if strings.Join(seen, ",") != "run 1,run 1true" {
+		t.Errorf("seen %q", seen)
+	}
+}
+
+// TestPeer: WithTLS hands the client's certificate to ByPeer.
+func TestPeer(t *testing.T) {
+	t.Parallel()
+	var c counter
+	guard := connectlock.Idempotent(newLocks(t), connectlock.ByPeer())
+	handler := connect.NewUnaryHandler(unaryCall, counting(&c), connect.WithInterceptors(guard))
+	leaf := &x509.Certificate{Subject: pkix.Name{CommonName: "ada"}}
+	for _, test := range []struct {
+		state    *tls.ConnectionState
+		code     connect.Code
+		reason   string
+		replayed bool
+	}{
+		{&tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}, VerifiedChains: [][]*x509.Certificate{{leaf}}}, 0, "", false},
+		{&tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}, VerifiedChains: [][]*x509.Certificate{{leaf}}}, 0, "", true},
+		{&tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}}, connect.CodeUnauthenticated, "SCOPE_REQUIRED", false},
+		{nil, connect.CodeUnauthenticated, "SCOPE_REQUIRED", false},
+	} {
+		url := listen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.TLS = test.state
+			connectlock.WithTLS(handler).ServeHTTP(w, r)
+		}))
+		cl := connect.NewClient[wrapperspb.StringValue, wrapperspb.StringValue](httpClient(t, true), url+unaryCall)
+		call(t.Context(), cl, "k", "x").want(t, test.code, test.reason, test.replayed)
+	}
+	c.want(t, 1)
+}
+
+// TestLargeMessages: and a response above the limit is not replayed.
+func TestLargeMessages(t *testing.T) {
+	t.Parallel()
+	var c counter
+	cl := serve(t, protocols[1], func(_ context.Context, r *request) (*response, error) {
+		c.next()
+		return responseOf(r.Msg.GetValue()), nil
+	}, connectlock.Idempotent(newLocks(t), connectlock.Unscoped(), core.WithMaxValue(10<<20)))
+	small := serve(t, protocols[1], func(_ context.Context, r *request) (*response, error) {
+		return responseOf(r.Msg.GetValue()), nil
+	}, connectlock.Idempotent(newLocks(t), connectlock.Unscoped()))
+	large := strings.Repeat("x", 3<<20)
+	for i := range 2 {
+		if a := call(t.Context(), cl, "k", large); a.payload != large || a.replayed() != (i > 0) {
+			t.Errorf("%d bytes, %v", len(a.payload), a.err)
+		}
+	}
+	c.want(t, 1)
+	call(t.Context(), small, "k", large).want(t, 0, "", false)
+	call(t.Context(), small, "k", large).want(t, connect.CodeAlreadyExists, "ALREADY_COMPLETED", false)
+}
