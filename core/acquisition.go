@@ -96,7 +96,7 @@ func (a *acquisition) publicError(caller context.Context, err error) error {
 	case acquire.ErrTimeUp:
 		return a.timeUpError(caller)
 	case acquire.ErrWaiterLimit:
-		return a.notAcquired(tooManyWaiters(a.engine.acquiring.Limit.Most))
+		return a.notAcquired(tooManyWaiters(a.engine.acquiring.Waits.Most))
 	}
 	return err
 }

@@ -36,8 +36,7 @@ type engine struct {
 
 	renewals keepalive.Log
 	losses   *keepalive.Losses
-	overdue  sync.Once         // too many holds wait to be released
-	waits    acquire.LongWaits // by the lock's key
+	overdue  sync.Once // too many holds wait to be released
 
 	announcer   *inventory.Announcer
 	directory   *inventory.Directory
@@ -62,14 +61,13 @@ func newEngine(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 	e.silence.Stop()
 	e.renewer = keepalive.NewRenewer[script.Hold](e.now, drift)
 	e.losses = keepalive.NewLosses(e.reportFurther)
-	e.waits.First = config.waitWarning
 	e.announcer = inventory.NewAnnouncer(e.ids.Client, config.instance, e.now, e.cannotAnnounce)
 	e.directory = inventory.NewDirectory(e.ids.Client, config.instance, e.now)
 	e.acquisitions.New = func() any { return new(acquisition) }
 	e.acquiring = acquire.Environment{
 		Background: e.work(), IDs: &e.ids, OneServer: len(rdbs) == 1,
-		Lists: acquire.NewLists(), Limit: acquire.NewLimit(config.maxWaiters), Calls: acquire.NewCalls(),
-		NotReleased: e.warnNotReleased, TooManyPending: e.warnPending, LastLeft: e.waits.Forget,
+		Lists: acquire.NewLists(), Waits: acquire.NewWaits(config.maxWaiters, config.waitWarning), Calls: acquire.NewCalls(),
+		NotReleased: e.warnNotReleased, TooManyPending: e.warnPending,
 	}
 	return e
 }

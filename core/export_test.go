@@ -11,14 +11,14 @@ import (
 
 // WaitingCalls counts the callers of a client that wait for what lies at a key.
 func WaitingCalls(c *Client, key string) int {
-	return c.acquiring.Limit.Count(key)
+	return c.acquiring.Waits.Count(key)
 }
 
 // OnceKey is where the record of a key lies.
 func OnceKey(c *Client, key string) string { return script.NewKeys(c.prefix, key).Once().Lock }
 
 // MaxWaiters is how many may wait for one name.
-func MaxWaiters(c *Client) int { return c.acquiring.Limit.Most }
+func MaxWaiters(c *Client) int { return c.acquiring.Waits.Most }
 
 // SendProclamation sends a proclamation of a leader with a number of its own, as one that arrives late.
 func SendProclamation(ctx context.Context, l *Leadership, number int64, value string) (bool, error) {

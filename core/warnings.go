@@ -55,12 +55,12 @@ func (a *acquisition) StillWaiting(since keepalive.Instant) {
 	now := e.now()
 	e.announcer.Touch(now, a.Hold.TTL)
 	waited, instance := now.Sub(since), e.directory.Instance(a.Holder)
-	if a.config.leavesLosses || !e.waits.Due(lock, waited, now) {
+	if a.config.leavesLosses || !e.acquiring.Waits.Due(lock, waited, now) {
 		return
 	}
 	e.logger.Warn("holdfast: a call has waited for long",
 		"lock", digest(lock), "strategy", a.Strategy.Name(), "since", time.Now().Add(-waited), "waited", waited,
-		"waiting", e.acquiring.Limit.Count(lock), "holder", ownerForLog(a.Holder), "instance", instance)
+		"waiting", e.acquiring.Waits.Count(lock), "holder", ownerForLog(a.Holder), "instance", instance)
 }
 
 // HeldLong implements keepalive.Lease: it warns of a lease that lasts.

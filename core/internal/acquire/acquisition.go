@@ -108,14 +108,10 @@ func (a *Acquisition) acquire(ctx context.Context) error {
 		return a.askWithoutWaiting(ctx, ErrTimeUp)
 	}
 	key := a.Hold.Keys.Lock
-	if !a.Env.Limit.tryAdd(key) {
+	if !a.Env.Waits.tryAdd(key) {
 		return a.askAtWaiterLimit(ctx)
 	}
-	defer func() {
-		if a.Env.Limit.remove(key) {
-			a.Env.LastLeft(key)
-		}
-	}()
+	defer a.Env.Waits.remove(key)
 	if a.Queue != nil {
 		return a.waitInQueue(ctx)
 	}
@@ -185,7 +181,7 @@ type Environment struct {
 
 	Lists      *Lists      // for locks without a queue in Redis
 	Heartbeats *Heartbeats // nil for a Redlock, which has no queues
-	Limit      *Limit
+	Waits      *Waits
 	Calls      *Calls // that wait, for operators
 
 	// NotReleased is called with a hold that no caller got and that could not be removed from Redis. It runs on
@@ -193,8 +189,6 @@ type Environment struct {
 	NotReleased func(h *script.Hold, err error)
 	// TooManyPending is called if a hold is left to expire because transport.MaxPending releases are pending.
 	TooManyPending func()
-	// LastLeft is called when the last caller of this client that waited for a lock waits no more. It must be cheap.
-	LastLeft func(lock string)
 }
 
 // timeUp returns true if ctx has ended or Close of the client has begun. Then the acquisition must end with

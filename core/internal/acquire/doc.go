@@ -42,7 +42,7 @@
 //
 // The callers of this process that wait for a lock wait in one of two places. Where the lock has no queue in Redis, the [Lists]
 // have one local list for each name, and only the first waiter of a list asks Redis. Where it has one, [Heartbeats] keep the
-// places of all waiters in it. A [Limit] bounds both, and [Calls] has all that wait in either, for operators.
+// places of all waiters in it. [Waits] bounds both, and [Calls] has all that wait in either, for operators.
 //
 // A waiter of a list passes through these states:
 //

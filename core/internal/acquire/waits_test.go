@@ -8,12 +8,44 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 )
 
+// TestCrowd: each name has room of its own, and what is left is nothing.
+func TestCrowd(t *testing.T) {
+	t.Parallel()
+	c := NewWaits(2, 0)
+	for i, step := range []struct {
+		name  string
+		leave bool // or enter
+		want  bool
+	}{
+		{name: "a", want: true},
+		{name: "a", want: true},
+		{name: "a", want: false},
+		{name: "b", want: true},
+		{name: "a", leave: true},
+		{name: "a", want: true},
+		{name: "a", want: false},
+	} {
+		if step.leave {
+			c.remove(step.name)
+		} else if got := c.tryAdd(step.name); got != step.want {
+			t.Errorf("step %d: %v", i+1, got)
+		}
+	}
+	c.remove("a")
+	c.remove("a")
+	c.remove("b")
+	if len(c.byLock) != 0 {
+		t.Errorf("left: %v", c.byLock)
+	}
+}
+
 // TestLongWaitsDouble: the warnings of a name come at doubling intervals, whichever of its callers asks, and begin anew once
 // none waits.
 func TestLongWaitsDouble(t *testing.T) {
 	t.Parallel()
-	w := LongWaits{First: 10 * time.Second}
+	w := NewWaits(9, 10*time.Second)
 	due := func(name string, last int) (seconds []int) {
+		w.tryAdd(name)
 		for now := range last {
 			for _, since := range []int{0, 3} { // of two callers
 				at := time.Duration(now) * time.Second
@@ -30,16 +62,15 @@ func TestLongWaitsDouble(t *testing.T) {
 	if got := due("b", 15); !slices.Equal(got, []int{10}) {
 		t.Errorf("another name: due at %v", got)
 	}
-	w.Forget("a")
-	w.Forget("a")
-	w.Forget("b")
-	if n := w.names.Load(); n != 0 || len(w.byName) != 0 {
+	w.remove("a")
+	w.remove("b")
+	if n := len(w.byLock); n != 0 {
 		t.Errorf("%d names left", n)
 	}
 	if got := due("a", 15); !slices.Equal(got, []int{10}) {
-		t.Errorf("after Forget: due at %v", got)
+		t.Errorf("after the last has left: due at %v", got)
 	}
-	if w.First = 0; w.Due("c", time.Hour, 0) {
+	if w.WarnAfter = 0; w.Due("c", time.Hour, 0) {
 		t.Error("due although switched off")
 	}
 }
@@ -47,7 +78,8 @@ func TestLongWaitsDouble(t *testing.T) {
 // TestLateLongWait: a first warning that is late does not delay the second.
 func TestLateLongWait(t *testing.T) {
 	t.Parallel()
-	w := LongWaits{First: 10 * time.Second}
+	w := NewWaits(9, 10*time.Second)
+	w.tryAdd("a")
 	for _, step := range []struct {
 		at   time.Duration
 		want bool
