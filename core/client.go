@@ -42,7 +42,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	}
 	e := newEngine(config, []redis.UniversalClient{rdb}, drift)
 	s := newServer(e, rdb)
-	mutex := script.Mutex{OneRedis: script.OneRedis{Instance: s.Instance}}
+	mutex := script.Mutex{Instance: s.Instance}
 	c := &Client{engine: e, server: s, mutex: mutex}
 	c.handle = seal.HandleOf(clientFacts{c})
 	return c, nil

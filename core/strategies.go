@@ -66,5 +66,5 @@ func (c *Client) FairWrite(name string, opts ...LockOption) *Lock {
 // queue returns the strategy of a lock with a queue in Redis. That of readers is the same for both kinds: which waiter follows a
 // writer is decided when the write ends.
 func (c *Client) queue(mode string) script.Queue {
-	return script.Queue{OneRedis: script.OneRedis{Instance: c.server.Instance}, Mode: mode}
+	return script.Queue{Instance: c.server.Instance, Mode: mode}
 }

@@ -131,7 +131,7 @@ var locks = []Mutant{
 		inTests("mutex", "TestTokensAfterALossyFailover"),
 	},
 	{
-		"compact share renewed with two keys", "a reader loses its lease while its slot moves", "core/internal/script/one_redis.go",
+		"compact share renewed with two keys", "a reader loses its lease while its slot moves", "core/internal/script/instance.go",
 		[][2]string{{"	if h.Shares && !h.Compact {", "	if h.Shares {"}},
 		inTests("cluster", "TestLeasesSurviveAMigration/plain"),
 	},
@@ -261,8 +261,8 @@ var locks = []Mutant{
 		inTests("cluster", "TestClusterBehindOneAddress"),
 	},
 	{
-		"late request not barred", "a lease that runs out is not released, so nothing refuses its late request", "core/internal/script/one_redis.go",
-		[][2]string{{"func (r OneRedis) Bar(h *Hold) { r.barAll(h.Keys.Lock, h.Released) }", "func (r OneRedis) Bar(*Hold) {}"}},
+		"late request not barred", "a lease that runs out is not released, so nothing refuses its late request", "core/internal/script/instance.go",
+		[][2]string{{"func (i *Instance) Bar(h *Hold) { i.barAll(h.Keys.Lock, h.Released) }", "func (i *Instance) Bar(*Hold) {}"}},
 		inTests("release", "TestRequestArrivesAfterALeaseThatRanOut/Mutex|TestBeginArrivesAfterALostAttempt"),
 	},
 	{

@@ -31,7 +31,7 @@ var redlocks = []Mutant{
 	},
 	{
 		"majority taken for a split vote", "a caller that finds a holder without all of the servers never stops asking", "core/internal/quorum/vote_round.go",
-		[][2]string{{"b.othersWon = b.othersWon || v.TokenCommitted", "_ = v.TokenCommitted"}},
+		[][2]string{{"b.othersWon = b.othersWon || v.Committed", "_ = v.TokenCommitted"}},
 		inTests("redlock", "TestRedlockLeavesAMinority"),
 	},
 }

@@ -35,7 +35,7 @@ var errSlow = errors.New("not answered in the time that one server of several ge
 // newRedlockNode returns a node that is not verified yet, and not suspect.
 func newRedlockNode(number int, instance *script.Instance, q *Strategy) *node {
 	v := &node{
-		Mutex:  script.Mutex{OneRedis: script.OneRedis{Instance: instance}, RestartDelay: q.env.RestartDelay},
+		Mutex:  script.Mutex{Instance: instance, RestartDelay: q.env.RestartDelay},
 		number: number, quorum: q,
 	}
 	v.failedAt.Store(int64(-suspectMemory)) // not 0: a clock may begin there

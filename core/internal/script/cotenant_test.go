@@ -41,10 +41,10 @@ func newCoTenant(t testing.TB) *coTenant {
 // strategies are those that have one Redis, by number.
 func (c *coTenant) strategies() []script.Strategy {
 	queue := func(mode string) script.Queue {
-		return script.Queue{OneRedis: script.OneRedis{Instance: c.instance}, Mode: mode}
+		return script.Queue{Instance: c.instance, Mode: mode}
 	}
 	return []script.Strategy{
-		script.Mutex{OneRedis: script.OneRedis{Instance: c.instance}},
+		script.Mutex{Instance: c.instance},
 		queue("fair"), queue("writing"), queue("reading"), queue("semaphore"),
 	}
 }

@@ -11,9 +11,9 @@
 //	Mutex ───────► acquire, release, redlock_commit      one owner, without order between processes
 //	MutexBatch ──► acquire_all, release                  several mutexes of one slot, all or none
 //	Queue ───────► queue_acquire, queue_release          in the order of arrival: fair, reading, writing
-//	OneRedis ────► renew, raise, bar, deployment_id      what all of them have in common
 //	Once ────────► once/begin, complete, hold, release   a run, and its record
-//	Instance ────► queue_heartbeat, wake_next_if_free, force, inspect, summary, server_run_id
+//	Instance ────► renew, raise, bar, deployment_id      what all of them have in common, and what operators do:
+//	               queue_heartbeat, wake_next_if_free, force, inspect, summary, server_run_id
 //
 // A hold has these states in Redis:
 //

@@ -68,18 +68,18 @@ func (e *episode) step() {
 }
 
 func (e *episode) protocol(k kind) script.Strategy {
-	r := script.OneRedis{Instance: e.instance}
+	r := e.instance
 	switch k.mode {
 	case modeMutex:
-		return script.Mutex{OneRedis: r}
+		return script.Mutex{Instance: r}
 	case modeSemaphore:
-		return script.Queue{OneRedis: r, Mode: "semaphore"}
+		return script.Queue{Instance: r, Mode: "semaphore"}
 	case modeRead:
-		return script.Queue{OneRedis: r, Mode: "reading"}
+		return script.Queue{Instance: r, Mode: "reading"}
 	case modeWrite:
-		return script.Queue{OneRedis: r, Mode: "writing", ReadersNext: k.readersNext}
+		return script.Queue{Instance: r, Mode: "writing", ReadersNext: k.readersNext}
 	}
-	return script.Queue{OneRedis: r, Mode: "fair"}
+	return script.Queue{Instance: r, Mode: "fair"}
 }
 
 // some returns one of the elements at random.

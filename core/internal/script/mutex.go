@@ -57,7 +57,7 @@ func ttlArg(ttl time.Duration) any {
 
 // Mutex is the [Strategy] of a lock with one owner and without order between processes.
 type Mutex struct {
-	OneRedis
+	*Instance
 	RestartDelay time.Duration // for which a server grants no free locks after it has started; 0 for none
 }
 
@@ -144,7 +144,7 @@ func (m Mutex) Subscribe(k Keys) Subscription {
 
 // asQueued returns the strategy that can request a lock that another strategy holds. The holder may be the same owner.
 func (m Mutex) asQueued() Queue {
-	return Queue{OneRedis: m.OneRedis, Mode: "fair"}
+	return Queue{Instance: m.Instance, Mode: "fair"}
 }
 
 // Release implements [Strategy]. The script wakes one waiting client. If another strategy holds the lock, Release releases

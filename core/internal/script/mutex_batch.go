@@ -17,7 +17,7 @@ type MutexBatch struct {
 
 // NewMutexBatch returns the strategy of so many mutexes, whose holds the caller must set.
 func NewMutexBatch(redis *Instance, mutexes int) MutexBatch {
-	return MutexBatch{Mutex: Mutex{OneRedis: OneRedis{Instance: redis}}, Holds: make([]Hold, mutexes)}
+	return MutexBatch{Mutex: Mutex{Instance: redis}, Holds: make([]Hold, mutexes)}
 }
 
 // MemberHolds returns copies of the holds, with the ID and the owner of h.

@@ -16,13 +16,13 @@ type Once struct {
 
 // onceInstance is one Redis as the scripts of Once use it.
 type onceInstance struct {
-	OneRedis
+	*Instance
 	Unconfirmed Unconfirmed // ends of attempts of this client
 }
 
 // NewOnce returns the strategy of one client for a Redis.
 func NewOnce(redis *Instance) Once {
-	return Once{&onceInstance{OneRedis: OneRedis{Instance: redis}}}
+	return Once{&onceInstance{Instance: redis}}
 }
 
 // What a running attempt counts as when its lease has expired: outcome_on_expiry in lua/once/common.lua.

@@ -23,7 +23,7 @@ var upgradeRefused = &Refusal{Kind: Upgrade}
 // Queue is the [Strategy] of locks with a queue in Redis. The script that releases the lock grants it to the next waiter, and
 // notifies only that one. See lua/lock/queue_common.lua.
 type Queue struct {
-	OneRedis
+	*Instance
 	Mode string // as in Redis: fair, writing, reading or semaphore
 	// ReadersNext is true if all readers that wait at the end of a write go before the next writer.
 	ReadersNext bool
