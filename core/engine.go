@@ -72,15 +72,6 @@ func newEngine(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 	return e
 }
 
-// nowFor reads the clock if wanted is true, and returns 0 otherwise. Why: to read a clock that continues in a suspend is a
-// system call.
-func (e *engine) nowFor(wanted bool) keepalive.Instant {
-	if !wanted {
-		return 0
-	}
-	return e.now()
-}
-
 // background runs work that outlives its caller but not the engine. It reports false if that has come to rest.
 func (e *engine) background(work func(ctx context.Context)) bool {
 	if !e.operations.StartInternal() {

@@ -16,6 +16,15 @@ import (
 // errHookPanics is the error that hooks get of a call that a panic of another hook has ended.
 var errHookPanics = errors.New("holdfast: a hook panics")
 
+// nowFor reads the clock if wanted is true, and returns 0 otherwise. Why: to read a clock that continues in a suspend is a
+// system call.
+func (e *engine) nowFor(wanted bool) keepalive.Instant {
+	if !wanted {
+		return 0
+	}
+	return e.now()
+}
+
 func (e *engine) acquireStarts(ctx context.Context, s script.Strategy, h *script.Hold, try bool) context.Context {
 	if e.hooks.AcquireStart == nil {
 		return ctx

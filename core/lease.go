@@ -43,9 +43,13 @@ func (e *engine) newLease(ctx context.Context, p script.Strategy, h script.Hold,
 	l.handle = seal.HandleOf(leaseFacts{l})
 	l.hold.ParentID = "" // it was for the requests
 	l.base = leaseContext{holding{lease: l, token: l.token, outer: holdingFrom(ctx)}, ctx}
+	warnAfter := e.holdWarning
+	if config.leavesLosses {
+		warnAfter = 0 // leaders are to lead for long
+	}
 	live := e.renewer.Add(&l.entry, keptLease{l}, keepalive.Terms{
 		SentAt: g.SentAt, Granted: g.TTL, TTL: h.TTL, Fixed: config.fixed, MaxHold: config.maxHold, Token: g.Token,
-		WarnAfter: e.warnAfter(config),
+		WarnAfter: warnAfter,
 	})
 	if !live {
 		return nil, acquire.ErrTooLate

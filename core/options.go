@@ -111,6 +111,17 @@ func (c lockConfig) check(rdbs []redis.UniversalClient) error {
 		checkRestartDelay(c.restartDelay, max(c.ttl, c.minHold)))
 }
 
+// checkPermits refuses permits that the lock cannot have. The limit is 0 for a lock that is not a semaphore.
+func checkPermits(permits, limit int) error {
+	switch {
+	case limit == 0 && permits > 0:
+		return invalidOption("WithPermits(%d): only a Semaphore has permits", permits)
+	case permits > limit:
+		return invalidOption("WithPermits(%d): the semaphore has only %d", permits, limit)
+	}
+	return nil
+}
+
 func (c *lockConfig) refuse(err error) {
 	if c.err == nil {
 		c.err = err

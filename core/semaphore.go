@@ -57,17 +57,6 @@ func WithPermits(k int) LockOption {
 	})
 }
 
-// checkPermits refuses permits that the lock cannot have. The limit is 0 for a lock that is not a semaphore.
-func checkPermits(permits, limit int) error {
-	switch {
-	case limit == 0 && permits > 0:
-		return invalidOption("WithPermits(%d): only a Semaphore has permits", permits)
-	case permits > limit:
-		return invalidOption("WithPermits(%d): the semaphore has only %d", permits, limit)
-	}
-	return nil
-}
-
 // Slot returns the slot of a [Client.Semaphore]: 0 to n-1, the smallest that was free at the grant. Valid leases never
 // have the same slot, and the tokens of one slot rise. So a resource in n parts can be fenced: the holder uses the
 // part of its slot only, and the part refuses smaller tokens than it has seen. While clients request different n,

@@ -41,14 +41,6 @@ func (c *clientConfig) checkWarning(option string, after time.Duration) {
 	}
 }
 
-// warnAfter returns after what time to warn of a lease with these options; 0 for never. Leaders are to lead for long.
-func (e *engine) warnAfter(c *lockConfig) time.Duration {
-	if c.leavesLosses {
-		return 0
-	}
-	return e.holdWarning
-}
-
 // StillWaiting implements acquire.Caller: it warns of a wait that lasts.
 func (a *acquisition) StillWaiting(since keepalive.Instant) {
 	e, lock := a.engine, a.Hold.Keys.Lock

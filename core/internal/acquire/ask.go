@@ -98,10 +98,8 @@ func (a *Acquisition) record(err error) {
 	if err == nil || !WaitEnded(err) {
 		a.Outage = err
 	}
-	if err != nil {
-		if o := transport.Classify(err); o == transport.Unknown || o == transport.Failed {
-			a.Hold.Unanswered++
-		}
+	if err != nil && transport.MayHaveRun(err) {
+		a.Hold.Unanswered++
 	}
 	a.uncertain = a.uncertain || a.Hold.Unanswered > 0
 }

@@ -236,14 +236,14 @@ func (b *voteRound) ask(ctx context.Context, v *node) {
 //  1. B asks. s1 grants, and s2 and s3 refuse. B releases s1, which tells C that the lock is free.
 //  2. C asks, with the same result. Its release wakes B, and so on, as fast as servers answer, until A has repaired s1.
 func (b *voteRound) finishNode(ctx context.Context, got vote, claim *script.Hold) {
-	switch o := transport.Classify(got.err); {
+	switch {
 	case b.won && got.Result.Granted && !(got.TokenCommitted && got.Token == b.token):
 		b.commits <- got.node.commitToken(ctx, claim, b.token, false)
 	case b.won && got.Result.Granted:
 		b.commits <- nil
 	case b.won:
 		b.commits <- cmp.Or(got.err, errNotCommitted)
-	case got.Result.Granted, o == transport.Unknown, o == transport.Failed:
+	case got.Result.Granted, transport.MayHaveRun(got.err):
 		claim.Silent = b.othersWon // run has ended, and does not write it any more
 		_, _ = got.node.releaseHold(ctx, claim, script.NeverHeld)
 	}

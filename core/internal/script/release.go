@@ -72,8 +72,7 @@ func atLeast(d time.Duration, memory any) any {
 // sendRelease runs a command that releases the hold, and notes whether it may have been executed without an answer.
 func (h *Hold) sendRelease(ctx context.Context, e *transport.Executor, c *transport.Command) error {
 	err := e.Run(ctx, c)
-	switch o := transport.Classify(err); {
-	case c.Repeated, err != nil && (o == transport.Unknown || o == transport.Failed):
+	if c.Repeated || err != nil && transport.MayHaveRun(err) {
 		h.ReleasesUnanswered++
 	}
 	return err

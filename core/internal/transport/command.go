@@ -128,8 +128,9 @@ func (c *Command) prepare(args []any) redis.Cmder {
 
 // readResult sets the reply or the error of the command from its go-redis command.
 func (c *Command) readResult() {
-	c.Reply, c.Err = c.cmd.Result()
-	c.Err = c.markUnwritten(readable(unwrapScript(c.Err)))
+	if c.Reply, c.Err = c.cmd.Result(); c.Err != nil {
+		c.Err = c.markUnwritten(readable(unwrapScript(c.Err)))
+	}
 }
 
 // timeoutError returns the error of a command. If ctx has ended, or its deadline has passed, a timeout of go-redis becomes

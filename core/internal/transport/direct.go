@@ -57,13 +57,13 @@ type processor interface {
 func (p *directPath) now() time.Duration { return time.Since(p.start) }
 
 // observeRTT records the round trip of a command that was sent at sentAt. A round trip within fastRTTLimit opens the direct
-// path for fastRTTMemory. A longer one, or none because of err, closes the path.
-func (p *directPath) observeRTT(sentAt time.Duration, err error) {
+// path for fastRTTMemory. A longer one, or none, closes the path.
+func (p *directPath) observeRTT(sentAt time.Duration, replied bool) {
 	if p.rdb == nil {
 		return
 	}
 	now, until := p.now(), time.Duration(0)
-	if Replied(err) && now-sentAt <= fastRTTLimit {
+	if replied && now-sentAt <= fastRTTLimit {
 		until = now + fastRTTMemory
 	}
 	p.fastUntil.Store(int64(until))
@@ -111,15 +111,8 @@ func (e *Executor) sendDirect(c *Command) {
 	defer c.node.commands.unreserve()
 	sentAt := e.direct.now()
 	e.sendWithConnectDeadline(c, sentAt)
-	e.direct.observeRTT(sentAt, c.Err)
-	answered := Replied(c.Err)
-	if answered {
-		c.node.answers.Add(1)
-	}
+	e.noteReply(c, sentAt)
 	e.judge(c)
-	if e.OnReply != nil && answered {
-		e.OnReply()
-	}
 }
 
 // sendWithConnectDeadline sends a command with a context that ends if there is no connection in time.

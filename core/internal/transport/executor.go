@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -200,13 +201,7 @@ func (e *Executor) SubmitRenewals(renewals []*Command) {
 func (e *Executor) sendBatch(batch []*Command) {
 	sentAt := e.direct.now()
 	e.sendRecovered(batch)
-	if !batch[0].Ack.Wanted() {
-		e.direct.observeRTT(sentAt, batch[0].Err)
-	}
-	answered := Replied(batch[0].Err)
-	if answered {
-		batch[0].node.answers.Add(1)
-	}
+	e.noteReply(batch[0], sentAt)
 	for _, c := range batch {
 		if suggestsMove(c.Err) {
 			e.Nodes.RequestRefresh()
@@ -217,8 +212,36 @@ func (e *Executor) sendBatch(batch []*Command) {
 		e.judge(c)
 		c.deliver()
 	}
-	if e.OnReply != nil && answered {
+}
+
+// noteReply takes note of whether the server has answered a command that was sent at sentAt, or its batch.
+func (e *Executor) noteReply(c *Command, sentAt time.Duration) {
+	replied := Replied(c.Err)
+	if !c.Ack.Wanted() {
+		e.direct.observeRTT(sentAt, replied)
+	}
+	if !replied {
+		return
+	}
+	c.node.answers.Add(1)
+	if e.OnReply != nil {
 		e.OnReply()
+	}
+}
+
+// judge completes the error of a command with what the executor knows of the client and the server, and notes what a success
+// says of the server.
+func (e *Executor) judge(c *Command) {
+	if c.Err == nil {
+		if c.script.writes && !e.masterSeen.Load() && Succeeded(c.Reply) {
+			e.SeenMaster()
+		}
+		return
+	}
+	c.Err = e.lasting(c.Err, c.names())
+	var lasting *LastingError
+	if e.OnLasting != nil && errors.As(c.Err, &lasting) {
+		e.OnLasting(lasting)
 	}
 }
 
@@ -257,7 +280,7 @@ func catch(commands ...*Command) {
 func sendSingle(rdb processor, c *Command) {
 	_ = rdb.Process(c.ctx, byHash(c)) // the command carries its error
 	c.readResult()
-	if unknownScript(c.Err) {
+	if c.Err != nil && unknownScript(c.Err) {
 		_ = rdb.Process(c.ctx, byText(c))
 		c.readResult()
 	}

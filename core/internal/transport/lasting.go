@@ -166,22 +166,6 @@ func (e *Executor) onlyReplica() bool {
 // SeenMaster records that the server is, or was, a master. A later READONLY is a failover then, which ends by itself.
 func (e *Executor) SeenMaster() { e.masterSeen.Store(true) }
 
-// judge completes the error of a command with what the executor knows of the client and the server, and notes what a success
-// says of the server.
-func (e *Executor) judge(c *Command) {
-	if c.Err == nil {
-		if c.script.writes && !e.masterSeen.Load() && Succeeded(c.Reply) {
-			e.SeenMaster()
-		}
-		return
-	}
-	c.Err = e.lasting(c.Err, c.names())
-	var lasting *LastingError
-	if e.OnLasting != nil && errors.As(c.Err, &lasting) {
-		e.OnLasting(lasting)
-	}
-}
-
 // Unrecognized returns true for an answer that neither a Redis nor a script of this module gives, as proxies do. The command may
 // have been executed. One such answer may be followed by a proper one, so a caller that waits asks again.
 func Unrecognized(err error) bool {

@@ -124,6 +124,12 @@ func Transient(err error) bool {
 	return o == NotExecuted || o == Unknown
 }
 
+// MayHaveRun returns true if a command with that error may have been executed, in part or as a whole. It returns false for nil.
+func MayHaveRun(err error) bool {
+	o := Classify(err)
+	return o == Unknown || o == Failed
+}
+
 // SlotMigrating returns true if err says that a slot is being migrated from one master of a Cluster to another. Meanwhile
 // commands with several keys are refused, unless all keys exist on one master. It returns false for nil.
 func SlotMigrating(err error) bool { return err != nil && hasCode(err, "TRYAGAIN") }
@@ -189,7 +195,7 @@ func (e *scriptError) Unwrap() error { return e.err }
 
 // unwrapScript returns a scriptError for an error that a server before Redis 7 has wrapped, and any other error unchanged.
 func unwrapScript(err error) error {
-	if err == nil || !hasCode(err, "Error running script") {
+	if !hasCode(err, "Error running script") {
 		return err
 	}
 	text := err.Error()
