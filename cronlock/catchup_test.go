@@ -139,6 +139,23 @@ func TestCatchUpAfterOutage(t *testing.T) {
 	}
 }
 
+// TestCatchUpOfALateTick: a tick that is too late, as after a suspend of the host, runs all the same within the catch-up window.
+func TestCatchUpOfALateTick(t *testing.T) {
+	t.Parallel()
+	late := time.Now().Truncate(time.Second).Add(-20 * time.Minute)
+	for runs, opts := range [][]cronlock.Option{nil, {cronlock.WithCatchUp(time.Hour)}} {
+		r := &replica{cron: cron.New(), locks: newClient(t, testkit.Start(t).Client())}
+		seed := &replica{cron: cron.New(), locks: r.locks}
+		ticks := at(late.Add(-time.Hour), late, late.Add(time.Hour))
+		seed.add(t, ticks, idle, cronlock.WithStartDeadline(3*time.Hour))
+		seed.fire(late.Add(-time.Hour))
+		seed.expect(t, 1)
+		r.add(t, ticks, idle, opts...)
+		r.fire(late)
+		r.expect(t, 1+runs, cronlock.Late)
+	}
+}
+
 // TestCatchUpInZone: a spec without a zone is read in that of the cron, also for the ticks of the past.
 func TestCatchUpInZone(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 	"weak"
@@ -32,24 +33,7 @@ import (
 func AddFunc(
 	c *cron.Cron, locks *core.Client, spec, name string, fn func(context.Context) error, opts ...Option,
 ) (cron.EntryID, error) {
-	return addSpec(jobPlace("cronlock.AddFunc"), c, locks, spec, name, fn, opts)
-}
-
-func addSpec(
-	place guard.Place, c *cron.Cron, locks *core.Client, spec, name string, fn func(context.Context) error, opts []Option,
-) (cron.EntryID, error) {
-	if c == nil {
-		return 0, errNoCron
-	}
-	config, err := newConfig(place, opts)
-	if err = cmp.Or(err, config.check(locks, name)); err != nil {
-		return 0, err
-	}
-	schedule, err := parse(c, spec)
-	if err != nil {
-		return 0, invalid("job %q: %w", name, foreign.Error(err, maxShownText))
-	}
-	return add(c, locks, schedule, spec, name, fn, config)
+	return add(jobPlace("cronlock.AddFunc"), c, locks, spec, nil, name, fn, opts)
 }
 
 // AddJob is [AddFunc] for a [cron.Job], which cannot be cancelled. If the job has a method RunContext(context.Context)
@@ -60,7 +44,7 @@ func AddJob(
 	if cmd == nil {
 		return 0, invalid("the job is nil")
 	}
-	return addSpec(jobPlace("cronlock.AddJob"), c, locks, spec, name, funcOf(cmd), opts)
+	return add(jobPlace("cronlock.AddJob"), c, locks, spec, nil, name, funcOf(cmd), opts)
 }
 
 // AddSchedule is [AddFunc] for a schedule of any kind. All replicas need to compute the same ticks. Ticks differ if
@@ -68,29 +52,34 @@ func AddJob(
 func AddSchedule(
 	c *cron.Cron, locks *core.Client, schedule cron.Schedule, name string, fn func(context.Context) error, opts ...Option,
 ) (cron.EntryID, error) {
+	if isNil(schedule) {
+		return 0, invalid("the schedule is nil")
+	}
+	return add(jobPlace("cronlock.AddSchedule"), c, locks, "", schedule, name, fn, opts)
+}
+
+// add has either a spec or a schedule.
+func add(
+	place guard.Place, c *cron.Cron, locks *core.Client, spec string, schedule cron.Schedule, name string,
+	fn func(context.Context) error, opts []Option,
+) (cron.EntryID, error) {
 	switch {
 	case c == nil:
 		return 0, errNoCron
-	case isNil(schedule):
-		return 0, invalid("the schedule is nil")
+	case fn == nil:
+		return 0, invalid("the function is nil")
 	}
-	config, err := newConfig(jobPlace("cronlock.AddSchedule"), opts)
+	config, err := newConfig(place, opts)
 	if err = cmp.Or(err, config.check(locks, name)); err != nil {
 		return 0, err
 	}
-	return add(c, locks, schedule, "", name, fn, config)
-}
-
-// add has no spec if there is only a schedule.
-func add(
-	c *cron.Cron, locks *core.Client, schedule cron.Schedule, spec, name string, fn func(context.Context) error,
-	config config,
-) (cron.EntryID, error) {
-	if fn == nil {
-		return 0, invalid("the function is nil")
-	}
 	if _, there := find(c, name); there {
 		return 0, fmt.Errorf("%w: cronlock: there is a job %q already", core.ErrInvalidName, name)
+	}
+	if schedule == nil {
+		if schedule, err = parse(c, spec); err != nil {
+			return 0, invalid("job %q: %w", name, foreign.Error(err, maxShownText))
+		}
 	}
 	now := time.Now().In(c.Location())
 	schedule = align(schedule)
@@ -100,17 +89,17 @@ func add(
 	j := newJob(name, fn, config, seal.FactsOf(locks))
 	j.cron, j.locks, j.schedule = c, locks, schedule
 	j.progress.add(now)
-	var err error
 	if j.guard, err = guard.NewOnce("cron", locks, config.guarded()); err != nil {
 		return 0, err
 	}
 	j.identity = newIdentity(config.service, spec, schedule, c.Location())
-	lock := locks.Mutex(groupOf(name), config.lockOptions()...)
-	if err := errors.Join(lock.Check(), j.checkFailover(), j.checkWindow(now)); err != nil {
+	// An owner of its own, whatever the client or the caller's context say: no run enters the lock of another one.
+	newOwner, _ := seal.FactsOf(locks).NewOwner.(core.LockOption)
+	j.lock = locks.Mutex(groupOf(name), append(config.lockOptions(), newOwner)...)
+	if err := errors.Join(j.lock.Check(), j.checkFailover(), j.checkWindow(now)); err != nil {
 		return 0, err
 	}
-	j.warnOfLocalTime(schedule, c.Location())
-	j.warnOfNoTick(schedule, now)
+	j.warn(now)
 	return j.list(), nil
 }
 
@@ -182,17 +171,14 @@ func firstJob(c *cron.Cron, cond func(*job) bool) (*job, bool) {
 	return nil, false
 }
 
-// warnOfLocalTime tells that replicas in different zones would not have the same ticks.
-func (j *job) warnOfLocalTime(s cron.Schedule, scheduler *time.Location) {
-	if zone, _ := time.Now().Zone(); zone != "UTC" && local(s, scheduler) {
+// warn logs that replicas in different zones would not have the same ticks, and that the schedule names a date that does not exist,
+// such as February 30, or is over.
+func (j *job) warn(now time.Time) {
+	if zone, _ := now.In(time.Local).Zone(); zone != "UTC" && local(j.schedule, j.cron.Location()) {
 		j.logger.Warn("holdfast: cronlock: the schedule is in the local time zone, which has to be the same on all "+
 			"replicas: use CRON_TZ=, or cron.WithLocation", "job", j.shown(), "zone", zone)
 	}
-}
-
-// warnOfNoTick tells that the schedule names a date that does not exist, such as February 30, or is over.
-func (j *job) warnOfNoTick(s cron.Schedule, now time.Time) {
-	if s.Next(now).IsZero() {
+	if j.schedule.Next(now).IsZero() {
 		j.logger.Warn("holdfast: cronlock: the schedule has no tick to come, so it starts no run", "job", j.shown())
 	}
 }
@@ -201,4 +187,28 @@ func (j *job) warnOfNoTick(s cron.Schedule, now time.Time) {
 func local(s cron.Schedule, scheduler *time.Location) bool {
 	e, ok := s.(*expression)
 	return ok && e.spec.Location == time.Local && scheduler == time.Local
+}
+
+const (
+	// maxName bounds the names of jobs, in bytes.
+	maxName = 200
+	// maxShownText bounds texts of others in errors and in the log.
+	maxShownText = 200
+)
+
+// shown returns the name of the job for the log.
+func (j *job) shown() string { return foreign.Line(j.name, maxName) }
+
+// checkName refuses what cannot be told apart in Redis. The names of jobs are the same on all replicas and through all
+// versions, so they are never made of functions' names.
+func checkName(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("%w: cronlock: the job has no name", core.ErrInvalidName)
+	case len(name) > maxName:
+		return fmt.Errorf("%w: cronlock: name of %d bytes: at most %d are allowed", core.ErrInvalidName, len(name), maxName)
+	case strings.ContainsAny(name, "{}\x00"):
+		return fmt.Errorf("%w: cronlock: name %q: braces and NUL are not allowed", core.ErrInvalidName, name)
+	}
+	return nil
 }

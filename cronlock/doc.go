@@ -78,7 +78,8 @@
 //
 //   - RunStart and RunEnd for each run. [RunFrom] finds it in their contexts; in RunEnd it has the outcome.
 //   - NotRun for each tick that does not run here, even because it runs on another replica. The reason is [Taken] or another
-//     one of this package. A tick that runs later after all, see [WithCatchUp], is reported twice.
+//     one of this package. A tick that runs later after all, see [WithCatchUp], is reported twice, and so may be one to which the
+//     clock comes twice.
 //   - Incident for a run without Redis ([FailOpen]), a lost lease, an end that is not recorded, and a run that continues after
 //     the whole [WithZombieGrace]. Its kinds [IncidentSkew] and [IncidentMismatch] are about the replica.
 //
@@ -87,9 +88,8 @@
 //
 // # With robfig's wrappers
 //
-//   - [cron.Recover] in the chain of the cron sees the panics of jobs, after they were recorded. Without it they end
-//     the process, as
-//     always.
+//   - [cron.Recover] in the chain of the cron sees the panics of jobs, after they were recorded. Without it they end the process,
+//     as always.
 //   - [cron.SkipIfStillRunning] in the chain skips before the claim: another replica takes the tick. It is not needed.
 //   - [cron.DelayIfStillRunning] in the chain holds a job back until its tick is too old. Use [core.WithWait].
 //   - For these two, a tick that is watched ([WithFailover]) is still running. What a replica finds when it starts is an entry of

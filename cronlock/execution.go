@@ -98,72 +98,6 @@ func (e *execution) reason(err error) string {
 	return Refused
 }
 
-// request asks Redis for a tick once, and waits for the end of a run on another replica for so long.
-type request = func(ctx context.Context, wait time.Duration) error
-
-// turn asks for the tick until there is an answer. It watches a run on another replica if this one may take the tick over, in case
-// the lease expires or is given up.
-func (e *execution) turn(_ context.Context, ask request) error {
-	if e.outlivesLease() {
-		return decided{Overlapping, errHere}
-	}
-	if err := e.leads(); err != nil {
-		return e.because(err)
-	}
-	err := e.claim(ask, 0)
-	if errors.Is(err, core.ErrInProgress) && e.attempts > 1 {
-		e.watched = true
-		err = e.claim(ask, e.tick.deadline)
-	}
-	if err == nil {
-		return nil
-	}
-	switch not := e.because(err); {
-	case not.reason != Unavailable, e.watched, !e.config.FailOpen:
-		return not
-	case guard.IsOutage(err):
-		return err
-	}
-	return fmt.Errorf("%w: %w", core.ErrUnavailable, err)
-}
-
-// claim asks for the tick until there is an answer.
-func (e *execution) claim(ask request, wait time.Duration) error {
-	return untilAnswered(e.patience, func() error {
-		if err := e.unpaused(); err != nil {
-			return err
-		}
-		return ask(e.patience, wait)
-	})
-}
-
-// unpaused asks once whether the job is paused, and returns an error if it is.
-func (e *execution) unpaused() error {
-	paused, err := e.paused(e.patience, e.tick.time)
-	if paused {
-		return decided{reason: Paused}
-	}
-	return err
-}
-
-// gate keeps a tick from running that others may run, or nobody: the job was paused since this replica began to wait for it, or
-// was removed from its cron. An operator who pauses a job and then ends its runner does not want another replica to begin again.
-func (e *execution) gate(attempt int) error {
-	if !e.watched && attempt == 1 {
-		return nil
-	}
-	err := untilAnswered(e.patience, e.unpaused)
-	switch {
-	case err != nil:
-		return e.because(err)
-	case e.watched:
-		if _, listed := e.entry(); !listed {
-			return decided{Stopped, errRemoved}
-		}
-	}
-	return nil
-}
-
 // ask is what the guard is asked for a tick. Its record leaves nothing to the client that would change what is promised.
 func (e *execution) ask() guard.Ask {
 	t := e.tick
@@ -173,69 +107,85 @@ func (e *execution) ask() guard.Ask {
 	}
 }
 
-// around runs a claimed tick, alone if the job says so.
+// around runs a tick, alone if the job says so.
 func (e *execution) around(ctx context.Context, o *guard.Outcome, next func(context.Context)) error {
-	run := e.newRun(e.tick.time)
-	if o.Unguarded != nil {
-		return e.unclaimed(ctx, o, run, next)
-	}
-	e.granted = true
-	e.attempt, _ = core.AttemptFrom(ctx)
-	if err := e.gate(o.Attempt); err != nil {
-		return err
-	}
-	if o.Attempt > e.attempts {
-		o.Verdict, o.Reason = guard.Held, givenUp
-		return decided{Taken, fmt.Errorf("holdfast: cronlock: given up after %d attempts", e.attempts)}
-	}
-	run.Attempt, run.Token, run.Started = o.Attempt, o.Token, seal.AttemptOf(e.attempt).Began()
-	patience := e.patience
-	if e.tick.deadline > 0 {
-		limited, cancel := context.WithTimeout(e.base, e.tick.latest().Sub(run.Started)) // by the clock of Redis
-		defer cancel()
-		patience = limited
-	}
-	run.Deadline, _ = patience.Deadline()
-	if !e.config.overlaps {
-		lease, leave, err := e.alone(patience, run.Attempt > 1)
-		if leave != nil {
-			defer leave()
-		}
-		switch {
-		case err == nil:
-			e.current.Store(lease)
-			defer func() {
-				e.current.Store(nil)
-				_ = lease.Unlock(context.WithoutCancel(patience)) // it frees itself otherwise
-			}()
-			bound, cancel := seal.FactsOf(lease).Bind(ctx)
-			defer cancel()
-			// Its token rises from run to run as they follow each other. That of the attempt is as old as the claim,
-			// which may have waited while a later tick ran.
-			ctx, e.lease, run.Token = bound, lease, lease.Token()
-		case !e.config.FailOpen || e.reason(err) != Unavailable:
-			return e.giveBack(o, run, err)
-		default:
-			e.guard.Incident(e.base, core.Incident{Work: e.work(e.tick.time), Kind: core.IncidentUnguarded, Err: err})
-		}
-	}
-	if err := e.begin(ctx, o, run, next); err != nil {
-		return e.giveBack(o, run, err)
-	}
-	return nil
-}
-
-// unclaimed runs a tick without Redis, see [FailOpen].
-func (e *execution) unclaimed(ctx context.Context, o *guard.Outcome, run Run, next func(context.Context)) error {
+	run, patience := e.newRun(e.tick.time), e.patience
 	run.Deadline = e.tick.latest()
-	if !e.config.overlaps {
-		leave, err := e.enter(e.base, 0)
-		if err != nil {
+	if o.Unguarded == nil {
+		e.granted = true
+		e.attempt, _ = core.AttemptFrom(ctx)
+		if err := e.gate(o.Attempt); err != nil {
 			return err
 		}
-		defer leave()
+		if o.Attempt > e.attempts {
+			o.Verdict, o.Reason = guard.Held, givenUp
+			return decided{Taken, fmt.Errorf("holdfast: cronlock: given up after %d attempts", e.attempts)}
+		}
+		run.Attempt, run.Token, run.Started = o.Attempt, o.Token, seal.AttemptOf(e.attempt).Began()
+		if e.tick.deadline > 0 {
+			limited, cancel := context.WithTimeout(e.base, e.tick.latest().Sub(run.Started)) // by the clock of Redis
+			defer cancel()
+			patience = limited
+		}
+		run.Deadline, _ = patience.Deadline()
 	}
-	return e.begin(ctx, o, run, next)
+	alone, leave, err := e.alone(ctx, patience, &run, o.Unguarded != nil)
+	defer leave()
+	if err == nil {
+		err = e.begin(alone, o, run, next)
+	}
+	if err == nil || o.Unguarded != nil {
+		return err
+	}
+	return e.giveBack(o, run, err)
+}
+
+// alone keeps other runs of the job from being in progress until leave is called: in this process, and by a lock, unless Redis was
+// not asked for the tick. It asks until there is an answer. The context ends with the lock.
+func (e *execution) alone(ctx, patience context.Context, run *Run, unguarded bool) (bound context.Context, leave func(), err error) {
+	leave = func() {}
+	if e.config.overlaps {
+		return ctx, leave, nil
+	}
+	limit := e.config.Wait
+	switch {
+	case unguarded:
+		limit = 0
+	case limit == 0 && run.Attempt > 1: // the runner before may have renewed this lock a moment after its claim
+		limit = longestPeriod // or as long as patience allows
+	}
+	began := time.Now()
+	if !e.enter(patience, limit) {
+		return ctx, leave, errHere
+	}
+	leave = func() { <-e.slot }
+	if unguarded {
+		return ctx, leave, nil
+	}
+	err = untilAnswered(patience, func() (err error) {
+		wait := guard.Patience{Wait: max(limit-time.Since(began), 0), Ask: guard.AskTimeout, FailOpen: e.config.FailOpen}
+		e.lease, err = wait.Lock(patience, e.lock)
+		return err
+	})
+	switch {
+	case err == nil:
+	case e.config.FailOpen && e.reason(err) == Unavailable:
+		e.guard.Incident(e.base, core.Incident{Work: e.work(e.tick.time), Kind: core.IncidentUnguarded, Err: err})
+		return ctx, leave, nil
+	default:
+		return ctx, leave, err
+	}
+	// Its token rises from run to run as they follow each other. That of the attempt is as old as the claim, which may have waited
+	// while a later tick ran.
+	run.Token = e.lease.Token()
+	e.current.Store(e.lease)
+	bound, cancel := seal.FactsOf(e.lease).Bind(ctx)
+	return bound, func() {
+		cancel()
+		e.current.Store(nil)
+		_ = e.lease.Unlock(context.WithoutCancel(patience)) // it frees itself otherwise
+		<-e.slot
+	}, nil
 }
 
 // begin calls next as the leader, if the job needs one. The error is why it did not.
@@ -309,7 +259,6 @@ func (e *execution) judge(o *guard.Outcome) {
 func (e *execution) refuse(_ context.Context, not *core.NotRun) {
 	e.not = e.because(not.Err)
 	not.Reason, not.Err = e.not.reason, e.not.err
-	e.compare(e.tick.time, not.Err)
 	level := slog.LevelWarn
 	switch {
 	case errors.Is(not.Err, core.ErrOutcomeUnknown): // its runner has crashed, and nobody knows how far it came
@@ -330,37 +279,12 @@ func (e *execution) overrun(ctx context.Context) {
 	run.Outcome, run.Took = TimedOut, time.Since(e.began)
 	if errors.Is(context.Cause(e.limited), ErrTimeout) && e.live.CompareAndSwap(before, &run) && e.attempt != nil {
 		e.overran.Store(true)
-		_ = e.attempt.Complete(ctx, run.encode()) // retried in the background
+		value, _ := run.value()
+		_ = e.attempt.Complete(ctx, value) // retried in the background
 	}
 	if e.lease != nil {
 		e.lease.Abandon()
 	}
-}
-
-// alone takes the lock that keeps runs of different ticks apart, asking until there is an answer, and returns what lets
-// other runs start in this process. A takeover waits: the runner before may have renewed this lock a moment after its
-// claim.
-func (j *job) alone(patience context.Context, takeover bool) (lease *core.Lease, leave func(), err error) {
-	limit := time.Duration(0)
-	switch {
-	case j.config.Wait > 0:
-		limit = j.config.Wait
-	case takeover:
-		limit = longestPeriod // or as long as patience allows
-	}
-	began := time.Now()
-	if leave, err = j.enter(patience, limit); err != nil {
-		return nil, nil, err
-	}
-	// An owner of its own, whatever the client or the caller's context say: no run enters the lock of another one.
-	newOwner, _ := seal.FactsOf(j.locks).NewOwner.(core.LockOption)
-	mutex := j.locks.Mutex(groupOf(j.name), append(j.config.lockOptions(), newOwner)...)
-	err = untilAnswered(patience, func() (err error) {
-		wait := guard.Patience{Wait: max(limit-time.Since(began), 0), Ask: guard.AskTimeout, FailOpen: j.config.FailOpen}
-		lease, err = wait.Lock(patience, mutex)
-		return err
-	})
-	return lease, leave, err
 }
 
 func outcome(ctx context.Context, returned bool, err error) Outcome {
@@ -398,24 +322,28 @@ func (j *job) outlivesLease() bool {
 // errHere is behind a tick that meets a run in its own process.
 var errHere = fmt.Errorf("%w: in this process", ErrOverlap)
 
-// enter lets no other run of the job start in this process until leave is called: whatever becomes of the lease, the
-// function may go on. It waits for so long.
-func (j *job) enter(ctx context.Context, limit time.Duration) (leave func(), err error) {
-	leave = func() { <-j.slot }
+// enter lets no other run of the job start in this process until the slot is empty again: whatever becomes of the lease, the
+// function may go on. It waits for so long, and returns false if the slot was not free.
+func (j *job) enter(ctx context.Context, limit time.Duration) bool {
 	select {
 	case j.slot <- struct{}{}:
-		return leave, nil
+		return true
 	default:
 	}
-	if limit > 0 {
-		timer := time.NewTimer(limit)
-		defer timer.Stop()
-		select {
-		case j.slot <- struct{}{}:
-			return leave, nil
-		case <-timer.C:
-		case <-ctx.Done():
-		}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	select {
+	case j.slot <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
 	}
-	return nil, errHere
+}
+
+// leads returns why this replica may not run ticks of the job; nil if it may.
+func (j *job) leads() error {
+	if j.config.leader == nil {
+		return nil
+	}
+	return j.config.leader.IsLeader(j.config.context)
 }

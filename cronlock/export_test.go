@@ -50,8 +50,8 @@ func Register(ctx context.Context, c *cron.Cron, name string) error {
 	return j.register(ctx)
 }
 
-// Compare comes for a tick that another replica has claimed, without registering the job.
-func Compare(c *cron.Cron, name string, tick time.Time) {
+// Claim comes for a tick without registering the job.
+func Claim(c *cron.Cron, name string, tick time.Time) {
 	j, _ := find(c, name)
 	j.run(tick, j.deadline(tick))
 }

@@ -30,7 +30,7 @@ func jobsCalled(ctx context.Context, locks *core.Client, tick time.Time, name st
 	_, spec := cronlock.AddFunc(cron.New(), locks, name, "job", idle, opts...)
 	if added == nil {
 		cronlock.Fire(c, name, tick)
-		cronlock.Compare(c, name, tick)
+		cronlock.Claim(c, name, tick)
 		_ = cronlock.Register(ctx, c, name)
 	}
 	job := cronlock.Job(locks, name)

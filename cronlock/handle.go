@@ -1,14 +1,18 @@
 package cronlock
 
 import (
+	"cmp"
 	"context"
+	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // JobHandle has the actions of an operator on one job. It holds nothing and needs no Close.
@@ -30,18 +34,6 @@ func (h *JobHandle) check() error {
 	return checkName(h.name)
 }
 
-// checkKnown returns [ErrUnknownJob] for a job that was neither registered nor paused.
-func (h *JobHandle) checkKnown(ctx context.Context) error {
-	record, err := h.locks.Once(jobKey(h.name)).Peek(ctx)
-	if err != nil || record.State != core.StateNone {
-		return err
-	}
-	if p, err := readPauses(ctx, h.locks, h.name); err != nil || p.present != (pause{}) {
-		return err
-	}
-	return fmt.Errorf("%w %q: Jobs lists those that replicas have", ErrUnknownJob, h.name)
-}
-
 // Info returns the job as [Jobs] lists it.
 func (h *JobHandle) Info(ctx context.Context) (JobInfo, error) {
 	if err := h.check(); err != nil {
@@ -51,15 +43,21 @@ func (h *JobHandle) Info(ctx context.Context) (JobInfo, error) {
 	if err != nil {
 		return JobInfo{}, err
 	}
-	job, ok := read(record)
-	if !ok { // a pause outlives the registration
-		job.info.Name = h.name
-		if err := h.checkKnown(ctx); err != nil {
-			return JobInfo{}, err
-		}
+	job, registered := read(record)
+	job.info.Name = h.name
+	if err := job.fill(ctx, h.locks); err != nil {
+		return job.info, err
 	}
-	err = job.fill(ctx, h.locks)
-	return job.info, err
+	if !registered && record.State == core.StateNone && !job.info.Paused { // a pause outlives the registration
+		return JobInfo{}, fmt.Errorf("%w %q: Jobs lists those that replicas have", ErrUnknownJob, h.name)
+	}
+	return job.info, nil
+}
+
+// checkKnown returns [ErrUnknownJob] for a job that was neither registered nor paused.
+func (h *JobHandle) checkKnown(ctx context.Context) error {
+	_, err := h.Info(ctx)
+	return err
 }
 
 // History returns the last runs on all replicas, the latest tick first: runs in progress, runs that ended, and runs
@@ -110,4 +108,78 @@ func (h *JobHandle) Run(ctx context.Context, c *cron.Cron) error {
 		return fmt.Errorf("%w %q: this cron has no job of that name", ErrUnknownJob, h.name)
 	}
 	return j.runNow(ctx)
+}
+
+// The scripts of a pause. A job that is paused, or was, has one key beside its other ones: "holdfast:paused".
+var (
+	//go:embed lua/pause.lua
+	pauseScript string
+	//go:embed lua/resume.lua
+	resumeScript string
+)
+
+const (
+	// pauseTime is how long a job stays paused at most: nothing is kept in Redis for ever.
+	pauseTime = 10 * 365 * 24 * time.Hour
+	// resumeMemory is how long the last pause is remembered: longer than any catch-up window.
+	resumeMemory = longestPeriod + 24*time.Hour
+)
+
+// Pause prevents runs of the job on all replicas, from the next tick on, until [JobHandle.Resume]. A run in progress
+// continues, but no other replica takes it over: see [WithFailover]. [JobHandle.Run] still works. Pausing again is no
+// error. A pause lasts ten years at most. It ends earlier if Redis loses its data: by FLUSHALL, or the restart of a Redis
+// without persistence.
+//
+// by is who pauses the job: a person, or a program. Line breaks and other control characters are left out, and so is what exceeds
+// 200 bytes. "" stands for the instance of the client. [JobHandle.Info] and [Jobs] show it, and when that was. Pausing a paused job
+// leaves both as they are.
+//
+// While Redis does not answer, a job with [FailOpen] stays paused on each replica whose last answer, at a tick, was that
+// it is paused. A replica without such an answer cannot know: it was started in the outage, or no tick has come since
+// Pause. It runs the job.
+func (h *JobHandle) Pause(ctx context.Context, by string) error {
+	if err := h.checkKnown(ctx); err != nil {
+		return err
+	}
+	by = cmp.Or(oneLineOf(by), seal.FactsOf(h.locks).Instance)
+	_, err := evalPause(ctx, h.locks, h.name, pauseScript, by, pauseTime.Milliseconds())
+	return err
+}
+
+// mostWho bounds the name in a pause, in bytes.
+const mostWho = 200
+
+// oneLineOf returns what is shown of a name.
+func oneLineOf(who string) string {
+	who = strings.Map(oneLine, strings.ToValidUTF8(who, ""))
+	if len(who) > mostWho {
+		who = strings.ToValidUTF8(who[:mostWho], "")
+	}
+	return who
+}
+
+// Resume lets a paused job run again, from the next tick on. Ticks until now are skipped for ever, even with
+// [WithCatchUp]. Resuming a job that is not paused is no error.
+func (h *JobHandle) Resume(ctx context.Context) error {
+	if err := h.check(); err != nil {
+		return err
+	}
+	resumed, err := evalPause(ctx, h.locks, h.name, resumeScript, resumeMemory.Milliseconds())
+	if err == nil && resumed != int64(1) {
+		err = h.checkKnown(ctx)
+	}
+	return err
+}
+
+// Paused reports whether the job is paused.
+func (h *JobHandle) Paused(ctx context.Context) (bool, error) {
+	if err := h.check(); err != nil {
+		return false, err
+	}
+	p, err := readPauses(ctx, h.locks, h.name)
+	paused := p.present != pause{}
+	if err == nil && !paused {
+		err = h.checkKnown(ctx)
+	}
+	return paused, err
 }

@@ -2,6 +2,7 @@ package cronlock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// TestMismatch: a replica that finds the record of another service, or of another schedule, under the name of its job
+// TestMismatch: a replica that finds the registration of another service, or of another schedule, under the name of its job
 // says so: by a log line now and then, and by a hook each time.
 func TestMismatch(t *testing.T) {
 	t.Parallel()
@@ -41,14 +42,11 @@ func TestMismatch(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			rdb := testkit.Start(t).Client()
-			tick := time.Now().Truncate(time.Second)
 			a := cron.New()
 			if _, err := cronlock.AddFunc(a, newClient(t, rdb, core.WithInstance("a")), "0 3 * * *", "job", idle,
 				cronlock.WithService("shop")); err != nil {
 				t.Fatal(err)
 			}
-			cronlock.Fire(a, "job", tick)
-
 			var logged logBuffer
 			b, locks := cron.New(), newClient(t, rdb, logTo(&logged))
 			if _, err := cronlock.AddFunc(b, locks, test.spec, "job", idle,
@@ -57,7 +55,9 @@ func TestMismatch(t *testing.T) {
 			}
 			const meetings = 3
 			for range meetings {
-				cronlock.Compare(b, "job", tick)
+				if err := errors.Join(cronlock.Register(t.Context(), a, "job"), cronlock.Register(t.Context(), b, "job")); err != nil {
+					t.Fatal(err)
+				}
 			}
 			told, times := reportsOf(locks).of(cronlock.IncidentMismatch), 0
 			if test.want != "" {
@@ -74,23 +74,21 @@ func TestMismatch(t *testing.T) {
 	}
 }
 
-// TestMismatchInProgress: also if the other service is still at it.
-func TestMismatchInProgress(t *testing.T) {
+// TestMismatchAtATick: each tick that runs looks at the registration, in the background, where a hook that panics does no harm.
+func TestMismatchAtATick(t *testing.T) {
 	t.Parallel()
 	rdb := testkit.Start(t).Client()
-	long := newBlocking()
-	a := newReplica(t, newClient(t, rdb), long.run, cronlock.WithService("shop"))
+	a := newReplica(t, newClient(t, rdb), idle, cronlock.WithService("shop"))
 	hooks := core.WithHooks(core.Hooks{Incident: func(context.Context, core.Incident) { panic("in a hook") }})
 	b := newReplica(t, newClient(t, rdb, hooks), idle, cronlock.WithService("bank"))
-	tick := time.Now().Truncate(time.Second)
-	ended := a.start(tick)
-	receive(t, long.running, "the run")
-	cronlock.Compare(b.cron, "job", tick)
-	if told := b.of(cronlock.IncidentMismatch); len(told) != 1 || !strings.Contains(told[0].Error(), `service "shop"`) {
-		t.Errorf("reported %q", told)
+	if err := cronlock.Register(t.Context(), a.cron, "job"); err != nil {
+		t.Fatal(err)
 	}
-	close(long.release)
-	ended()
+	b.fire(time.Now().Truncate(time.Second))
+	testkit.Eventually(t, patience, "the other service is reported", func() bool {
+		told := b.of(cronlock.IncidentMismatch)
+		return len(told) == 1 && strings.Contains(told[0].Error(), `service "shop"`)
+	})
 }
 
 // TestMismatchOfRegistration: services whose ticks never meet are told apart by what they have registered.

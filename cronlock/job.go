@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +32,7 @@ type job struct {
 	identity identity
 	progress progress
 	watch    *watch                     // of the cron, shared by its jobs; nil for the wrappers
+	lock     *core.Lock                 // that keeps its ticks apart; nil for the wrappers
 	slot     chan struct{}              // full while the function runs in this process
 	current  atomic.Pointer[core.Lease] // of that run, nil if there is none
 
@@ -40,7 +42,6 @@ type job struct {
 
 	skewLogged atomic.Int64 // when it last logged that the clock is off, in ns since 1970
 	registered atomic.Int64 // when it was last registered, likewise
-	compared   atomic.Int64 // when it last read a record to compare identities, likewise
 	mismatched atomic.Int64 // when it last logged another identity, likewise
 }
 
@@ -69,7 +70,7 @@ func (j *job) entry() (cron.Entry, bool) {
 // then on ticks are expected, and the job is registered.
 func (j *job) Next(t time.Time) time.Time {
 	if j.progress.begin(t, time.Now()) {
-		j.refresh()
+		j.registerSoon()
 	}
 	return j.schedule.Next(t)
 }
@@ -95,10 +96,11 @@ func (j *job) comeFor(ticks []time.Time) {
 
 // come handles a tick.
 func (j *job) come(at time.Time) {
-	j.refresh()
-	switch j.run(at, j.deadline(at)) {
-	case "":
-		j.restore()
+	reason := j.run(at, j.deadline(at))
+	if reason == "" || elapsed(&j.registered, time.Now(), refreshInterval) {
+		j.registerSoon() // also if Redis has lost the registration
+	}
+	switch reason {
 	case Late, Unavailable, Refused:
 		j.catchUp()
 	}
@@ -207,32 +209,17 @@ func (j *job) passOver(due pending) {
 	}
 }
 
-// incident calls the hook for what is wrong with a tick. It may be on a goroutine that the scheduler has not started: no wrapper
-// of the cron recovers a panic of the hook there.
-func (j *job) incident(ctx context.Context, at time.Time, kind core.IncidentKind, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			j.logger.Error("holdfast: cronlock: a hook panics", "job", j.shown(), "panic", r)
-		}
-	}()
-	j.hooks.Incident(ctx, core.Incident{Work: j.work(at), Kind: kind, Err: err})
-}
-
 // retention is how long the record of a tick is kept: for longer than anyone may come for the tick, so that a forgotten one is
 // always too late; and a failed-over master whose clock is behind has the same time once more.
 func (j *job) retention(tick time.Time) time.Duration {
-	retention := max(j.remembered(tick), 2*max(j.deadline(tick), j.config.catchUp)+j.config.maxSkew)
+	retention := max(rememberedFor(j.config.history, period(j.schedule, tick)), 2*max(j.deadline(tick), j.config.catchUp)+j.config.maxSkew)
 	if j.config.catchUp > 0 {
 		retention = max(retention, 3*period(j.schedule, tick)) // so that there is a last tick to catch up from
 	}
 	return whole(retention)
 }
 
-// remembered is how long [JobHandle.History] tells of a tick.
-func (j *job) remembered(tick time.Time) time.Duration {
-	return rememberedFor(j.config.history, period(j.schedule, tick))
-}
-
+// rememberedFor is how long [JobHandle.History] tells of a tick, at most.
 func rememberedFor(history int, each time.Duration) time.Duration {
 	const most = 30 * 24 * time.Hour
 	if each > most/time.Duration(max(history, 1)) {
@@ -244,4 +231,37 @@ func rememberedFor(history int, each time.Duration) time.Duration {
 // whole rounds up to milliseconds, in which Redis counts, and to the least that it takes.
 func whole(d time.Duration) time.Duration {
 	return max((d + time.Millisecond - 1).Truncate(time.Millisecond), 10*time.Millisecond)
+}
+
+// The keys of a job share a hash tag: in a Cluster they lie together, and its records are a group.
+
+func groupOf(name string) string { return "cron:{" + name + "}" }
+
+// tickKey identifies a tick by its time on the schedule, not by when somebody came for it.
+func tickKey(name string, tick time.Time) string {
+	return groupOf(name) + ":at:" + tick.UTC().Format(time.RFC3339Nano)
+}
+
+// tickOf reads the tick from the key of its record, false if that is of something else.
+func tickOf(name, key string) (time.Time, bool) {
+	text, ok := strings.CutPrefix(key, groupOf(name)+":at:")
+	if !ok {
+		return time.Time{}, false
+	}
+	tick, err := time.Parse(time.RFC3339Nano, text)
+	return tick, err == nil
+}
+
+func nowKey(name, id string) string { return groupOf(name) + ":now:" + id }
+
+// registry is the group of the records of all jobs. A job of that name has no keys that begin with this.
+const registry = "cron:{holdfast:cronlock:jobs}:job:"
+
+func jobKey(name string) string { return registry + name }
+
+// elapsed reports whether so much time has passed since last, which is then set to now. It returns true for one caller
+// of several.
+func elapsed(last *atomic.Int64, now time.Time, interval time.Duration) bool {
+	before := last.Load()
+	return now.Sub(time.Unix(0, before)).Abs() > interval && last.CompareAndSwap(before, now.UnixNano())
 }

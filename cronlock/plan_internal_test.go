@@ -66,7 +66,7 @@ func TestMissedTicks(t *testing.T) {
 	tick := func(minute, digest string) core.Record {
 		return core.Record{Key: tickKey("job", at(minute)), Note: "shop\n" + digest}
 	}
-	registered := registration{Digest: "d", Late: 30_000, History: 20}
+	registered := registration{identity: identity{Digest: "d"}, Late: 30_000, History: 20}
 	registered.Plan = planOf(align(cron.Every(time.Minute)), time.UTC)
 	for _, test := range []struct {
 		name            string
@@ -122,7 +122,7 @@ func TestForgottenTicksAreNotMissed(t *testing.T) {
 		{"one that ran early may have expired", "30 */10 * * * *", 3, []string{"09:40:30", "09:50:30"}, 0, ""},
 		{"the period of each tick counts", "0,1,2,3,30 * * * *", 2, []string{"10:00:00"}, 1, "09:30:00"},
 	} {
-		r := registration{Digest: "d", Late: 30_000, History: test.history, Skew: 30_000}
+		r := registration{identity: identity{Digest: "d"}, Late: 30_000, History: test.history, Skew: 30_000}
 		r.Plan = planOf(secondly(t, test.spec), time.UTC)
 		var records []core.Record
 		for _, tick := range test.ran {

@@ -143,11 +143,11 @@ func TestCostOfATick(t *testing.T) {
 			come := func(r *replica) float64 {
 				before := scriptsOf(server)
 				for i := range ticks {
-					cronlock.Compare(r.cron, "job", now.Add(time.Duration(i)*time.Millisecond))
+					cronlock.Claim(r.cron, "job", now.Add(time.Duration(i)*time.Millisecond))
 				}
 				return float64(scriptsOf(server)-before) / ticks
 			}
-			cronlock.Compare(a.cron, "job", now.Add(-time.Millisecond))
+			cronlock.Claim(a.cron, "job", now.Add(-time.Millisecond))
 			keys, bytes := memory(t, server)
 			runs := come(a)
 			keysAfter, bytesAfter := memory(t, server)

@@ -143,11 +143,3 @@ type jobFunc func(context.Context) error
 func (f jobFunc) Run() { _ = f(context.Background()) }
 
 func (f jobFunc) RunContext(ctx context.Context) error { return f(ctx) }
-
-// leads returns why this replica may not run ticks of the job; nil if it may.
-func (j *job) leads() error {
-	if j.config.leader == nil {
-		return nil
-	}
-	return j.config.leader.IsLeader(j.config.context)
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
-	"time"
 
 	"github.com/go-co-op/gocron/v2"
 
@@ -14,6 +13,7 @@ import (
 
 // LeaderElector is the [gocron.Elector] of an election: see [Elector].
 type LeaderElector struct {
+	reporter reporter
 	election *core.Election
 	warned   atomic.Bool // or Lead was called
 }
@@ -44,7 +44,7 @@ func NewElector(e *core.Election) (*LeaderElector, error) {
 	if err := e.IsLeader(context.Background()); err != nil && !errors.Is(err, core.ErrNotLeader) {
 		return nil, err
 	}
-	return &LeaderElector{election: e}, nil
+	return &LeaderElector{reporter: newReporter(seal.FactsOf(e)), election: e}, nil
 }
 
 // Lead campaigns, and leads whenever it has won, until ctx ends. It returns nil then, and other errors of
@@ -68,7 +68,7 @@ func (l *LeaderElector) Lead(ctx context.Context) error {
 func (l *LeaderElector) IsLeader(ctx context.Context) error {
 	err := l.election.IsLeader(ctx)
 	if err != nil && l.warned.CompareAndSwap(false, true) {
-		seal.FactsOf(l.election).Logger.Warn("holdfast: gocronlock: this replica runs no job: it does not lead, and has not called Lead")
+		l.reporter.Logger.Warn("holdfast: gocronlock: this replica runs no job: it does not lead, and has not called Lead")
 	}
 	return err
 }
@@ -83,18 +83,10 @@ func (l *LeaderElector) IsLeader(ctx context.Context) error {
 // passes errors of jobs to [gocron.AfterJobRunsWithError] only.
 func (l *LeaderElector) Func(fn func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
-		came, began, r := time.Now(), false, newReporter(seal.FactsOf(l.election).Name, seal.FactsOf(l.election))
-		err := l.election.TryDo(ctx, func(ctx context.Context) error {
-			began = true
-			return r.run(ctx, fn)
-		})
-		switch {
-		case errors.Is(err, core.ErrLeaseLost) && began:
-			r.incident(context.WithoutCancel(ctx), core.IncidentLost, err)
-		case errors.Is(err, core.ErrNotLeader) && !began:
-			r.notRun(ctx, came, notLeader, err)
-		case !began:
-			r.notRun(ctx, came, refused, err)
+		name := seal.FactsOf(l.election).Name
+		began, err := l.reporter.run(ctx, name, fn, l.election.TryDo)
+		if began && errors.Is(err, core.ErrLeaseLost) {
+			l.reporter.incident(ctx, name, core.IncidentLost, err)
 		}
 		return err
 	}

@@ -2,63 +2,74 @@ package gocronlock
 
 import (
 	"context"
-	"log/slog"
-	"time"
+	"errors"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/foreign"
 	"github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
-// The reasons for which a job does not run, in the words of package cronlock.
-const (
-	overlapping = "overlapping" // another run has the lock
-	unavailable = "unavailable" // Redis did not answer
-	refused     = "refused"     // Redis or this package refused
-	stopped     = "stopped"     // gocron has ended the context of the job
-	notLeader   = "not leader"  // this replica does not lead
-)
-
-// reporter tells the log and the hooks of a client about a job. gocron does not say for which tick it starts a job, so none of
-// them learns of one.
+// reporter tells the log and the hooks of a client about jobs. gocron does not say for which tick it starts a job, so none of them
+// learns of one.
 type reporter struct {
-	job    string
-	hooks  guard.Hooks
-	logger *slog.Logger
+	*guard.Runner
+	hooks guard.Hooks
 }
 
-func newReporter(job string, facts seal.Facts) reporter {
-	return reporter{job, guard.HooksOf(facts), facts.Logger}
+func newReporter(facts seal.Facts) reporter {
+	return reporter{guard.NewRunner("cron", facts), guard.HooksOf(facts)}
 }
 
 // mostShown bounds the names of jobs in errors and in the log, in bytes.
 const mostShown = 200
 
-// shown returns the name of the job for the log.
-func (r reporter) shown() string { return foreign.Line(r.job, mostShown) }
+func work(job string) core.Work { return core.Work{Place: "cron", Label: job} }
 
-func (r reporter) work() core.Work { return core.Work{Place: "cron", Label: r.job} }
-
-func (r reporter) notRun(ctx context.Context, came time.Time, reason string, err error) {
-	r.hooks.NotRun(ctx, core.NotRun{Work: r.work(), Reason: reason, Waited: time.Since(came), Err: err})
+func (r reporter) incident(ctx context.Context, job string, kind core.IncidentKind, err error) {
+	r.Incident(context.WithoutCancel(ctx), core.Incident{Work: work(job), Kind: kind, Err: err})
 }
 
-func (r reporter) incident(ctx context.Context, kind core.IncidentKind, err error) {
-	r.hooks.Incident(ctx, core.Incident{Work: r.work(), Kind: kind, Err: err})
+// The reasons for which a job does not run, in the words of package cronlock.
+const (
+	overlapping = "overlapping" // another run has the lock
+	stopped     = "stopped"     // gocron has ended the context of the job
+)
+
+func reason(ctx context.Context, err error) string {
+	switch {
+	case ctx.Err() != nil:
+		return stopped
+	case errors.Is(err, core.ErrUnavailable):
+		return "unavailable"
+	case errors.Is(err, core.ErrNotAcquired):
+		return overlapping
+	case errors.Is(err, core.ErrNotLeader):
+		return "not leader"
+	}
+	return "refused"
 }
 
-// run calls the function of a job between RunStart and RunEnd. A panic goes on.
-func (r reporter) run(ctx context.Context, fn func(context.Context) error) (err error) {
-	token, _ := core.TokenFrom(ctx)
-	began, returned := time.Now(), false
-	defer func() {
-		r.hooks.RunEnd(context.WithoutCancel(ctx), core.RunEnd{
-			Work: r.work(), Token: token, Took: time.Since(began), Panicked: !returned, Err: err,
-		})
-	}()
-	ctx = r.hooks.RunStart(ctx, core.RunStart{Work: r.work(), Token: token})
-	err = fn(ctx)
-	returned = true
-	return err
+// run calls the function of a job if and as long as held calls its own, and returns whether it did. The error is that of held, or why
+// gocron had ended the job before.
+func (r reporter) run(
+	ctx context.Context, job string, fn func(context.Context) error, held func(context.Context, func(context.Context) error) error,
+) (began bool, err error) {
+	_, refused := r.Do(ctx, guard.Ask{Work: work(job)}, guard.Run{
+		Around: func(ctx context.Context, o *guard.Outcome, next func(context.Context)) error {
+			err = held(ctx, func(ctx context.Context) error {
+				began = true
+				o.Token, _ = core.TokenFrom(ctx)
+				next(ctx)
+				return err
+			})
+			return err
+		},
+		Call:   func(ctx context.Context) { err = fn(ctx) },
+		Judge:  func(o *guard.Outcome) { o.Err = err },
+		Refuse: func(_ context.Context, not *core.NotRun) { not.Reason = reason(ctx, not.Err) },
+	})
+	if refused != nil {
+		return false, refused
+	}
+	return began, err
 }

@@ -18,28 +18,27 @@ type leases struct {
 
 // lock is the [gocron.Lock] of a run.
 type lock struct {
-	reporter
-	leases *leases
+	locker *JobLocker
+	job    string
 	key    <-chan struct{}
 
 	lease *core.Lease // guarded by leases.mu
 	taken bool        // a function of Func runs with the lease; guarded by leases.mu
 }
 
-func (l *leases) add(ctx context.Context, lease *core.Lease, r reporter) *lock {
+func (l *leases) add(k *lock) *lock {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.jobs == nil {
 		l.jobs = make(map[<-chan struct{}][]*lock)
 	}
-	k := &lock{reporter: r, leases: l, key: ctx.Done(), lease: lease}
 	l.jobs[k.key] = append(l.jobs[k.key], k)
 	return k
 }
 
-// enter returns a lease of the job with that context, which is reserved until leave is called, and what reports the run. It
+// enter returns a lease of the job with that context, which is reserved until leave is called, and the name of the job. It
 // prefers a lease that is valid. It returns nil if the job has none.
-func (l *leases) enter(ctx context.Context) (lease *core.Lease, r reporter, leave func()) {
+func (l *leases) enter(ctx context.Context) (lease *core.Lease, job string, leave func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var found *lock
@@ -49,11 +48,11 @@ func (l *leases) enter(ctx context.Context) (lease *core.Lease, r reporter, leav
 		}
 	}
 	if found == nil {
-		return nil, reporter{}, nil
+		return nil, "", nil
 	}
 	found.taken = true
 	lease = found.lease
-	return lease, found.reporter, func() {
+	return lease, found.job, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.free(ctx.Done(), lease)
@@ -92,14 +91,12 @@ func (l *leases) remove(k *lock) *core.Lease {
 
 // Unlock implements gocron.Lock. gocron drops the error, so it is logged.
 func (k *lock) Unlock(ctx context.Context) error {
-	err := k.leases.remove(k).Unlock(ctx)
+	err := k.locker.leases.remove(k).Unlock(ctx)
 	switch {
 	case errors.Is(err, core.ErrNotHeld):
-		k.logger.Warn("holdfast: gocronlock: the lease was lost before the job had ended", "job", k.shown())
-		k.incident(ctx, core.IncidentLost, err)
+		k.locker.reporter.incident(ctx, k.job, core.IncidentLost, err)
 	case err != nil:
-		k.logger.Warn("holdfast: gocronlock: lock not released, it expires after its TTL", "job", k.shown(), "error", err)
-		k.incident(ctx, core.IncidentUnrecorded, err)
+		k.locker.reporter.incident(ctx, k.job, core.IncidentUnrecorded, err)
 	}
 	return err
 }

@@ -24,6 +24,7 @@ var ErrNotLocked = errors.New("holdfast: gocronlock: the job runs without the lo
 
 // JobLocker is a [gocron.Locker]: see [Locker].
 type JobLocker struct {
+	reporter reporter
 	strategy core.Strategy
 	options  []core.LockOption
 	leases   leases
@@ -60,13 +61,12 @@ func NewLocker(strategy core.Strategy, opts ...core.LockOption) (*JobLocker, err
 	if strategy == nil {
 		return nil, errors.New("holdfast: gocronlock: the strategy is nil: pass the method of a client, like locks.Mutex")
 	}
-	if err := seal.CheckOptions(opts...); err != nil {
+	options := slices.Concat([]core.LockOption{core.WithMinHold(DefaultMinHold)}, opts)
+	lock := strategy("gocron:check", options...)
+	if err := lock.Check(); err != nil {
 		return nil, err
 	}
-	return &JobLocker{
-		strategy: strategy,
-		options:  slices.Concat([]core.LockOption{core.WithMinHold(DefaultMinHold)}, opts),
-	}, nil
+	return &JobLocker{reporter: newReporter(seal.FactsOf(lock)), strategy: strategy, options: options}, nil
 }
 
 // Lock implements [gocron.Locker]: it takes the lock of a job, or returns an error at once, for which gocron skips the run.
@@ -78,38 +78,30 @@ func NewLocker(strategy core.Strategy, opts ...core.LockOption) (*JobLocker, err
 //
 // The NotRun of [core.Hooks] gets each of them.
 func (l *JobLocker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
-	came, locker := time.Now(), l.strategy("gocron:"+job, l.options...)
-	r := newReporter(job, seal.FactsOf(locker))
-	lease, err := l.tryLock(ctx, locker, r)
+	came := time.Now()
+	lease, err := l.tryLock(ctx, job)
 	if err == nil {
-		return l.leases.add(ctx, lease, r), nil
+		return l.leases.add(&lock{locker: l, job: job, key: ctx.Done(), lease: lease}), nil
 	}
-	reason := refused
-	switch {
-	case ctx.Err() != nil:
-		reason = stopped
-	case errors.Is(err, core.ErrUnavailable):
-		reason = unavailable
-	case errors.Is(err, core.ErrNotAcquired):
-		reason = overlapping
-	}
-	if reason == stopped || reason == overlapping {
-		r.logger.Debug("holdfast: gocronlock: run skipped", "job", r.shown(), "error", err)
+	why := reason(ctx, err)
+	if why == stopped || why == overlapping {
+		l.reporter.Logger.Debug("holdfast: gocronlock: run skipped", "job", foreign.Line(job, mostShown), "error", err)
 	} else {
-		r.logger.Warn("holdfast: gocronlock: job does not run", "job", r.shown(), "error", err)
+		l.reporter.Logger.Warn("holdfast: gocronlock: job does not run", "job", foreign.Line(job, mostShown), "error", err)
 	}
-	r.notRun(ctx, came, reason, err)
+	l.reporter.hooks.NotRun(ctx, core.NotRun{Work: work(job), Reason: why, Waited: time.Since(came), Err: err})
 	return nil, err
 }
 
-func (l *JobLocker) tryLock(ctx context.Context, locker *core.Lock, r reporter) (*core.Lease, error) {
-	if err := checkName(r.job); err != nil {
-		return nil, err
+func (l *JobLocker) tryLock(ctx context.Context, job string) (*core.Lease, error) {
+	if anonymous.MatchString(job) {
+		return nil, fmt.Errorf("%w: %s", ErrUnnamed, foreign.Quote(job, mostShown))
 	}
-	if l.names.shared(ctx, r.job) {
-		r.logger.Warn("holdfast: gocronlock: two jobs have one name and exclude each other: use gocron.WithName", "job", r.shown())
+	if l.names.shared(ctx, job) {
+		l.reporter.Logger.Warn("holdfast: gocronlock: two jobs have one name and exclude each other: use gocron.WithName", "job", foreign.Line(job, mostShown))
 	}
 	// An owner of its own, whatever ctx carries: no run enters the lock of another one.
+	locker := l.strategy("gocron:"+job, l.options...)
 	newOwner, _ := seal.FactsOf(locker).NewOwner.(core.LockOption)
 	return locker.TryLock(ctx, newOwner)
 }
@@ -124,28 +116,20 @@ func (l *JobLocker) tryLock(ctx context.Context, locker *core.Lock, r reporter) 
 //
 // All jobs of Func have the same function, so gocron does not know them apart by name: use [gocron.WithName].
 func (l *JobLocker) Func(fn func(context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) (err error) {
-		lease, r, leave := l.leases.enter(ctx)
+	return func(ctx context.Context) error {
+		lease, job, leave := l.leases.enter(ctx)
 		if lease == nil {
 			return ErrNotLocked
 		}
 		defer leave()
-		held, cancel := context.WithCancelCause(lease.Context())
-		defer cancel(nil)
-		defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
-		defer func() {
-			if lost := context.Cause(lease.Context()); lost != nil && !errors.Is(err, lost) {
-				err = errors.Join(err, lost)
-			}
-		}()
-		return r.run(held, fn)
+		_, err := l.reporter.run(ctx, job, fn, func(ctx context.Context, fn func(context.Context) error) error {
+			bound, cancel := seal.FactsOf(lease).Bind(ctx)
+			defer cancel()
+			return fn(bound)
+		})
+		if lost := context.Cause(lease.Context()); lost != nil && !errors.Is(err, lost) {
+			err = errors.Join(err, lost)
+		}
+		return err
 	}
-}
-
-// checkName refuses names that gocron has made up and that mean nothing.
-func checkName(job string) error {
-	if anonymous.MatchString(job) {
-		return fmt.Errorf("%w: %s", ErrUnnamed, foreign.Quote(job, mostShown))
-	}
-	return nil
 }

@@ -151,7 +151,7 @@ func TestLockerLoss(t *testing.T) {
 	}
 	long.release <- nil
 	told.expect(t, "failed", "lease lost")
-	logged.expect(t, `the lease was lost before the job had ended" job=report`)
+	logged.expect(t, `the work has lost its lease while it ran" place=cron label=report`)
 }
 
 // TestLockerWithoutRedis: no job runs, which is told, and jobs run again when Redis is back. A lock that is not released
@@ -169,7 +169,7 @@ func TestLockerWithoutRedis(t *testing.T) {
 	server.Pause()
 	long.release <- nil
 	told.expect(t, "ran")
-	logged.expect(t, "lock not released, it expires after its TTL")
+	logged.expect(t, "the end of the work could not be recorded")
 	runNow(t, job)
 	told.expect(t, "locked", "no answer from Redis")
 	logged.expect(t, `job does not run" job=report`)
