@@ -38,11 +38,11 @@ var allowed = map[string][]string{
 	},
 
 	"middleware/grpc": {
-		"core", "internal/guard", "internal/httprecord", "internal/jsonfield", "internal/throttle", "google.golang.org/grpc",
+		"core", "internal/guard", "middleware/nethttp", "google.golang.org/grpc",
 		"google.golang.org/protobuf", "google.golang.org/genproto/googleapis/rpc",
 	},
 	"middleware/connect": {
-		"core", "internal/guard", "internal/httprecord", "internal/jsonfield", "internal/throttle", "connectrpc.com/connect",
+		"core", "internal/guard", "middleware/nethttp", "connectrpc.com/connect",
 		"google.golang.org/protobuf", "google.golang.org/genproto/googleapis/rpc",
 	},
 

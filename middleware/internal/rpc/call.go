@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -14,17 +15,17 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 // Key identifies what must not run at the same time.
-type Key = httpguard.Key
+type Key = httplock.Key
 
 // Errors of key functions, for errors.Is.
 var (
-	ErrKeyRequired   = httpguard.ErrKeyRequired
-	ErrKeyInvalid    = httpguard.ErrKeyInvalid
-	ErrScopeRequired = httpguard.ErrScopeRequired
+	ErrKeyRequired   = httplock.ErrKeyRequired
+	ErrKeyInvalid    = httplock.ErrKeyInvalid
+	ErrScopeRequired = httplock.ErrScopeRequired
 )
 
 // Call is a call as key functions see it.
@@ -91,7 +92,7 @@ func newKey(name, field, value string) (Key, error) {
 	case strings.ContainsFunc(value, unicode.IsControl):
 		return fail(ErrKeyInvalid, "has a control character")
 	}
-	return httpguard.NewKey(name, value)
+	return httplock.NewKey(name, value)
 }
 
 // ByMethod identifies calls by their full method.
@@ -188,9 +189,9 @@ func ByContext(ctxKey any) KeyFunc {
 	}
 	return func(c *Call) (Key, error) {
 		if value, operator := c.part(); operator {
-			return httpguard.PrincipalKey(value)
+			return httplock.PrincipalKey(value)
 		}
-		key, err := httpguard.PrincipalKey(c.ctx.Value(ctxKey))
+		key, err := httplock.PrincipalKey(c.ctx.Value(ctxKey))
 		if err != nil {
 			return Key{}, fmt.Errorf("%w (the value at %T in the context)", err, ctxKey)
 		}
@@ -230,7 +231,51 @@ func Constant(value string) KeyFunc {
 }
 
 // Keys joins keys.
-func Keys(fns ...KeyFunc) KeyFunc { return httpguard.Keys(fns...) }
+func Keys(fns ...KeyFunc) KeyFunc {
+	fns = checked("Keys", fns)
+	return func(c *Call) (Key, error) {
+		keys := make([]Key, len(fns))
+		for i, fn := range fns {
+			key, err := fn(c)
+			if err != nil {
+				return Key{}, err
+			}
+			keys[i] = key
+		}
+		return httplock.Join(keys...)
+	}
+}
 
 // FirstOf returns the key of the first function that finds one.
-func FirstOf(fns ...KeyFunc) KeyFunc { return httpguard.FirstOf(fns...) }
+func FirstOf(fns ...KeyFunc) KeyFunc {
+	fns = checked("FirstOf", fns)
+	return func(c *Call) (Key, error) {
+		var first error
+		for _, fn := range fns {
+			key, err := fn(c)
+			switch {
+			case err == nil && !key.IsZero():
+				return key, nil
+			case err == nil:
+				err = fmt.Errorf("%w: a part is missing", ErrKeyRequired)
+			case !errors.Is(err, ErrKeyRequired) && !errors.Is(err, ErrScopeRequired):
+				return Key{}, err
+			}
+			first = cmp.Or(first, err)
+		}
+		return Key{}, first
+	}
+}
+
+// checked returns a copy of fns, which the caller may change afterwards. It panics if there are none, or one is nil.
+func checked(name string, fns []KeyFunc) []KeyFunc {
+	if len(fns) == 0 {
+		panic("holdfast: " + name + ": no key functions")
+	}
+	for i, fn := range fns {
+		if fn == nil {
+			panic(fmt.Sprintf("holdfast: %s: key function %d is nil", name, i+1))
+		}
+	}
+	return slices.Clone(fns)
+}

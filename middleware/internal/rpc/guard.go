@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/guard"
-	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 // Place is what hooks are told of calls as [core.Work.Place].
@@ -183,7 +183,7 @@ func (g *Guard) identify(c *Call, ask *guard.Ask) error {
 
 // name returns the name of the record of a key of a scope. Those of one scope have the same braces, so that they can be counted.
 func (g *Guard) name(scope, chosen Key) (name, hash string, err error) {
-	key, err := httpguard.Join(scope, chosen)
+	key, err := httplock.Join(scope, chosen)
 	if err != nil {
 		return "", "", err
 	}

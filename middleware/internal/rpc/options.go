@@ -8,17 +8,17 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/guard"
-	"github.com/holdfast-go/holdfast/middleware/internal/httpguard"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 // Option configures a guard.
 type Option = guard.Option
 
 // Codec encrypts recorded responses.
-type Codec = httpguard.Codec
+type Codec = httplock.Codec
 
 // NewAESGCM returns a Codec that encrypts and authenticates.
-func NewAESGCM(key []byte, older ...[]byte) (Codec, error) { return httpguard.NewAESGCM(key, older...) }
+func NewAESGCM(key []byte, older ...[]byte) (Codec, error) { return httplock.NewAESGCM(key, older...) }
 
 // config is what the options amount to that only guards of RPC have.
 type config struct {
