@@ -46,14 +46,14 @@ func keyed(t *testing.T, srv *httptest.Server, method, path, body string, header
 func TestMethodsInAnyCase(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	srv := httpkit.Serve(t, httplock.Idempotent(locks, httplock.ByHeader("X-User"))(counted()))
+	srv := httpkit.Serve(t, httplock.Idempotent(locks, httplock.ByHeader("X-User"), unhurried)(counted()))
 	for _, method := range []string{"post", "Post", "patch"} {
 		req := keyed(t, srv, method, "/", "")
 		req.Header.Del("Idempotency-Key")
 		httpkit.Send(srv, req).Want(t, http.StatusBadRequest)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/orders", httplock.Once(locks, httplock.Keys(httplock.ByRoute(), httplock.ByHeader("X-User")))(counted()))
+	mux.Handle("/orders", httplock.Once(locks, httplock.Keys(httplock.ByRoute(), httplock.ByHeader("X-User")), unhurried)(counted()))
 	srv = httpkit.Serve(t, mux)
 	httpkit.Send(srv, keyed(t, srv, "POST", "/orders", "")).Want(t, http.StatusCreated)
 	httpkit.Send(srv, keyed(t, srv, "pOsT", "/orders", "")).Want(t, http.StatusConflict)
