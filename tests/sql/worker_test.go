@@ -1,0 +1,330 @@
+//go:build unix
+
+package sql_test
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/sqllock"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+)
+
+const workerEnv = "HOLDFAST_SQL_WORKER"
+
+func TestMain(m *testing.M) {
+	if order := os.Getenv(workerEnv); order != "" {
+		if err := work(order); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	testkit.VerifyTestMain(m)
+}
+
+// The ways to pay.
+const (
+	withProof = "guard and proof"
+	retrying  = "guard"                   // without a proof: a crashed run may run again
+	holding   = "guard with HoldFailures" // without a proof: a crashed run is left to an operator
+	unguarded = "no guard"
+)
+
+// order is what a worker process does: it pays, and when all payments are at the step, it does what the fault is.
+type order struct {
+	Mode, Step, Fault string
+	Payments          []string
+	Network, Redis    string
+	Driver, DSN       string
+	TTL               time.Duration
+}
+
+// The faults.
+const (
+	killed  = "process killed"
+	stopped = "process stopped"
+	cut     = "connection cut"
+)
+
+// payer pays in one process.
+type payer struct {
+	order
+	db    *sql.DB
+	rdb   *redis.Client
+	locks *core.Client
+	store *sqllock.Store
+}
+
+func (o order) payer(at func(step string) bool) (*payer, error) {
+	if at == nil {
+		at = func(string) bool { return false }
+	}
+	db, err := faulty(o.Driver, o.DSN, at)
+	if err != nil {
+		return nil, err
+	}
+	dialect := map[string]sqllock.Dialect{"pgx": sqllock.Postgres, "mysql": sqllock.MySQL, "sqlite": sqllock.SQLite}[o.Driver]
+	store, err := sqllock.New(db, dialect, sqllock.OnlyEffect())
+	if err != nil {
+		return nil, err
+	}
+	rdb := redis.NewClient(&redis.Options{Network: o.Network, Addr: o.Redis, ContextTimeoutEnabled: true})
+	rdb.AddHook(completeHook{at})
+	locks, err := core.New(rdb, core.WithInstance(""), core.WithTTL(o.TTL), core.WithLogger(slog.New(slog.DiscardHandler)))
+	return &payer{o, db, rdb, locks, store}, err
+}
+
+func (p *payer) close() {
+	_ = p.locks.Close()
+	_ = p.rdb.Close()
+	_ = p.db.Close()
+}
+
+// completing marks the end of a run.
+type completing struct{}
+
+// completeHook calls at before the command that completes an attempt. With cut, the command fails.
+type completeHook struct{ at func(string) bool }
+
+func (h completeHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h completeHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if completes(cmd) && h.at(beforeComplete) {
+			err := &net.OpError{Op: "write", Err: syscall.ECONNRESET}
+			cmd.SetErr(err)
+			return err
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (h completeHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			if completes(cmd) && h.at(beforeComplete) {
+				err := &net.OpError{Op: "write", Err: syscall.ECONNRESET}
+				for _, cmd := range cmds {
+					cmd.SetErr(err)
+				}
+				return err
+			}
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// completes reports whether a command completes an attempt: it has the value of a payment.
+func completes(cmd redis.Cmder) bool {
+	for _, arg := range cmd.Args() {
+		switch arg := arg.(type) {
+		case []byte:
+			if string(arg) == "paid" {
+				return true
+			}
+		case string:
+			if arg == "paid" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// pay pays once.
+func (p *payer) pay(ctx context.Context, payment string, at func(string) bool) (err error) {
+	debit := func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
+		query := "INSERT INTO debit (payment, n) VALUES ($1, 1)"
+		if p.Driver == "mysql" {
+			query = "INSERT INTO debit (payment, n) VALUES (?, 1)"
+		}
+		_, err := tx.ExecContext(ctx, query, payment)
+		return []byte("paid"), err
+	}
+	plainly := func(ctx context.Context) ([]byte, error) {
+		tx, err := p.db.BeginTx(ctx, nil)
+		if err != nil {
+			return nil, err
+		}
+		defer tx.Rollback()
+		_, _ = tx.ExecContext(ctx, "SELECT pay FROM (SELECT 1 AS pay) AS p") // in the place of the row
+		value, err := debit(ctx, tx)
+		if err != nil {
+			return nil, err
+		}
+		return value, tx.Commit()
+	}
+	fn := func(ctx context.Context) (value []byte, err error) {
+		if p.Mode == withProof {
+			value, err = p.store.InTx(ctx, debit)
+		} else {
+			value, err = plainly(ctx)
+		}
+		if err == nil && at != nil {
+			at(afterCommit)
+		}
+		return value, err
+	}
+	if p.Mode == unguarded {
+		_, err = fn(ctx)
+		if err == nil && at != nil {
+			at(beforeComplete)
+		}
+	} else {
+		opts := []core.OnceOption{core.WithTTL(p.TTL)}
+		if p.Mode != retrying {
+			opts = append(opts, core.WithFailurePolicy(core.HoldFailures))
+		}
+		if p.Mode == withProof {
+			opts = append(opts, core.WithProof(p.store))
+		}
+		var r core.Result
+		r, err = p.locks.Once(payment, opts...).Do(ctx, fn)
+		if err == nil && string(r.Value) != "paid" {
+			err = fmt.Errorf("the value is %q", r.Value)
+		}
+	}
+	if err == nil && at != nil && at(beforeAnswer) {
+		err = errors.New("connection reset by peer")
+	}
+	return err
+}
+
+// work is a worker process.
+func work(text string) error {
+	var o order
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return err
+	}
+	var arrived atomic.Int64
+	all := make(chan struct{})
+	at := func(step string) bool {
+		if step != o.Step {
+			return false
+		}
+		n := arrived.Add(1)
+		switch {
+		case n > int64(len(o.Payments)): // of a later transaction
+			return false
+		case n == int64(len(o.Payments)):
+			fmt.Println("arrived")
+			switch o.Fault {
+			case killed:
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			case stopped:
+				_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+			}
+			close(all)
+		}
+		<-all
+		return o.Fault == cut
+	}
+	p, err := o.payer(at)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	var payments sync.WaitGroup
+	for _, payment := range o.Payments {
+		payments.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), within)
+			defer cancel()
+			if err := p.pay(ctx, payment, at); err != nil {
+				fmt.Fprintf(os.Stderr, "%s: %v\n", payment, err)
+			}
+		})
+	}
+	payments.Wait()
+	return nil
+}
+
+// worker is a worker process as its test sees it.
+type worker struct {
+	t    testing.TB
+	cmd  *exec.Cmd
+	out  *bufio.Reader
+	errs *strings.Builder
+}
+
+func startWorker(t testing.TB, o order) *worker {
+	t.Helper()
+	text, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &worker{t: t, cmd: exec.Command(os.Args[0]), errs: new(strings.Builder)}
+	w.cmd.Env = append(os.Environ(), workerEnv+"="+string(text))
+	w.cmd.Stderr = w.errs
+	out, err := w.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.out = bufio.NewReader(out)
+	if err := w.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// arrive waits until all payments are at the step.
+func (w *worker) arrive() {
+	w.t.Helper()
+	if line, err := w.out.ReadString('\n'); line != "arrived\n" {
+		w.t.Fatalf("the worker said %q, %v: %s", line, err, w.errs)
+	}
+}
+
+func (w *worker) wake() { _ = w.cmd.Process.Signal(syscall.SIGCONT) }
+
+// end waits for the end of the process.
+func (w *worker) end() {
+	_, _ = io.Copy(io.Discard, w.out)
+	_ = w.cmd.Wait()
+}
+
+// tally counts what has become of payments.
+type tally struct {
+	mu                               sync.Mutex
+	payments, twice, lost, operators int
+}
+
+func (t *tally) String() string {
+	return fmt.Sprintf("%d payments: %d twice, %d lost, %d for an operator", t.payments, t.twice, t.lost, t.operators)
+}
+
+// retry is the client of a payment: it comes again until the payment has succeeded. It returns false if an operator has to decide.
+func (p *payer) retry(ctx context.Context, payment string) (bool, error) {
+	for {
+		err := p.pay(ctx, payment, nil)
+		switch {
+		case err == nil:
+			return true, nil
+		case errors.Is(err, core.ErrOutcomeUnknown):
+			return false, nil
+		}
+		select {
+		case <-ctx.Done():
+			return false, err
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
