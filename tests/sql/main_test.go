@@ -23,22 +23,43 @@ type system struct {
 	name    string
 	dialect sqllock.Dialect
 	level   sql.IsolationLevel
-	open    func(t testing.TB) *sql.DB
+	// create makes a database.
+	create func(t testing.TB) (driver, dsn string)
 }
 
-// systems returns the databases that there are here, with their isolation levels. Tests that need a server of another one are
-// skipped.
+// open connects to a new database until the test ends.
+func (s system) open(t testing.TB) *sql.DB {
+	t.Helper()
+	driver, dsn := s.create(t)
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// on returns how databases of a server are made.
+func on(server *databases.Server) func(t testing.TB) (driver, dsn string) {
+	return func(t testing.TB) (driver, dsn string) {
+		t.Helper()
+		return server.Driver(), server.DSN(server.Create(t))
+	}
+}
+
+var levels = map[string]sql.IsolationLevel{
+	"read committed": sql.LevelReadCommitted, "repeatable read": sql.LevelRepeatableRead, "serializable": sql.LevelSerializable,
+}
+
+// eachSystem calls test for the databases that there are here, at each isolation level.
 func eachSystem(t *testing.T, test func(t *testing.T, s system)) {
 	t.Helper()
-	levels := map[string]sql.IsolationLevel{
-		"read committed": sql.LevelReadCommitted, "repeatable read": sql.LevelRepeatableRead, "serializable": sql.LevelSerializable,
-	}
 	t.Run("PostgreSQL", func(t *testing.T) {
 		server := databases.StartPostgreSQL(t)
 		for name, level := range levels {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				test(t, system{name, sqllock.Postgres, level, server.Open})
+				test(t, system{name, sqllock.Postgres, level, on(server)})
 			})
 		}
 	})
@@ -47,23 +68,22 @@ func eachSystem(t *testing.T, test func(t *testing.T, s system)) {
 		for name, level := range levels {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				test(t, system{name, sqllock.MySQL, level, server.Open})
+				test(t, system{name, sqllock.MySQL, level, on(server.Server)})
 			})
 		}
 	})
 	t.Run("SQLite", func(t *testing.T) {
-		test(t, system{"SQLite", sqllock.SQLite, sql.LevelDefault, openSQLite})
+		test(t, onSQLite)
 	})
 }
 
+var onSQLite = system{"SQLite", sqllock.SQLite, sql.LevelDefault, func(t testing.TB) (driver, dsn string) {
+	return "sqlite", databases.SQLite(t)
+}}
+
 func openSQLite(t testing.TB) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", databases.SQLite(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	return db
+	return onSQLite.open(t)
 }
 
 // bank is a database with accounts and a store.

@@ -56,6 +56,7 @@ type order struct {
 	Network, Redis    string
 	Driver, DSN       string
 	TTL               time.Duration
+	Level             sql.IsolationLevel
 }
 
 // The faults.
@@ -75,6 +76,11 @@ type payer struct {
 }
 
 func (o order) payer(at func(step string) bool) (*payer, error) {
+	return o.payerOn(redis.NewClient(&redis.Options{Network: o.Network, Addr: o.Redis, ContextTimeoutEnabled: true}), at)
+}
+
+// payerOn is payer with a client of Redis, which it closes.
+func (o order) payerOn(rdb *redis.Client, at func(step string) bool) (*payer, error) {
 	if at == nil {
 		at = func(string) bool { return false }
 	}
@@ -83,11 +89,10 @@ func (o order) payer(at func(step string) bool) (*payer, error) {
 		return nil, err
 	}
 	dialect := map[string]sqllock.Dialect{"pgx": sqllock.Postgres, "mysql": sqllock.MySQL, "sqlite": sqllock.SQLite}[o.Driver]
-	store, err := sqllock.New(db, dialect, sqllock.OnlyEffect())
+	store, err := sqllock.New(db, dialect, sqllock.OnlyEffect(), sqllock.WithTxOptions(sql.TxOptions{Isolation: o.Level}))
 	if err != nil {
 		return nil, err
 	}
-	rdb := redis.NewClient(&redis.Options{Network: o.Network, Addr: o.Redis, ContextTimeoutEnabled: true})
 	rdb.AddHook(completeHook{at})
 	locks, err := core.New(rdb, core.WithInstance(""), core.WithTTL(o.TTL), core.WithLogger(slog.New(slog.DiscardHandler)))
 	return &payer{o, db, rdb, locks, store}, err
@@ -166,7 +171,9 @@ func (p *payer) pay(ctx context.Context, payment string, at func(string) bool) (
 			return nil, err
 		}
 		defer tx.Rollback()
-		_, _ = tx.ExecContext(ctx, "SELECT pay FROM (SELECT 1 AS pay) AS p") // in the place of the row
+		if at != nil { // in the place of the row
+			_, _ = tx.ExecContext(ctx, "SELECT pay FROM (SELECT 1 AS pay) AS p")
+		}
 		value, err := debit(ctx, tx)
 		if err != nil {
 			return nil, err

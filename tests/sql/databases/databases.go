@@ -10,7 +10,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 	"syscall"
@@ -68,8 +67,14 @@ func (s *Server) Socket() string {
 	return s.host.path("socket")
 }
 
-// Kill ends the server as a crash of its host does.
-func (s *Server) Kill() { s.end(os.Kill) }
+// Crash ends the server at once, without a checkpoint. It has to recover when it starts again.
+func (s *Server) Crash() {
+	if s.driver == "pgx" {
+		s.end(syscall.SIGQUIT) // which also ends its children
+		return
+	}
+	s.end(syscall.SIGKILL)
+}
 
 // Restart starts the server again.
 func (s *Server) Restart() { s.start() }
