@@ -27,7 +27,7 @@ type instruments struct {
 	renewalMargin, renewalUse        metric.Float64Histogram
 	leases, waiters                  metric.Int64UpDownCounter
 	leasesLost, renewals             metric.Int64Counter
-	onceAttempts, onceEnds           metric.Int64Counter
+	onceAttempts, onceEnds, proofs   metric.Int64Counter
 	leader, permitsUsage             metric.Int64UpDownCounter
 	permitsLimit                     metric.Int64Gauge
 	perStrategy, perAcquire, perEnd  measurements[labels]
@@ -134,6 +134,7 @@ func (i *instruments) initCounts(meter metric.Meter) error {
 		counter(&i.renewals, "holdfast.renewals", "{renewal}", "Renewals that were answered or have failed."),
 		counter(&i.onceAttempts, "holdfast.once.attempts", "{attempt}", "Calls of Begin and Do of a Once."),
 		counter(&i.onceEnds, "holdfast.once.ends", "{attempt}", "Ends of attempts of a Once."),
+		counter(&i.proofs, "holdfast.proofs", "{question}", "Questions to the proof of a Once, and effects of earlier runs that a run has found."),
 	)
 }
 

@@ -44,3 +44,18 @@ func (t *telemetry) attemptEnd(ctx context.Context, end core.AttemptEnd) {
 		c.holdSpan(outcome, end.Token, end.Held)
 	}
 }
+
+// proofAsked counts a question to a proof by its answer.
+func (t *telemetry) proofAsked(ctx context.Context, asked core.ProofAsked) {
+	per := labels{value: "absent"}
+	switch {
+	case asked.Err != nil:
+		per.value = "undecided"
+	case asked.Committed:
+		per.value = "committed"
+	}
+	if c := t.callOf(ctx); c != nil {
+		per.family = c.family
+	}
+	t.proofs.Add(ctx, 1, t.perOutcome.of(per).add...)
+}

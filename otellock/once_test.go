@@ -125,3 +125,35 @@ func TestOnceStale(t *testing.T) {
 	}
 	m.want(0, "holdfast.leases")
 }
+
+// proof has a fixed answer.
+type proof struct {
+	found *core.Committed
+	err   error
+}
+
+func (p *proof) Committed(context.Context, string) (*core.Committed, error) { return p.found, p.err }
+func (p *proof) OnlyEffect() bool                                           { return false }
+
+// TestProofs counts questions to a proof by their answers.
+func TestProofs(t *testing.T) {
+	t.Parallel()
+	m, server := newTelemetry(t), testkit.Start(t)
+	p := new(proof)
+	once := m.client(server.Client()).Once("a", core.WithProof(p))
+	if err := mustBegin(t, once).Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for answer, give := range map[string]proof{"absent": {}, "undecided": {err: errors.New("away")}} {
+		*p = give
+		if attempt, err := once.Begin(t.Context()); err == nil {
+			_ = attempt.Release(t.Context())
+		}
+		m.want(1, "holdfast.proofs", outcome(answer))
+	}
+	*p = proof{found: new(core.Committed)}
+	if _, err := once.Begin(t.Context()); !errors.Is(err, core.ErrCompleted) {
+		t.Error(err)
+	}
+	m.want(1, "holdfast.proofs", outcome("committed"))
+}

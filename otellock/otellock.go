@@ -38,6 +38,7 @@ func New(opts ...Option) (core.Hooks, error) {
 		BeginStart:   t.beginStart,
 		BeginEnd:     t.beginEnd,
 		AttemptEnd:   t.attemptEnd,
+		ProofAsked:   t.proofAsked,
 		Renewed:      t.renewed,
 		Lost:         t.lost,
 		RunStart:     t.runStart,
