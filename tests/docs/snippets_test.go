@@ -26,7 +26,7 @@ import (
 // imports are the packages that a fragment may use without importing them, by the name that it uses.
 var imports = map[string]string{
 	"context": "context", "json": "encoding/json", "errors": "errors", "fmt": "fmt", "log": "log", "slog": "log/slog",
-	"http": "net/http", "os": "os", "time": "time", "tls": "crypto/tls", "sql": "database/sql",
+	"http": "net/http", "io": "io", "os": "os", "time": "time", "tls": "crypto/tls", "sql": "database/sql",
 	"testing": "testing", "synctest": "testing/synctest", "httptest": "net/http/httptest", "rand": "crypto/rand",
 	"atomic": "sync/atomic",
 	"gin":    "github.com/gin-gonic/gin", "asynq": "github.com/hibiken/asynq", "redis": "github.com/redis/go-redis/v9",
@@ -39,6 +39,7 @@ var imports = map[string]string{
 	"httplock":  "github.com/holdfast-go/holdfast/middleware/nethttp",
 	"lockdebug": "github.com/holdfast-go/holdfast/lockdebug",
 	"locktest":  "github.com/holdfast-go/holdfast/locktest",
+	"sqllock":   "github.com/holdfast-go/holdfast/sqllock",
 }
 
 // A snippet is a block of Go on a page.
