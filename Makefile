@@ -9,7 +9,9 @@ TOOL  := GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 # The modules with an API, which api/ lists.
 PUBLISHED := . gocronlock inspector middleware/connect middleware/echo middleware/echo4 middleware/fiber middleware/grpc msglock/watermill otellock
 # All modules that are tested with the library. Those of lab are tested by their own Makefile.
-MODULES := $(PUBLISHED) middleware/internal/rpc cmd/holdfast examples tests/integration tests/sql
+MODULES := $(PUBLISHED) middleware/internal/rpc cmd/holdfast examples examples/messages tests/integration tests/sql
+# Tests with a newer Go than the others, which are not in go.work.
+APART := tests/messages
 
 .DEFAULT_GOAL := help
 .PHONY: $(shell sed -nE 's/^([a-z-]+):.*/\1/p' $(firstword $(MAKEFILE_LIST)))
@@ -43,7 +45,7 @@ test: needed downloads ## run all tests of the library on real Redis servers, mo
 	GOWORK=off $(GO) -C tools run ./verdict "$$events"
 
 modules: needed ## run the tests of the modules beside the library and of the command, with exactly their dependencies
-	@set -e; for m in $(filter-out .,$(PUBLISHED)) middleware/internal/rpc cmd/holdfast; do (cd $$m && $(call gotest,off) -race ./...); done
+	@set -e; for m in $(filter-out .,$(PUBLISHED)) middleware/internal/rpc cmd/holdfast $(APART); do (cd $$m && $(call gotest,off) -race ./...); done
 
 # tests/architecture lists the packages of these modules, and tests/docs compiles the code that pages show of them. Both
 # download nothing themselves, and skip what is missing.
@@ -75,7 +77,8 @@ lint: ## check formatting, vet, staticcheck, tidy go.mod files, the API and the 
 	@test -z "$$($(TOOL) gofumpt -l .)" || { echo "gofumpt would change:"; $(TOOL) gofumpt -l .; exit 1; }
 	env GOWORK=$(GOWORK) $(GO) vet $(PACKAGES)
 	staticcheck=$$($(TOOL) -n staticcheck) && env GOWORK=$(GOWORK) "$$staticcheck" $(PACKAGES)
-	set -e; for m in $(MODULES); do (cd $$m && GOWORK=off $(GO) mod tidy -diff); done
+	set -e; for m in $(MODULES) $(APART); do (cd $$m && GOWORK=off $(GO) mod tidy -diff); done
+	set -e; for m in $(APART); do GOWORK=off $(GO) -C $$m vet ./...; done
 	cd tools && export GOWORK=off && $(GO) vet ./... && $(GO) test ./... && $(GO) mod tidy -diff
 	@set -e; for m in $(PUBLISHED); do $(call api,$$m) | diff -u api/$${m/#./holdfast}.txt - \
 		|| { echo "the exported API differs from api/: make api, and look at the difference" >&2; exit 1; }; done

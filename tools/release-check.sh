@@ -13,7 +13,7 @@ version=${VERSION:-}
 published=(.)
 # These are published once the root has a version to require: docs/releasing.md.
 later=(gocronlock inspector middleware/internal/rpc middleware/connect middleware/echo middleware/echo4 middleware/fiber middleware/grpc msglock/watermill otellock cmd/holdfast)
-unpublished=(examples lab lab/bench tests/integration tools tools/release)
+unpublished=(examples examples/messages lab lab/bench tests/integration tests/messages tests/sql tools tools/release)
 # Read a licence before you add its SPDX identifier.
 licences=MIT,BSD-2-Clause,BSD-3-Clause,Apache-2.0,ISC,BSL-1.0,Unlicense
 

@@ -13,5 +13,8 @@
 // poison queue, and outside of Retry. A message that has to come later waits for its delay in its handler, and is negatively
 // acknowledged then: a router knows no delays.
 //
+// A handler that calls Nack of its message has failed, whatever it returns. None should call Ack: the router does, once Redis has
+// the record.
+//
 // Everything else is as package msglock says: keys, options, dispositions.
 package watermilllock

@@ -193,6 +193,23 @@ func TestHandlersAreApart(t *testing.T) {
 	})
 }
 
+// TestNackedByTheHandler: the message comes again, and its handler runs again.
+func TestNackedByTheHandler(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.router.AddMiddleware(watermilllock.Once(s.locks, "billing", watermilllock.ByMetadata("order")))
+	var ran atomic.Int64
+	s.router.AddNoPublisherHandler("charge", "orders", s.channel, func(m *message.Message) error {
+		if ran.Add(1) == 1 {
+			m.Nack()
+		}
+		return nil
+	})
+	s.run()
+	s.send("orders", "1")
+	testkit.Eventually(t, within, "the second run", func() bool { return ran.Load() == 2 })
+}
+
 // TestParked: what delivering again does not help goes to the poison queue, where an operator decides.
 func TestParked(t *testing.T) {
 	t.Parallel()

@@ -120,9 +120,19 @@ func (g *Guard) guarded(h message.HandlerFunc) (func(context.Context, *message.M
 		m.SetContext(ctx)
 		defer m.SetContext(outer)
 		messages, err := h(m)
+		select {
+		case <-m.Nacked():
+			if err == nil {
+				err = errNacked
+			}
+		default:
+		}
 		return produced{messages}, err
 	}, g.opts...)
 }
+
+// errNacked is the error of a handler that returned none.
+var errNacked = errors.New("watermilllock: the handler has negatively acknowledged the message, so its run counts as failed")
 
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
