@@ -8,6 +8,7 @@ import (
 	"log"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -45,6 +46,10 @@ type worker struct {
 	db    *sql.DB
 	locks *core.Client
 	drop  func() // loses the connection to the broker; nil if the broker delivers again by itself
+
+	// unrecorded is locked for reading from an effect to core.Complete. A fault is one of the message that has it: it waits until no
+	// message of another partition is in that gap.
+	unrecorded sync.RWMutex
 }
 
 // fault is what a message does to its consumer, once.
@@ -105,6 +110,7 @@ func (w *worker) once(id string, f fault) bool {
 
 func (w *worker) killIf(text string, wanted fault) {
 	if id, f := read(text); f == wanted && w.once(id, f) {
+		w.unrecorded.Lock()
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
 	}
@@ -117,11 +123,8 @@ func (w *worker) effect(ctx context.Context, text string) error {
 		return &msglock.ParkedError{Err: fmt.Errorf("message %s cannot be read", id)}
 	}
 	w.killIf(text, killIn)
-	if _, err := w.db.ExecContext(context.WithoutCancel(ctx), "INSERT INTO effects (id) VALUES ($1)", id); err != nil {
+	if err := w.insert(ctx, id); err != nil {
 		return err
-	}
-	if f == killAfter {
-		_ = core.Complete(ctx) // which does nothing without a guard
 	}
 	w.killIf(text, killAfter)
 	switch {
@@ -133,6 +136,17 @@ func (w *worker) effect(ctx context.Context, text string) error {
 	case f == brokerBroken, f == redisEmpty:
 		time.Sleep(20 * time.Millisecond) // so that the restart falls into handlers
 	}
+	return nil
+}
+
+// insert inserts the row, and says at once that it has.
+func (w *worker) insert(ctx context.Context, id string) error {
+	w.unrecorded.RLock()
+	defer w.unrecorded.RUnlock()
+	if _, err := w.db.ExecContext(context.WithoutCancel(ctx), "INSERT INTO effects (id) VALUES ($1)", id); err != nil {
+		return err
+	}
+	_ = core.Complete(ctx) // an error if there is no guard, or if Redis is away: then the guard records the end
 	return nil
 }
 
