@@ -2,15 +2,22 @@ package core
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"iter"
 	"runtime/debug"
+	"strings"
 	"sync"
+	"time"
 
+	"github.com/holdfast-go/holdfast/core/internal/inventory"
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // digestLength is how many hex digits a digest has.
@@ -90,4 +97,123 @@ func (e *engine) warnPending() {
 
 func (e *engine) warnOnce(once *sync.Once, message string, args ...any) {
 	once.Do(func() { e.logger.Warn("holdfast: "+message, args...) })
+}
+
+// Digest implements [seal.Names].
+func (c clientFacts) Digest(name string, record bool) string {
+	if record {
+		return digest(script.NewKeys(c.prefix, name).Once().Lock)
+	}
+	return digest(c.prefix + name)
+}
+
+// FindDigest implements [seal.Names].
+func (c clientFacts) FindDigest(ctx context.Context, digest string) iter.Seq2[seal.Named, error] {
+	matches, ok := matcher(strings.TrimSpace(digest))
+	if !ok {
+		return func(yield func(seal.Named, error) bool) {
+			yield(seal.Named{}, invalidOption("find digest: %q: wanted are %d hex digits, or the %d characters of a key_hash",
+				digest, digestLength, keyHashLength))
+		}
+	}
+	locks, records := c.withDigest(ctx, matches, false), c.withDigest(ctx, matches, true)
+	return func(yield func(seal.Named, error) bool) {
+		more := true
+		for _, found := range []iter.Seq2[seal.Named, error]{locks, records} {
+			for m, err := range found {
+				if more = yield(m, err) && err == nil; !more {
+					return
+				}
+			}
+		}
+	}
+}
+
+// keyHashLength is how many characters a SHA-256 has in base64 without padding.
+const keyHashLength = 43
+
+// matcher returns a function that returns true for the keys with a digest, or that a guard has made of a key with that hash. It
+// returns false for a text that is neither.
+func matcher(wanted string) (func(key string) bool, bool) {
+	if _, err := hex.DecodeString(wanted); err == nil && len(wanted) == digestLength {
+		wanted = strings.ToLower(wanted)
+		return func(key string) bool { return digest(key) == wanted }, true
+	}
+	if _, err := base64.RawURLEncoding.DecodeString(wanted); err == nil && len(wanted) == keyHashLength {
+		return func(key string) bool { return strings.HasSuffix(strings.TrimSuffix(key, "}"), ":"+wanted) }, true
+	}
+	return nil, false
+}
+
+// withDigest is FindDigest for locks, or for records. It reads only the names of keys.
+func (c clientFacts) withDigest(ctx context.Context, matches func(key string) bool, records bool) iter.Seq2[seal.Named, error] {
+	return pages(ctx, func(p *seal.Page) (found []seal.Named, err error) {
+		err = c.listing(ctx, "find digest", 0, func(l *inventory.Lister, want int) error {
+			names, next, err := l.Find(ctx, records, matches, p.Cursor)
+			p.Next = next
+			for _, name := range names {
+				found = append(found, seal.Named{Name: name, Record: records})
+			}
+			return err
+		})
+		return found, err
+	})
+}
+
+const (
+	waitWarningInterval = 10 * time.Second
+	holdWarningInterval = 10 * time.Minute
+)
+
+// WithWaitWarning sets how long a call waits for a lock, or in a [Once] with [WithWait], before the client logs a warning.
+// The warning tells the digest of the lock, its holder with its instance, and how many callers of this client wait. It is
+// repeated at doubling intervals. All callers that wait for one name share the warnings. Candidates of an [Election] wait
+// without. A warning may be some seconds late. 1 ms to a year. 0 switches it off. Defaults to 10 seconds.
+func WithWaitWarning(after time.Duration) Option {
+	return clientOption(func(c *clientConfig) {
+		c.checkWarning("WithWaitWarning", after)
+		c.waitWarning = after
+	})
+}
+
+// WithHoldWarning sets how long a lease is held before the client logs a warning: a holder that never unlocks is renewed
+// for ever, unless [WithMaxHold] bounds it. The warning tells the digest of the lock and the token, and is repeated at
+// doubling intervals. Attempts of a [Once] count too, and leaders of an [Election] do not. A warning is late by a sixtieth
+// of the time at most, or by a second. Of the leases that are due together it tells the first, and the number of the
+// others. 1 ms to a year. 0 switches it off. Defaults to 10 minutes.
+func WithHoldWarning(after time.Duration) Option {
+	return clientOption(func(c *clientConfig) {
+		c.checkWarning("WithHoldWarning", after)
+		c.holdWarning = after
+	})
+}
+
+func (c *clientConfig) checkWarning(option string, after time.Duration) {
+	c.lock.checkUnit(option, after)
+	if after < 0 || after > maxTTL {
+		c.lock.refuse(invalidOption("%s(%v): 0 to %v is allowed", option, after, maxTTL))
+	}
+}
+
+// StillWaiting implements acquire.Caller: it warns of a wait that lasts.
+func (a *acquisition) StillWaiting(since keepalive.Instant) {
+	e, lock := a.engine, a.Hold.Keys.Lock
+	now := e.now()
+	e.announcer.Touch(now, a.Hold.TTL)
+	waited, instance := now.Sub(since), e.directory.Instance(a.Holder)
+	if a.config.leavesLosses || !e.acquiring.Waits.Due(lock, waited, now) {
+		return
+	}
+	e.logger.Warn("holdfast: a call has waited for long",
+		"lock", digest(lock), "strategy", a.Strategy.Name(), "since", time.Now().Add(-waited), "waited", waited,
+		"waiting", e.acquiring.Waits.Count(lock), "holder", ownerForLog(a.Holder), "instance", instance)
+}
+
+// HeldLong implements keepalive.Lease: it warns of a lease that lasts.
+func (l keptLease) HeldLong(others int) {
+	e := l.engine
+	held := e.now().Sub(l.entry.Granted)
+	e.logger.Warn("holdfast: a lease has been held for long",
+		"lock", digest(l.hold.Keys.Lock), "strategy", l.strategy.Name(), "token", l.token, "since", time.Now().Add(-held),
+		"held", held, "others", others)
 }

@@ -17,7 +17,7 @@ var elections = []Mutant{
 		inTests("election", "TestObserveNeverGoesBack"),
 	},
 	{
-		"work that outlives its leader", "`Run` gives up the lead while calls of `TryDo` are at work", "core/election_do.go",
+		"work that outlives its leader", "`Run` gives up the lead while calls of `TryDo` are at work", "core/leadership.go",
 		[][2]string{{"	l.calls.Wait()\n", ""}},
 		inTests("election", "TestElectionTryDoOutlivesRun"),
 	},

@@ -44,7 +44,7 @@ var All = slices.Concat(locks, redlocks, semaphores, elections, guards, simulate
 
 var locks = []Mutant{
 	{
-		"TTL counted from the reply", "a slow reply makes the holder believe for longer than the server does", "core/internal/acquire/ask.go",
+		"TTL counted from the reply", "a slow reply makes the holder believe for longer than the server does", "core/internal/acquire/acquisition.go",
 		[][2]string{{"a.sentAt = max(a.sentAt, granted.SentAt)", "a.sentAt = max(a.Env.Now(), granted.SentAt)"}},
 		inTests("lease", "TestValidityCountsFromSending"),
 	},
@@ -136,7 +136,7 @@ var locks = []Mutant{
 		inTests("cluster", "TestLeasesSurviveAMigration/plain"),
 	},
 	{
-		"no timer for the loss", "the holder notices when the server answers, or never", "core/internal/keepalive/entry.go",
+		"no timer for the loss", "the holder notices when the server answers, or never", "core/internal/keepalive/lease.go",
 		[][2]string{
 			{"return now >= min(v.validUntil, v.endAt) }", "return now >= v.endAt }"},
 			{"return min(v.validUntil, v.renewAt, v.endAt, v.warnAt) }", "return min(v.renewAt, v.endAt, v.warnAt) }"},
@@ -230,13 +230,13 @@ var locks = []Mutant{
 		inCore("TestValidUntilOfAPausedProcess"),
 	},
 	{
-		"late request granted", "the end of a hold is forgotten while a request of it may arrive", "core/internal/script/release.go",
+		"late request granted", "the end of a hold is forgotten while a request of it may arrive", "core/internal/script/hold.go",
 		[][2]string{{"	case what == NeverHeld || h.Unanswered > 0:", "	case what == NeverHeld:"}},
 		inTests("release", "TestRequestArrivesAfterItsHold/Mutex|TestBeginArrivesAfterItsAttempt"),
 	},
 	{
 		"waiter's late request granted", "the end of a hold that was granted in the queue is forgotten while a request of it may arrive",
-		"core/internal/script/release.go",
+		"core/internal/script/hold.go",
 		[][2]string{{"h.Unanswered == 1 && !h.Stored:", "h.Unanswered == 1:"}},
 		inTests("release", "TestRequestArrivesAfterItsWaiter"),
 	},
@@ -246,17 +246,17 @@ var locks = []Mutant{
 		inTests("release", "TestReleaseWithoutAnswer/^forced"),
 	},
 	{
-		"released, and called lost", "an unlock whose answer was lost is reported as a lost lock", "core/internal/script/release.go",
+		"released, and called lost", "an unlock whose answer was lost is reported as a lost lock", "core/internal/script/hold.go",
 		[][2]string{{"	if h.ReleasesUnanswered == 0 ||", "	if h.ReleasesUnanswered >= 0 ||"}},
 		inTests("release", "TestReleaseWithoutAnswer/^taken_between"),
 	},
 	{
-		"expired or released, unknown which", "the lease ends during the retries of an unlock", "core/internal/script/release.go",
+		"expired or released, unknown which", "the lease ends during the retries of an unlock", "core/internal/script/hold.go",
 		[][2]string{{"h.ValidUntil.Sub(i.Now()) < releaseMemory", "h.ValidUntil.Sub(i.Now()) < 0"}},
 		inTests("lease", "TestUnlockOutlivesTheLease"),
 	},
 	{
-		"token key of another slot", "a Cluster behind one address refuses each lock", "core/internal/script/token_key.go",
+		"token key of another slot", "a Cluster behind one address refuses each lock", "core/internal/script/keys.go",
 		[][2]string{{"	return t.arg(lock) != used", "	return false"}},
 		inTests("cluster", "TestClusterBehindOneAddress"),
 	},
@@ -292,12 +292,12 @@ var locks = []Mutant{
 		inTransport("TestEveryWaitEnds"),
 	},
 	{
-		"no connect deadline", "an unlock waits for as long as go-redis dials", "core/internal/transport/connect_deadline.go",
+		"no connect deadline", "an unlock waits for as long as go-redis dials", "core/internal/transport/direct.go",
 		[][2]string{{"	c.ctx = &c.connectCtx\n", ""}},
 		inTests("outage", "TestNoConnectionToBeHad"),
 	},
 	{
-		"hooks lost on the direct path", "the copies that go-redis makes have none", "core/internal/transport/redirect.go",
+		"hooks lost on the direct path", "the copies that go-redis makes have none", "core/internal/transport/direct.go",
 		[][2]string{{"	conn := rdb.Conn()\n", "	conn := rdb.WithTimeout(timeout).Conn()\n"}},
 		inTests("outage", "TestHooksSeeLoneCommands"),
 	},
@@ -330,7 +330,7 @@ var locks = []Mutant{
 		inTests("release", "TestBeginArrivesAfterItsAttempt"),
 	},
 	{
-		"bound context forgotten", "the context of a run does not end with its lease", "core/internal/keepalive/end.go",
+		"bound context forgotten", "the context of a run does not end with its lease", "core/internal/keepalive/lease.go",
 		[][2]string{{"		bound.end(cause)\n", "		_ = cause\n"}},
 		inTests("once", "TestAttemptBind"),
 	},

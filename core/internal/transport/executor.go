@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 )
 
 // Executor sends all lock commands to Redis. It returns soon after the caller's context ends, whatever the connection
 // does. Why: go-redis does not interrupt a read in flight, and by default ignores deadlines too. Commands of concurrent
-// goroutines share round trips, see batch_queue.go. A single command is mostly sent on its caller's goroutine, see
+// goroutines share round trips, see batch.go. A single command is mostly sent on its caller's goroutine, see
 // direct.go. It is safe for concurrent use.
 type Executor struct {
 	Client     redis.UniversalClient // of the user
@@ -349,3 +351,58 @@ func (e *Executor) InCluster() bool { return e.Nodes.inCluster() }
 
 // PendingOf returns the unconfirmed commands of the server that has the key.
 func (e *Executor) PendingOf(key string) *Pending { return e.Nodes.of(key).pending }
+
+// Background is what commands need of the client on whose behalf they are sent, beyond the call that started them.
+type Background struct {
+	Now        keepalive.Clock
+	Operations *keepalive.Operations
+	// Go runs work on a goroutine that Close waits for. It returns false, and runs nothing, if the client has finished.
+	Go func(work func(ctx context.Context)) bool
+	// Recovered calls a function that may run hooks of the user's Redis client, and logs a panic in them. It may be nil.
+	Recovered func(call func())
+	// Confirmed is called after a server has confirmed a command of Pending. It may be nil.
+	Confirmed func()
+}
+
+// recovered calls Recovered. If that is nil, it calls the function without recovering from panics.
+func (b *Background) recovered(call func()) {
+	if b.Recovered == nil {
+		call()
+		return
+	}
+	b.Recovered(call)
+}
+
+// confirmed calls Confirmed, if it is set.
+func (b *Background) confirmed() {
+	if b.Confirmed != nil {
+		b.Confirmed()
+	}
+}
+
+// FirstAnswerTimeout is how long the first try of a command waits for its answer. Each further try waits twice as long as the
+// one before. It is shorter than the read timeout of go-redis, so that the next try can use another connection in time.
+const FirstAnswerTimeout = time.Second
+
+// ReleaseGrace is how long a detached command waits for its answer after the caller's context has ended. It is long enough
+// for an answer that is on its way, and too short to delay the caller noticeably if the server is frozen.
+const ReleaseGrace = 25 * time.Millisecond
+
+// DetachedContext is the context of a command that must be sent even after the caller's context has ended. The executor
+// waits for the answer until the timeout. If the caller's context ends meanwhile, it waits for ReleaseGrace more.
+//
+// Why the executor of a single server has to know the type: a context with a timer of its own would cost a release more
+// than the release itself.
+type DetachedContext struct {
+	context.Context               // the caller's; without its end if it had ended before Reset
+	timeout         time.Duration // for the answer
+}
+
+// Reset prepares d for one command and returns it. The caller must not use d for another command before that one returns.
+func (d *DetachedContext) Reset(ctx context.Context, timeout time.Duration) context.Context {
+	if ctx.Err() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	d.Context, d.timeout = ctx, timeout
+	return d
+}

@@ -11,7 +11,7 @@
 --                     has_waiting_clients    1 if KEYS[4] may have members
 --                     token_committed        1 if the token is committed, see redlock_commit.lua
 --                   The fields of the other strategies are in queue_common.lua.
--- KEYS[2] token     string, the last fencing token granted, for all locks of the server or slot, see token_key.go
+-- KEYS[2] token     string, the last fencing token granted, for all locks of the server or slot, see tokenKey in keys.go
 -- KEYS[3] released  string, exists if this very hold was released, or given up before this request arrived
 -- KEYS[4] waiting   sorted set of the clients that wait, by the time (us) when they began to wait, or 0 for a client
 --                   that was woken. release.lua wakes one of them, so that not all of them ask. The key may be absent
