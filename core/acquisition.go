@@ -79,6 +79,14 @@ func (a *acquisition) Accept(ctx context.Context, h *script.Hold, g script.Grant
 	return err
 }
 
+// parentOf returns the lease under which the n-th hold of the acquisition has entered; nil if there is none.
+func (a *acquisition) parentOf(n int, h *script.Hold) *holding {
+	if h.ParentID == "" {
+		return nil
+	}
+	return a.parents[n]
+}
+
 // publicError returns the error of the API for the end of the acquisition.
 func (a *acquisition) publicError(caller context.Context, err error) error {
 	switch end := err.(type) {

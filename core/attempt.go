@@ -47,7 +47,7 @@ func (a attemptFacts) Proving() *seal.Proving { return a.proving }
 
 // Bind implements [seal.Attempt].
 func (a attemptFacts) Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
-	bound, end, unbind := a.lease.end.Within(seal.WithRun(a.lease.within(ctx), attemptRun{a.Attempt}), expirer{a.lease})
+	bound, end, unbind := a.lease.end.Within(seal.WithRun(a.lease.within(ctx), attemptRun{a.Attempt}), keptLease{a.lease})
 	return bound, func() { unbind(); end(nil) }
 }
 

@@ -41,7 +41,7 @@ func (l *Lock) do(ctx context.Context, call string, try bool, fn func(context.Co
 
 // run calls fn and unlocks, however fn ends.
 func (l *Lease) run(ctx context.Context, fn func(context.Context) error) (err error) {
-	held, cancel, unbind := l.end.Within(l.within(ctx), expirer{l})
+	held, cancel, unbind := l.end.Within(l.within(ctx), keptLease{l})
 	defer func() {
 		unbind()
 		lost := l.finish(ctx)
@@ -54,17 +54,14 @@ func (l *Lease) run(ctx context.Context, fn func(context.Context) error) (err er
 }
 
 // bind returns a context that descends from ctx, has the lease, and ends with either.
-func (l leaseFacts) bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
-	bound, end, unbind := l.end.Within(l.within(ctx), expirer(l))
+func (l keptLease) bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
+	bound, end, unbind := l.end.Within(l.within(ctx), l)
 	return bound, func() { unbind(); end(nil) }
 }
 
-// leaseFacts is what adapters know of a lease.
-type leaseFacts struct{ *Lease }
-
 // Facts implements [seal.Source].
-func (l leaseFacts) Facts() seal.Facts {
-	return seal.Facts{Logger: l.engine.logger, Hooks: &l.engine.hooks, Run: l.run, Bind: l.bind}
+func (l keptLease) Facts() seal.Facts {
+	return seal.Facts{Logger: l.engine.logger, Hooks: &l.engine.hooks, Bind: l.bind}
 }
 
 // finish unlocks and returns the cause if the lease had been lost.

@@ -135,7 +135,7 @@ func (e *Election) campaign(ctx, leading context.Context) (*Leadership, error) {
 		return nil, err
 	}
 	l := &Leadership{election: e, lease: lease}
-	l.leading, l.stop, _ = lease.end.Within(lease.within(leading), expirer{lease}) // bound until the lead ends
+	l.leading, l.stop, _ = lease.end.Within(lease.within(leading), keptLease{lease}) // bound until the lead ends
 	e.won(l)
 	l.introduce(ctx)
 	return l, nil

@@ -75,8 +75,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 		c.operations.Finish()
 		defer news.Close()
 		observer := acquire.Observer{
-			Read: e.read, Start: c.operations.Start, Finish: c.operations.Finish,
-			Notifications: news.Notifications(), Closing: c.operations.Closing,
+			Read: e.read, Operations: c.operations, Notifications: news.Notifications(),
 			Failed: func(err error) {
 				c.logger.Warn("holdfast: leader not known, asking again until Redis answers",
 					"lock", digest(e.lock.keys.Lock), "error", err)

@@ -43,3 +43,8 @@ func Suspendable(c *Client) (suspend func(d time.Duration)) {
 	e.renewer = keepalive.NewRenewer[script.Hold](e.now, drift)
 	return func(d time.Duration) { offset.Add(int64(d)) }
 }
+
+// RunUnder runs a function under a lease and unlocks, as Do of a lock does.
+func RunUnder(ctx context.Context, l *Lease, fn func(context.Context) error) error {
+	return l.run(ctx, fn)
+}

@@ -151,14 +151,6 @@ func (a *Attempt) ends(ctx context.Context, outcome Outcome, end AttemptEnd) {
 	e.hooks.AttemptEnd(a.lease.hookContext(ctx), end)
 }
 
-// parentOf returns the lease under which the n-th hold of the acquisition has entered; nil if there is none.
-func (a *acquisition) parentOf(n int, h *script.Hold) *holding {
-	if h.ParentID == "" {
-		return nil
-	}
-	return a.parents[n]
-}
-
 // left returns for how long the lease is valid without a renewal.
 func (l *Lease) left() time.Duration {
 	return max(0, l.engine.renewer.ValidUntil(&l.entry).Sub(l.engine.now()))

@@ -230,7 +230,7 @@ func (l *Leadership) begin(ctx context.Context) (work context.Context, end func(
 		return nil, nil
 	}
 	l.calls.Add(1)
-	work, cancel, unbind := l.lease.end.Within(l.lease.within(ctx), expirer{l.lease}) // at once at a loss; the function below may run later
+	work, cancel, unbind := l.lease.end.Within(l.lease.within(ctx), keptLease{l.lease}) // at once at a loss; the function below may run later
 	stop := context.AfterFunc(l.leading, func() { cancel(context.Cause(l.leading)) })
 	return work, func() {
 		stop()

@@ -40,7 +40,7 @@ type Lease struct {
 // the waiting, not the holding. outer is the lease that it has entered, nil if there is none.
 func (e *engine) newLease(ctx context.Context, p script.Strategy, h script.Hold, g script.Grant, config *lockConfig, outer *Lease) (*Lease, error) {
 	l := &Lease{engine: e, strategy: p, hold: h, token: g.Token, leavesLosses: config.leavesLosses}
-	l.handle = seal.HandleOf(leaseFacts{l})
+	l.handle = seal.HandleOf(keptLease{l})
 	l.hold.ParentID = "" // it was for the requests
 	l.base = leaseContext{holding{lease: l, token: l.token, outer: holdingFrom(ctx)}, ctx}
 	warnAfter := e.holdWarning
@@ -100,7 +100,7 @@ func (l *Lease) Context() context.Context {
 	if l == nil {
 		return noLease
 	}
-	return l.end.Context(&l.base, expirer{l})
+	return l.end.Context(&l.base, keptLease{l})
 }
 
 // noLease is the context of a nil lease, or attempt, or leadership.
@@ -112,12 +112,9 @@ var noLease = func() context.Context {
 
 var errNoLease = errorf("%w: nothing was acquired: look at the error first", ErrNotHeld)
 
-// expirer is a [Lease] as its contexts see it. Why a type of its own: its method is no part of the API.
-type expirer struct{ *Lease }
-
-// EndIfOver ends the lease if it is over by the clock, before the renewer finds that out. Hooks and logger are called by a
+// EndIfOver implements [keepalive.Expirer]: it ends the lease if it is over by the clock, before the renewer finds that out. Hooks and logger are called by a
 // goroutine of the client.
-func (l expirer) EndIfOver() {
+func (l keptLease) EndIfOver() {
 	if l.multi != nil {
 		l.multi.endIfOver()
 		return
@@ -333,7 +330,7 @@ func (l *Lease) notHeld() error {
 // the same rate (NTP slews by up to 500 ppm).
 func drift(ttl time.Duration) time.Duration { return 2*time.Millisecond + ttl/1000 }
 
-// keptLease is a [Lease] as its renewer sees it. Why a type of its own: its methods are no part of the API.
+// keptLease is a [Lease] as its renewer, its contexts and adapters see it. Why a type of its own: its methods are no part of the API.
 type keptLease struct{ *Lease }
 
 func (l keptLease) Hold() *script.Hold                    { return &l.hold }

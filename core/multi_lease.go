@@ -29,7 +29,7 @@ func newMultiLease(ctx context.Context, name string, members []*Lease, token int
 	j := &multiLease{members: members}
 	first := members[0]
 	j.lease = &Lease{engine: first.engine, token: token, multi: j}
-	j.lease.handle = seal.HandleOf(leaseFacts{j.lease})
+	j.lease.handle = seal.HandleOf(keptLease{j.lease})
 	j.lease.entry.Granted = first.entry.Granted
 	j.lease.hold = script.Hold{Name: name, Owner: first.hold.Owner}
 	var keys []string
@@ -76,7 +76,7 @@ func (j *multiLease) memberEnded(m *Lease) {
 // endIfOver ends the multi-lease if one of its members is over by the clock. memberEnded does the rest.
 func (j *multiLease) endIfOver() {
 	for _, m := range j.members {
-		expirer{m}.EndIfOver()
+		keptLease{m}.EndIfOver()
 		if cause := m.end.Cause(); cause != nil {
 			j.lease.end.Set(cause)
 		}

@@ -47,8 +47,6 @@ type Facts struct {
 	// Redis with its context leaves in one pipeline per master with those of the others, in the order of i. A call that waits for
 	// another one before it has sent a command must call alone first. It is nil except for a client.
 	Together func(ctx context.Context, n int, do func(ctx context.Context, i int, alone func()) error) []error
-	// Run runs a function under a lease and unlocks, as Do of a lock does. It is nil except for a lease.
-	Run func(ctx context.Context, fn func(context.Context) error) error
 	// Bind returns a context that descends from ctx, has the lease, and ends with either. The caller must call cancel when the
 	// context is no longer needed. It is nil except for a lease.
 	Bind func(ctx context.Context) (bound context.Context, cancel context.CancelFunc)

@@ -9,7 +9,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
@@ -270,21 +269,6 @@ func TestAbandonAnEntry(t *testing.T) {
 		t.Errorf("kept for %v", after)
 	}
 	coretest.WantErr(t, inner.Unlock(context.Background()), core.ErrNotHeld)
-	coretest.Gone(t, rdb, "lock:name")
-}
-
-// TestAbandonInsideDo: fn has returned, so the lock is free at once, and Do says what has happened.
-func TestAbandonInsideDo(t *testing.T) {
-	t.Parallel()
-	rdb := testkit.Start(t).Client()
-	locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long))
-	lease := coretest.MustLock(t, locks.Mutex("name"))
-	err := seal.FactsOf(lease).Run(context.Background(), func(ctx context.Context) error {
-		lease.Abandon()
-		coretest.WaitFor(t, ctx.Done(), "the context to end")
-		return context.Cause(ctx)
-	})
-	coretest.WantErr(t, err, core.ErrLeaseLost)
 	coretest.Gone(t, rdb, "lock:name")
 }
 

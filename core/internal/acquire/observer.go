@@ -23,13 +23,10 @@ const (
 type Observer struct {
 	// Read reads the state.
 	Read func(ctx context.Context) (script.Leader, error)
-	// Start is called before each read. If it returns false, the observer ends. Otherwise Finish is called after the read.
-	Start  func() bool
-	Finish func()
+	// Operations are those of the client. Each read is one. The observer ends when the client closes.
+	Operations *keepalive.Operations
 	// Notifications receives a value when the state may have changed.
 	Notifications <-chan struct{}
-	// Closing is closed when the client of the caller closes.
-	Closing <-chan struct{}
 	// Failed is called with the first error, and with the first one after each success.
 	Failed func(err error)
 
@@ -37,7 +34,7 @@ type Observer struct {
 	failing bool
 }
 
-// Run calls tell with the present state, and with each new one, until tell returns false, ctx ends, or Start returns false.
+// Run calls tell with the present state, and with each new one, until tell returns false, ctx ends, or the client closes.
 func (o *Observer) Run(ctx context.Context, tell func(script.Leader) bool) {
 	for ctx.Err() == nil {
 		state, ok := o.read(ctx)
@@ -48,19 +45,19 @@ func (o *Observer) Run(ctx context.Context, tell func(script.Leader) bool) {
 				return
 			}
 			interval = pollAfter(state, wait)
-		} else if keepalive.Closed(o.Closing) {
+		} else if o.Operations.IsClosed() {
 			return
 		}
-		keepalive.Pause(ctx, interval+rand.N(interval/2), o.Notifications, o.Closing)
+		keepalive.Pause(ctx, interval+rand.N(interval/2), o.Notifications, o.Operations.Closing)
 	}
 }
 
 // read reads the state. It returns false if it has failed, or if the client is closing.
 func (o *Observer) read(ctx context.Context) (script.Leader, bool) {
-	if !o.Start() {
+	if !o.Operations.Start() {
 		return script.Leader{}, false
 	}
-	defer o.Finish()
+	defer o.Operations.Finish()
 	state, err := o.Read(ctx)
 	if err != nil && !o.failing && ctx.Err() == nil {
 		o.Failed(err)

@@ -27,7 +27,7 @@ type masterSubscription struct {
 
 // inCluster returns true if each channel belongs to a master. Then channels are subscribed with SSUBSCRIBE, unless the server
 // refuses that.
-func (m *masterSubscription) inCluster() bool { return m.subs.nodes.inCluster() }
+func (m *masterSubscription) inCluster() bool { return m.subs.nodes.cluster != nil }
 
 // run connects, and connects again after each failure. It returns when no channel is assigned any more.
 func (m *masterSubscription) run() {

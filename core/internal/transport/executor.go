@@ -218,7 +218,7 @@ func (e *Executor) sendBatch(batch []*Command) {
 
 // noteReply takes note of whether the server has answered a command that was sent at sentAt, or its batch.
 func (e *Executor) noteReply(c *Command, sentAt time.Duration) {
-	replied := Replied(c.Err)
+	replied := c.Err == nil || Replied(c.Err) // an error of the server is a reply too
 	if !c.Ack.Wanted() {
 		e.direct.observeRTT(sentAt, replied)
 	}
@@ -346,8 +346,8 @@ func execPipeline(ctx context.Context, pipe redis.Pipeliner) {
 // that of one server or Sentinel group. It must be called before the first command.
 func (e *Executor) UseDirectPath() { e.direct.rdb, _ = e.Client.(*redis.Client) }
 
-// inCluster returns true if the commands go to a Cluster.
-func (e *Executor) InCluster() bool { return e.Nodes.inCluster() }
+// InCluster returns true if the commands go to a Cluster.
+func (e *Executor) InCluster() bool { return e.Nodes.cluster != nil }
 
 // PendingOf returns the unconfirmed commands of the server that has the key.
 func (e *Executor) PendingOf(key string) *Pending { return e.Nodes.of(key).pending }

@@ -153,9 +153,6 @@ func (n *Nodes) Close(limit time.Duration) {
 	keepalive.Pause(context.Background(), limit, n.queries.Finished, nil)
 }
 
-// inCluster returns true if the keys are spread over the masters of a Cluster.
-func (n *Nodes) inCluster() bool { return n.cluster != nil }
-
 const (
 	// minRefreshInterval is the shortest interval between two queries for the slots of a Cluster.
 	minRefreshInterval = 250 * time.Millisecond
