@@ -22,6 +22,7 @@ func pictures() map[string]*svg.Picture {
 		"life-lock.svg": lifeOfLock(),
 		"life-loss.svg": lifeOfLoss(),
 		"life-once.svg": lifeOfOnce(),
+		"walk.svg":      walk(),
 	}
 }
 
