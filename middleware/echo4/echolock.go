@@ -9,15 +9,12 @@ import (
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
-// Exclusive returns a middleware that prevents two requests of one key from running at the same time. The strategy
-// makes the lock, for instance locks.Mutex; key identifies what must not run at the same time. With locks.Limit(n), at
-// most n requests of a key run at a time. Exclusive panics if one of them is nil or an option is invalid:
-// [NewExclusive] returns an error instead.
+// Exclusive is [httplock.Exclusive] for handlers of Echo: no two requests of one key run at the same time. The strategy makes the lock,
+// for instance locks.Mutex, or locks.Limit(n), which lets n requests of a key run. Exclusive panics if an argument is nil or an option
+// is invalid: [NewExclusive] returns an error instead.
 //
-// A handler guarded twice with the same key runs: the inner guard enters the lock of the outer one.
-//
-// A handler that returns nil without a response after its context has ended is answered for: 503 not-answered, in place of the
-// empty 200 of the server.
+// A handler that returns nil without a response after its context has ended is answered for: 503 not-answered, in place of the empty
+// 200 of the server.
 func Exclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock.Option) echo.MiddlewareFunc {
 	return must(NewExclusive(strategy, key, opts...))
 }
@@ -31,15 +28,10 @@ func NewExclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock
 	return middleware(guard), nil
 }
 
-// Once returns a middleware that lets a request of each key take effect once: for instance one order per user. A
-// second request is refused while the first is running (409 request-in-progress) and after it has succeeded (409
-// already-completed), until the record expires. With [httplock.WithReplay] it gets the recorded response instead. The record
-// lasts for 24 hours unless [httplock.WithRetention] says otherwise. A first request that has failed does not count, see
-// [core.WithFailurePolicy]. Once panics if client or key is nil or an option is invalid: [NewOnce] returns an
-// error instead.
-//
-// A handler guarded twice with the same key runs: the inner guard lets the run of the outer one pass, whose options
-// apply. Only [core.HoldFailures] of either guard counts for both.
+// Once is [httplock.Once] for handlers of Echo: a request of each key takes effect once, and later ones are refused, or with
+// [httplock.WithReplay] get its response again, until the record expires after 24 hours ([core.WithRetention]). A request that has
+// failed does not count, see [core.WithFailurePolicy]. Once panics if client or key is nil or an option is invalid: [NewOnce] returns
+// an error instead.
 func Once(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option) echo.MiddlewareFunc {
 	return must(NewOnce(client, key, opts...)).Wrap
 }
@@ -53,14 +45,10 @@ func NewOnce(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option)
 	return &Guard{guard}, nil
 }
 
-// Idempotent returns a middleware that answers a request as it has answered an earlier one with the same
-// Idempotency-Key (IETF draft-ietf-httpapi-idempotency-key-header). The client's retry gets the first response, and the
-// handler runs once. The scope identifies the user of the key, for instance [httplock.ByContext] with the logged-in user: no
-// request reaches another user's response. [httplock.Unscoped] is for services all of whose clients are one.
-//
-// A missing or malformed key gets 400. The same key with another request gets 422 key-reused. While the first request
-// is running, others get 409 request-in-progress. Records are kept for 24 hours unless [httplock.WithRetention] says otherwise.
-// Idempotent panics if client or scope is nil or an option is invalid: [NewIdempotent] returns an error instead.
+// Idempotent is [httplock.Idempotent] for handlers of Echo: a request with the Idempotency-Key of an earlier one gets the same response,
+// and the handler runs once. The scope identifies the user of the key, for instance [httplock.ByContext] with the logged-in user: no
+// request reaches another user's response. Idempotent panics if client or scope is nil or an option is invalid: [NewIdempotent]
+// returns an error instead.
 func Idempotent(client *core.Client, scope httplock.KeyFunc, opts ...httplock.Option) echo.MiddlewareFunc {
 	return must(NewIdempotent(client, scope, opts...)).Wrap
 }

@@ -9,16 +9,13 @@ import (
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
-// Exclusive returns a middleware that prevents two requests of one key from running at the same time. The strategy
-// makes the lock, for instance locks.Mutex; key identifies what must not run at the same time. With locks.Limit(n), at
-// most n requests of a key run at a time. Exclusive panics if one of them is nil or an option is invalid:
-// [NewExclusive] returns an error instead.
+// Exclusive is [httplock.Exclusive] for handlers of gin: no two requests of one key run at the same time. The strategy makes the lock,
+// for instance locks.Mutex, or locks.Limit(n), which lets n requests of a key run. Exclusive panics if an argument is nil or an option
+// is invalid: [NewExclusive] returns an error instead.
 //
-// A handler guarded twice with the same key runs: the inner guard enters the lock of the outer one. So does a handler
-// that is reached through gin's HandleContext.
-//
-// A chain that returns without an answer after its context has ended is answered for: 503 not-answered, in place of the
-// empty 200 of gin. A status that is set and an error in c.Errors count as an answer.
+// A chain that returns without a response after its context has ended is answered for: 503 not-answered, in place of the empty 200
+// of gin. A status that is set and an error in c.Errors count as a response. A handler that is reached through gin's HandleContext
+// runs in the lock of the one that called it.
 func Exclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock.Option) gin.HandlerFunc {
 	return must(NewExclusive(strategy, key, opts...))
 }
@@ -32,16 +29,10 @@ func NewExclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock
 	return handler(guard), nil
 }
 
-// Once returns a middleware that lets a request of each key take effect once: for instance one order per user. A
-// second request is refused while the first is running (409 request-in-progress) and after it has succeeded (409
-// already-completed), until the record expires. With [httplock.WithReplay] it gets the recorded answer instead. The record
-// lasts for 24 hours unless [core.WithRetention] says otherwise. A first request that has failed does not count, see
-// [core.WithFailurePolicy]; errors in c.Errors without an answer are a failure too. Once panics if client or key is nil or
-// an option is invalid: [NewOnce] returns an error instead.
-//
-// A handler guarded twice with the same key runs: the inner guard lets the run of the outer one pass, whose options
-// apply. Only [core.HoldFailures] of either guard counts for both. A handler that is reached through gin's HandleContext
-// runs too.
+// Once is [httplock.Once] for handlers of gin: a request of each key takes effect once, and later ones are refused, or with
+// [httplock.WithReplay] get its response again, until the record expires after 24 hours ([core.WithRetention]). A request that has
+// failed does not count, see [core.WithFailurePolicy]; errors in c.Errors without a response are a failure too. Once panics if client or key is nil or an option is invalid: [NewOnce] returns
+// an error instead.
 func Once(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option) gin.HandlerFunc {
 	return must(NewOnce(client, key, opts...)).Wrap
 }
@@ -51,14 +42,10 @@ func NewOnce(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option)
 	return newGuard(httplock.NewOnce(client, framework.Key(key), opts...))
 }
 
-// Idempotent returns a middleware that answers a request as it has answered an earlier one with the same
-// Idempotency-Key (IETF draft-ietf-httpapi-idempotency-key-header). The client's retry gets the first answer, and the
-// handler runs once. The scope identifies the user of the key, for instance [httplock.ByContext] with the logged-in user: no
-// request reaches another user's answer. [httplock.Unscoped] is for services all of whose clients are one.
-//
-// A missing or malformed key gets 400. The same key with another request gets 422 key-reused. While the first request
-// is running, others get 409 request-in-progress. Records are kept for 24 hours unless [core.WithRetention] says otherwise.
-// Idempotent panics if client or scope is nil or an option is invalid: [NewIdempotent] returns an error instead.
+// Idempotent is [httplock.Idempotent] for handlers of gin: a request with the Idempotency-Key of an earlier one gets the same response,
+// and the handler runs once. The scope identifies the user of the key, for instance [httplock.ByContext] with the logged-in user: no
+// request reaches another user's response. Idempotent panics if client or scope is nil or an option is invalid: [NewIdempotent]
+// returns an error instead.
 func Idempotent(client *core.Client, scope httplock.KeyFunc, opts ...httplock.Option) gin.HandlerFunc {
 	return must(NewIdempotent(client, scope, opts...)).Wrap
 }

@@ -24,41 +24,32 @@ import (
 // with the user: [ByContext].
 func ByHeader(name string) KeyFunc {
 	name = http.CanonicalHeaderKey(name)
-	return func(r *http.Request) (Key, error) {
-		if parts := partsOf(r); parts != nil {
-			return parts.New("header:" + name)
-		}
+	return orOfTexts(func(parts *keyParts) (Key, error) { return parts.New("header:" + name) }, func(r *http.Request) (Key, error) {
 		return single("header:"+name, r.Header[name])
-	}
+	})
 }
 
 // ByCookie identifies requests by the value of a cookie, which must occur exactly once.
 func ByCookie(name string) KeyFunc {
-	return func(r *http.Request) (Key, error) {
-		if parts := partsOf(r); parts != nil {
-			return parts.New("cookie:" + name)
-		}
+	return orOfTexts(func(parts *keyParts) (Key, error) { return parts.New("cookie:" + name) }, func(r *http.Request) (Key, error) {
 		var values []string
 		for _, c := range r.CookiesNamed(name) {
 			values = append(values, c.Value)
 		}
 		return single("cookie:"+name, values)
-	}
+	})
 }
 
 // ByQuery identifies requests by a parameter of the query in the URL, which must occur exactly once.
 func ByQuery(name string) KeyFunc {
-	return func(r *http.Request) (Key, error) {
-		if parts := partsOf(r); parts != nil {
-			return parts.New("query:" + name)
-		}
+	return orOfTexts(func(parts *keyParts) (Key, error) { return parts.New("query:" + name) }, func(r *http.Request) (Key, error) {
 		query, err := url.ParseQuery(r.URL.RawQuery)
 		if err != nil {
 			// The error of url repeats what the client sent.
 			return Key{}, KeyError(ErrKeyInvalid, "the query is malformed")
 		}
 		return single("query:"+name, query[name])
-	}
+	})
 }
 
 // single refuses what is there twice: the guard and the handler might not mean the same one.
@@ -80,12 +71,9 @@ func single(name string, values []string) (Key, error) {
 //
 // The error is [ErrKeyRequired] if a request has no host.
 func ByHost() KeyFunc {
-	return func(r *http.Request) (Key, error) {
-		if parts := partsOf(r); parts != nil {
-			return parts.Key(HostKey)
-		}
+	return orOfTexts(func(parts *keyParts) (Key, error) { return parts.Key(HostKey) }, func(r *http.Request) (Key, error) {
 		return HostKey(r.Host)
-	}
+	})
 }
 
 // HeaderIdempotencyKey is the header field in which a client sends the key that it chose for a request.
@@ -148,16 +136,13 @@ func ByContext(ctxKey any) KeyFunc {
 	if ctxKey == nil {
 		panic("holdfast: ByContext: the context key is nil")
 	}
-	return func(r *http.Request) (Key, error) {
-		if parts := partsOf(r); parts != nil {
-			return parts.Principal()
-		}
+	return orOfTexts(func(parts *keyParts) (Key, error) { return parts.Principal() }, func(r *http.Request) (Key, error) {
 		key, err := PrincipalKey(r.Context().Value(ctxKey))
 		if err != nil {
 			return Key{}, fmt.Errorf("%w (the value at %s in the context)", err, nameOf(ctxKey))
 		}
 		return key, nil
-	}
+	})
 }
 
 // nameOf returns what a program calls a key of a context: the name of a value of a framework's context, or the type.
@@ -184,16 +169,13 @@ func ByPrincipal(of func(r *http.Request) (string, error)) KeyFunc {
 	if of == nil {
 		panic("holdfast: ByPrincipal: the function is nil")
 	}
-	return func(r *http.Request) (Key, error) {
-		if parts := partsOf(r); parts != nil {
-			return parts.Principal()
-		}
+	return orOfTexts(func(parts *keyParts) (Key, error) { return parts.Principal() }, func(r *http.Request) (Key, error) {
 		user, err := of(r)
 		if err != nil {
 			return Key{}, err
 		}
 		return PrincipalKey(user)
-	}
+	})
 }
 
 // PrincipalKey returns the key of a user, as authentication has left it with the request. The key is the same for all
@@ -281,16 +263,13 @@ func ByClientIP(resolve func(r *http.Request) (netip.Addr, error)) KeyFunc {
 	if resolve == nil {
 		panic("holdfast: ByClientIP: the resolver is nil: pass RemoteAddr if there is no proxy")
 	}
-	return func(r *http.Request) (Key, error) {
-		if parts := partsOf(r); parts != nil {
-			return parts.Client()
-		}
+	return orOfTexts(func(parts *keyParts) (Key, error) { return parts.Client() }, func(r *http.Request) (Key, error) {
 		addr, err := resolve(r)
 		if err != nil {
 			return Key{}, err
 		}
 		return clientKey(addr)
-	}
+	})
 }
 
 // RemoteAddr returns the address of the peer of the connection, for [ByClientIP]. Behind a proxy that is the proxy:
@@ -344,10 +323,7 @@ const keyBodyLimit = 64 << 10
 // malformed or has a Content-Encoding. What was read before the guard is missing, unless the ParseForm of net/http
 // or gin's ShouldBindBodyWith read it.
 func ByForm(name string) KeyFunc {
-	return func(r *http.Request) (Key, error) {
-		if parts := partsOf(r); parts != nil {
-			return parts.New("form:" + name)
-		}
+	return orOfTexts(func(parts *keyParts) (Key, error) { return parts.New("form:" + name) }, func(r *http.Request) (Key, error) {
 		if mediaType(r) != "application/x-www-form-urlencoded" {
 			return Key{}, KeyError(ErrKeyRequired, "the body is no form")
 		}
@@ -363,7 +339,7 @@ func ByForm(name string) KeyFunc {
 			return Key{}, err
 		}
 		return NewKey("form:"+name, value)
-	}
+	})
 }
 
 // ByJSON identifies requests by the string, number or boolean at an RFC 6901 pointer ("/order/id") of the JSON
@@ -381,10 +357,7 @@ func ByJSON(pointer string) KeyFunc {
 	if err := jsonfield.CheckPointer(pointer); err != nil {
 		panic(err)
 	}
-	return func(r *http.Request) (Key, error) {
-		if parts := partsOf(r); parts != nil {
-			return parts.New("json:" + pointer)
-		}
+	return orOfTexts(func(parts *keyParts) (Key, error) { return parts.New("json:" + pointer) }, func(r *http.Request) (Key, error) {
 		if mt := mediaType(r); mt != "application/json" && !strings.HasSuffix(mt, "+json") {
 			return Key{}, KeyError(ErrKeyRequired, "the Content-Type of the body is not application/json")
 		}
@@ -397,7 +370,7 @@ func ByJSON(pointer string) KeyFunc {
 			return Key{}, err
 		}
 		return NewKey("json:"+pointer, value)
-	}
+	})
 }
 
 // mediaType returns the type of the body in lower case, or "" if there is none that can be read.

@@ -255,6 +255,16 @@ func partsOf(r *http.Request) *keyParts {
 	return parts
 }
 
+// orOfTexts returns a key function that makes the key of a request, or in its place of the texts of an operator.
+func orOfTexts(ofTexts func(*keyParts) (Key, error), of KeyFunc) KeyFunc {
+	return func(r *http.Request) (Key, error) {
+		if parts := partsOf(r); parts != nil {
+			return ofTexts(parts)
+		}
+		return of(r)
+	}
+}
+
 // errFewParts says that there is no text for a key function.
 var errFewParts = fmt.Errorf("%w: too few parts", ErrKeyShape)
 

@@ -1,6 +1,7 @@
 package httplock
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -15,123 +16,82 @@ const blankType = "about:blank"
 
 // verdict is what is fixed about a code.
 type verdict struct {
-	status        int
-	retryable     bool
-	title, detail string
+	status    int
+	retryable bool
+	detail    string
 }
 
 var verdicts = map[string]verdict{
-	CodeKeyRequired: {
-		status: http.StatusBadRequest,
-		title:  "Key required",
-		detail: "The request lacks the value of its key.",
-	},
-	CodeKeyInvalid: {
-		status: http.StatusBadRequest,
-		title:  "Key invalid",
-		detail: "The value of the key of the request is malformed.",
-	},
+	CodeKeyRequired: {http.StatusBadRequest, false, "The request lacks the value of its key."},
+	CodeKeyInvalid:  {http.StatusBadRequest, false, "The value of the key of the request is malformed."},
 	CodeBodyUnreadable: {
-		status:    http.StatusBadRequest,
-		retryable: true,
-		title:     "Body unreadable",
-		detail:    "The body of the request ended before its end. The request was not processed.",
+		http.StatusBadRequest, true,
+		"The body of the request ended before its end. The request was not processed.",
 	},
 	CodeBodyTimeout: {
-		status:    http.StatusRequestTimeout,
-		retryable: true,
-		title:     "Body timeout",
-		detail:    "The body of the request did not arrive in time. The request was not processed.",
+		http.StatusRequestTimeout, true,
+		"The body of the request did not arrive in time. The request was not processed.",
 	},
 	CodeTooManyBodies: {
-		status:    http.StatusServiceUnavailable,
-		retryable: true,
-		title:     "Too many bodies",
-		detail:    "The server has no memory left for the body of the request. The request was not processed. Try again later.",
+		http.StatusServiceUnavailable, true,
+		"The server has no memory left for the body of the request. The request was not processed. " +
+			"Try again later.",
 	},
-	CodeScopeRequired: {
-		status: http.StatusUnauthorized,
-		title:  "Principal required",
-		detail: "The request needs an authenticated user.",
-	},
+	CodeScopeRequired: {http.StatusUnauthorized, false, "The request needs an authenticated user."},
 	CodeLockConflict: {
-		status:    http.StatusConflict,
-		retryable: true,
-		title:     "Another request is running",
-		detail:    "Another request for the same thing is being processed. This one was not. Try again later.",
+		http.StatusConflict, true,
+		"Another request for the same thing is being processed. This one was not. Try again later.",
 	},
 	CodeLimitReached: {
-		status:    http.StatusTooManyRequests,
-		retryable: true,
-		title:     "Limit reached",
-		detail:    "As many requests as are allowed at the same time are being processed. This one was not. Try again later.",
+		http.StatusTooManyRequests, true,
+		"As many requests as are allowed at the same time are being processed. This one was not. " +
+			"Try again later.",
 	},
-	CodeClientGone: {
-		status:    StatusClientGone,
-		retryable: true,
-		title:     "Client gone",
-		detail:    "The request ended before it was processed.",
-	},
+	CodeClientGone: {StatusClientGone, true, "The request ended before it was processed."},
 	CodeKeyFailed: {
-		status: http.StatusInternalServerError,
-		title:  "Key failed",
-		detail: "The server failed to make the key of the request. The request was not processed.",
+		http.StatusInternalServerError, false,
+		"The server failed to make the key of the request. The request was not processed.",
 	},
 	CodeGuardFailed: {
-		status: http.StatusInternalServerError,
-		title:  "Guard failed",
-		detail: "The server failed to guard the request. The request was not processed.",
+		http.StatusInternalServerError, false,
+		"The server failed to guard the request. The request was not processed.",
 	},
 	CodeRequestInProgress: {
-		status:    http.StatusConflict,
-		retryable: true,
-		title:     "Request in progress",
-		detail:    "An earlier request with the same key is still being processed. This one was not. Try again later.",
+		http.StatusConflict, true,
+		"An earlier request with the same key is still being processed. This one was not. Try again later.",
 	},
 	CodeAlreadyCompleted: {
-		status: http.StatusConflict,
-		title:  "Already completed",
-		detail: "An earlier request with the same key took effect. This one was not processed.",
+		http.StatusConflict, false,
+		"An earlier request with the same key took effect. This one was not processed.",
 	},
 	CodeOutcomeUnknown: {
-		status: http.StatusConflict,
-		title:  "Outcome unknown",
-		detail: "An earlier request with the same key may have taken effect. This one was not processed. " +
+		http.StatusConflict, false,
+		"An earlier request with the same key may have taken effect. This one was not processed. " +
 			"Find out what became of the earlier one.",
 	},
 	CodePayloadTooLarge: {
-		status: http.StatusRequestEntityTooLarge,
-		title:  "Payload too large",
-		detail: "The body of the request is larger than what is accepted here.",
+		http.StatusRequestEntityTooLarge, false,
+		"The body of the request is larger than what is accepted here.",
 	},
 	CodeKeyReused: {
-		status: http.StatusUnprocessableEntity,
-		title:  "Key reused",
-		detail: "The key was used before for another request. Each request needs a key of its own.",
+		http.StatusUnprocessableEntity, false,
+		"The key was used before for another request. Each request needs a key of its own.",
 	},
 	CodeTooManyKeys: {
-		status:    http.StatusTooManyRequests,
-		retryable: true,
-		title:     "Too many keys",
-		detail:    "As many keys are in use as are allowed. The request was not processed. Try again later.",
+		http.StatusTooManyRequests, true,
+		"As many keys are in use as are allowed. The request was not processed. Try again later.",
 	},
 	CodeTooEarly: {
-		status:    http.StatusTooEarly,
-		retryable: true,
-		title:     "Too early",
-		detail:    "The request came in early data, which may be a repetition. Send it again after the handshake.",
+		http.StatusTooEarly, true,
+		"The request came in early data, which may be a repetition. Send it again after the handshake.",
 	},
 	CodeNotAnswered: {
-		status:    http.StatusServiceUnavailable,
-		retryable: true,
-		title:     "Not answered",
-		detail:    "The request was ended before it had an answer, and may have taken effect.",
+		http.StatusServiceUnavailable, true,
+		"The request was ended before it had an answer, and may have taken effect.",
 	},
 	CodeLockUnavailable: {
-		status:    http.StatusServiceUnavailable,
-		retryable: true,
-		title:     "Lock unavailable",
-		detail:    "The server cannot use its lock service. The request was not processed. Try again later.",
+		http.StatusServiceUnavailable, true,
+		"The server cannot use its lock service. The request was not processed. Try again later.",
 	},
 }
 
@@ -154,7 +114,7 @@ type Problem struct {
 func (c *Conflict) Problem() Problem {
 	v := verdicts[c.Code]
 	p := Problem{
-		Type: blankType, Title: v.title, Status: c.Status, Detail: v.detail,
+		Type: blankType, Title: cmp.Or(http.StatusText(c.Status), "Request refused"), Status: c.Status, Detail: v.detail,
 		Code: c.Code, RetryAfter: int64(c.RetryAfter / time.Second), Retryable: c.Retryable,
 	}
 	if detail := ranDetails[c.Code]; c.ran && detail != "" {
@@ -165,9 +125,6 @@ func (c *Conflict) Problem() Problem {
 	}
 	if c.Recorded != nil {
 		p.location = c.Recorded.Header.Get("Location")
-	}
-	if text := http.StatusText(c.Status); text != "" {
-		p.Title = text // as RFC 9457 asks of this type
 	}
 	return p
 }

@@ -27,12 +27,9 @@ import (
 // ByRoute fails with [ErrNoRoute] if no pattern has matched yet, and if the pattern does not fit the path. It fails with
 // [ErrKeyInvalid] if the path has a segment "..": whether the router has resolved it is not known.
 func ByRoute() KeyFunc {
-	return func(r *http.Request) (Key, error) {
-		if parts := partsOf(r); parts != nil {
-			return parts.Route()
-		}
+	return orOfTexts(func(parts *keyParts) (Key, error) { return parts.Route() }, func(r *http.Request) (Key, error) {
 		return routingOf(r).Key(r)
-	}
+	})
 }
 
 // ByPathValue identifies requests by the resource that a wildcard of the route names: "id" of "/cart/{id}/checkout".
@@ -50,12 +47,9 @@ func ByRoute() KeyFunc {
 // "..". Escapes in a value do not count: "%37" is 7, also with a router that hands it on as it was sent. Other spellings
 // count: a handler that parses 7 and 07 as one number has two keys for it, unless a [KeyFunc] parses them too.
 func ByPathValue(name string) KeyFunc {
-	return func(r *http.Request) (Key, error) {
-		if parts := partsOf(r); parts != nil {
-			return parts.Path(name)
-		}
+	return orOfTexts(func(parts *keyParts) (Key, error) { return parts.Path(name) }, func(r *http.Request) (Key, error) {
 		return routingOf(r).PathKey(r, name, r.PathValue(name))
-	}
+	})
 }
 
 // routing is the router's view of a request, by an adapter.
