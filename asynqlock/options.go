@@ -65,8 +65,6 @@ func newGuard(place guards.Place, key KeyFunc, opts []Option) (*guard, error) {
 		return nil, invalid("the key function is nil: pass ByPayload(\"order\") for instance")
 	case c.TTL >= redrive:
 		return nil, invalid("core.WithTTL(%v): less than %v is allowed, when asynq lets a lost task run again", c.TTL, redrive)
-	case c.FailOpen && c.FailurePolicy == core.HoldFailures:
-		return nil, invalid("FailOpen with core.HoldFailures: a task that must not run twice cannot run without a record")
 	case g.line != nil && c.Wait > 0:
 		return nil, invalid("core.WithWait with WithLine: the line decides which tasks wait in workers")
 	}

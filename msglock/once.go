@@ -98,9 +98,6 @@ func newOnce[M any](
 		return nil, err
 	case consumer == "":
 		return nil, fmt.Errorf("%w: msglock: the consumer is empty: name the consumer group or subscription", core.ErrInvalidOption)
-	case g.FailOpen && g.FailurePolicy == core.HoldFailures:
-		return nil, fmt.Errorf("%w: msglock: FailOpen with core.HoldFailures: a message that must not be handled twice cannot be "+
-			"handled without a record", core.ErrInvalidOption)
 	}
 	if g.once, err = guards.NewOnce(workPlace, locks, g.Config); err != nil {
 		return nil, err

@@ -133,6 +133,10 @@ func (p Place) Sort(opts []Option, each func(Option)) (Config, error) {
 		}
 		each(o)
 	}
+	if c.FailOpen && c.FailurePolicy == core.HoldFailures {
+		return c, fmt.Errorf("%w: %s: FailOpen with core.HoldFailures: what must not run twice cannot run without a record",
+			core.ErrInvalidOption, p.Name)
+	}
 	return c, nil
 }
 

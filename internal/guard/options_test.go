@@ -35,16 +35,16 @@ func TestSort(t *testing.T) {
 		own{seal.Mark{Name: "pkg.Own"}},
 		core.WithWait(time.Minute), core.WithMinHold(time.Hour),
 		core.WithRetention(2 * time.Hour), core.WithFailurePolicy(core.HoldFailures), core.WithMaxValue(7), core.WithTTL(2 * time.Second),
-		guard.FailOpen(), guard.OptionalKey(), guard.WithKeySecret(make([]byte, 16)), guard.WithFinishTimeout(time.Second), guard.WithAskTimeout(time.Minute),
+		guard.OptionalKey(), guard.WithKeySecret(make([]byte, 16)), guard.WithFinishTimeout(time.Second), guard.WithAskTimeout(time.Minute),
 	}, func(o guard.Option) { names = append(names, seal.MarkOf(o).Name) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"core.WithTTL", "pkg.Own", "core.WithWait", "core.WithMinHold"}; !slices.Equal(names[:4], want) || len(names) != 13 {
+	if want := []string{"core.WithTTL", "pkg.Own", "core.WithWait", "core.WithMinHold"}; !slices.Equal(names[:4], want) || len(names) != 12 {
 		t.Errorf("called for %q", names)
 	}
 	if c.TTL != 2*time.Second || c.Wait != time.Minute || c.MinHold != time.Hour || c.Retention != 2*time.Hour ||
-		c.FailurePolicy != core.HoldFailures || !c.FailOpen || !c.OptionalKey || len(c.KeySecret) != 16 ||
+		c.FailurePolicy != core.HoldFailures || c.FailOpen || !c.OptionalKey || len(c.KeySecret) != 16 ||
 		c.FinishTimeout != time.Second || c.AskTimeout != time.Minute || c.MaxValue != 7 || c.ZombieGrace != 2*time.Minute {
 		t.Errorf("%+v", c)
 	}
@@ -73,7 +73,8 @@ func TestSortRefuses(t *testing.T) {
 		"WithRetention(0s)":       {core.WithRetention(0)},
 		"WithKeySecret: 15 bytes": {guard.WithKeySecret(make([]byte, 15))},
 		"WithFinishTimeout(5ns): 1ms to 8760h0m0s is allowed; is the unit missing": {guard.WithFinishTimeout(5)},
-		"WithZombieGrace(0s)": {guard.WithZombieGrace(0)},
+		"WithZombieGrace(0s)":                       {guard.WithZombieGrace(0)},
+		"pkg.Once: FailOpen with core.HoldFailures": {core.WithFailurePolicy(core.HoldFailures), guard.FailOpen()},
 	} {
 		_, err := place.Sort(opts, func(guard.Option) {})
 		if !errors.Is(err, core.ErrInvalidOption) || !strings.Contains(err.Error(), want) {

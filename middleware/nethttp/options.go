@@ -333,8 +333,6 @@ func (c *settings) check() error {
 func (c *settings) checkOnce() error {
 	r := &c.recordSettings
 	switch {
-	case c.FailOpen && c.FailurePolicy == core.HoldFailures:
-		return errors.New("holdfast: FailOpen with core.HoldFailures: a request that must not run twice cannot run without a record")
 	case c.MaxValue > mostRecorded:
 		return fmt.Errorf("%w: WithMaxValue(%d): a response of %d bytes can be recorded", core.ErrInvalidOption, c.MaxValue, mostRecorded)
 	case !httprecord.FieldName.MatchString(r.KeyHeader):
