@@ -101,7 +101,7 @@ func (v *visit) wait(ctx context.Context, ask asking, err error) error {
 	defer stand()
 	for v.patience() > 0 {
 		err = v.asked(ctx, ask, v.patience())
-		if err == nil || !errors.Is(err, core.ErrUnavailable) || !v.mayWait(err) || !sleep(ctx, min(time.Second, v.patience())) {
+		if err == nil || !errors.Is(err, core.ErrUnavailable) || !v.mayWait(err) || !guards.Pause(ctx, min(time.Second, v.patience())) {
 			return err
 		}
 	}
@@ -153,16 +153,4 @@ func (v *visit) mayWait(err error) bool {
 	}
 	known := v.Known(v.ask, err)
 	return known != nil && !errors.Is(known, core.ErrCompleted) // that needs no Redis either
-}
-
-// sleep reports false if ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
+	guards "github.com/holdfast-go/holdfast/internal/guard"
 )
 
 // Enqueue adds a job to a schedule that runs on several replicas: each tick enqueues the task once. It is
@@ -92,7 +93,7 @@ func (e *enqueuer) run(ctx context.Context) error {
 		if err == nil || errors.Is(err, asynq.ErrTaskIDConflict) { // it is there already
 			return nil
 		}
-		if !sleep(ctx, pause/2+rand.N(pause)) {
+		if !guards.Pause(ctx, pause/2+rand.N(pause)) {
 			return fmt.Errorf("holdfast: asynqlock: job %q: not enqueued after %d attempts, %w: %w",
 				run.Job, attempts, context.Cause(ctx), err)
 		}

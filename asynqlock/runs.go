@@ -37,7 +37,7 @@ const drainInterval = 10 * time.Millisecond
 // if the process ends at once.
 func (r *Runs) Drain(ctx context.Context) error {
 	for r.visits.Load() > 0 {
-		if !sleep(ctx, drainInterval) {
+		if !guards.Pause(ctx, drainInterval) {
 			return r.abandon(context.Cause(ctx))
 		}
 	}

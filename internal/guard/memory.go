@@ -117,7 +117,7 @@ func (m *memory) Unrecorded(q question) error {
 func (m *memory) Await(ctx context.Context, q question, wait time.Duration) error {
 	for until := time.Now().Add(wait); ; {
 		err := m.Unrecorded(q)
-		if !Busy(err) || time.Until(until) < pollInterval || !pause(ctx, pollInterval) {
+		if !Busy(err) || time.Until(until) < pollInterval || !Pause(ctx, pollInterval) {
 			return err
 		}
 	}

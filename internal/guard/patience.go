@@ -96,14 +96,14 @@ func (p Patience) first(ctx context.Context, begin func(ctx context.Context, wai
 	defer cancel()
 	for {
 		err := begin(ctx, 0)
-		if !IsOutage(err) || time.Since(began)+retryInterval >= p.Wait || !pause(ctx, retryInterval) {
+		if !IsOutage(err) || time.Since(began)+retryInterval >= p.Wait || !Pause(ctx, retryInterval) {
 			return err
 		}
 	}
 }
 
-// pause returns false if ctx ended.
-func pause(ctx context.Context, interval time.Duration) bool {
+// Pause waits, and returns false if ctx ended meanwhile.
+func Pause(ctx context.Context, interval time.Duration) bool {
 	timer := time.NewTimer(interval)
 	defer timer.Stop()
 	select {
