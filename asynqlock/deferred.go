@@ -145,12 +145,9 @@ func (v *visit) mayWait(err error) bool {
 	if !errors.Is(err, core.ErrUnavailable) || !isLast(v.task) || !bounded {
 		return false
 	}
-	switch {
-	case !v.FailOpen || v.taken != nil:
+	if !v.FailOpen || v.taken != nil {
 		return true
-	case v.Within(v.ctx, v.ask.Name):
-		return false
 	}
-	known := v.Known(v.ask, err)
+	known := v.Known(v.ctx, v.ask, err)
 	return known != nil && !errors.Is(known, core.ErrCompleted) // that needs no Redis either
 }

@@ -33,8 +33,7 @@ type guard struct {
 // engine is a [guards.Once] or a [guards.Exclusive].
 type engine interface {
 	Do(ctx context.Context, ask guards.Ask, run guards.Run) (*guards.Outcome, error)
-	Known(ask guards.Ask, unavailable error) error
-	Within(ctx context.Context, name string) bool
+	Known(ctx context.Context, ask guards.Ask, unavailable error) error
 	Incident(ctx context.Context, i core.Incident)
 	Event(ctx context.Context, level slog.Level, kind, text string, w core.Work, err error, more ...slog.Attr)
 }

@@ -121,8 +121,8 @@ func (l *line) until(ahead, limit int) time.Duration {
 	return time.Duration(min(float64(l.pace())*float64(max(ahead-limit+1, 0))/float64(limit), math.MaxInt64/2))
 }
 
-// pace returns how long tasks run.
-func (l *line) pace() time.Duration { return time.Duration(l.mean.Load()) }
+// pace returns how long tasks run. Runs that end together may have moved the average too far.
+func (l *line) pace() time.Duration { return max(time.Duration(l.mean.Load()), time.Millisecond) }
 
 // near reports whether a task should wait in its worker: it was called, or its turn comes soon.
 func (l *line) near(v *visit) bool {
@@ -164,7 +164,7 @@ func (v *visit) enter() {
 func (v *visit) leave() {
 	defer v.surviveClient()
 	const weight = 5 // the newest counts for a fifth
-	v.line.mean.Add(int64(max(time.Since(v.began), time.Millisecond)-v.line.pace()) / weight)
+	v.line.mean.Add(int64(time.Since(v.began)-v.line.pace()) / weight)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx), v.AskTimeout)
 	defer cancel()
 	room := v.line.room(v)

@@ -83,22 +83,19 @@ func invalid(format string, args ...any) error {
 
 func own(name string, set func(*config) error) Option { return guards.Own("asynqlock."+name, set) }
 
-// WithLine makes [Exclusive] run the tasks of a key one right after the other, in order of arrival at the guard: with a
-// semaphore of n permits, n at a time. The order is
-// not that of enqueuing: tasks that workers take at one instant arrive in any order. Tasks that find another one
-// running queue in a line, and the end of a run makes the next ones due. Without it asynq redelivers a deferred task
-// after its delay, when asynq looks for due tasks, every five seconds by default. One of the tasks that arrive together
-// then gets the lock.
+// WithLine makes [Exclusive] run the tasks of a key one right after the other, or with a semaphore of n permits n at a time, about
+// in the order in which they arrive at the guard. Tasks that find another one running queue in a line, and the end of a run makes
+// the next ones due. Without it, one of the deferred tasks that asynq redelivers together gets the lock, every five seconds by
+// default.
 //
 // The client has to connect to the Redis and the database of asynq's queues: make it with MakeRedisClient of asynq's
-// options. WithLine does not close it. The line takes some 100 bytes there for each task in it. A few of the next tasks
+// options. WithLine does not close it. The line takes about 100 bytes there for each task in it. A few of the next tasks
 // wait in workers, half of the workers at most: give the server's config to [Configure], which says how many there are.
-// A task costs two scripts more, and some commands of asynq's if other tasks are in the line. One process keeps the
-// order of the line; on several servers, neighbours in the line may change places.
+// A task costs two scripts more, and some commands of asynq's if other tasks are in the line.
 //
 // Give tasks a retry: a task on its last attempt cannot be deferred, since asynq would archive it. It waits in a
-// worker, may therefore overtake others, and is archived if no worker is free for it. If the process crashes that
-// would have made the next task due, that task arrives after its own delay. Defaults to no line.
+// worker, may therefore overtake others, and is archived if no worker is free for it. A task that nothing makes due, because a
+// process crashed for instance, comes after its own delay. Defaults to no line.
 func WithLine(rdb redis.UniversalClient) Option {
 	return own("WithLine", func(c *config) error {
 		if v := reflect.ValueOf(rdb); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {

@@ -74,8 +74,8 @@ func (e *engine) Patience(ask Ask, wait time.Duration) Patience {
 	return Patience{Wait: max(wait, 0), Ask: e.AskTimeout, FailOpen: e.FailOpen}
 }
 
-// Within returns true if ctx is inside a run of this guard and name, which is no other one. It is for [Ask.Turn].
-func (e *engine) Within(ctx context.Context, name string) bool {
+// within returns true if ctx is inside a run of this guard and name, which is no other one.
+func (e *engine) within(ctx context.Context, name string) bool {
 	return entered(ctx, func(r *running) bool { return r.engine == e && r.ask.Name == name }) != nil
 }
 

@@ -384,8 +384,11 @@ func TestNestedWithoutRedis(t *testing.T) {
 			_, err := exclusive.Do(ctx, a, call(func(ctx context.Context) {
 				guard.Abandon(ctx) // there is nothing to abandon
 				_, err := exclusive.Do(ctx, a, call(func(ctx context.Context) { passed = guard.Degraded(ctx) }))
-				if known := exclusive.Known(a, core.ErrUnavailable); err != nil || !errors.Is(known, core.ErrNotAcquired) {
+				if known := exclusive.Known(t.Context(), a, core.ErrUnavailable); err != nil || !errors.Is(known, core.ErrNotAcquired) {
 					t.Error(err)
+				}
+				if known := exclusive.Known(ctx, a, core.ErrUnavailable); known != nil {
+					t.Errorf("its own run is in the way: %v", known)
 				}
 			}))
 			if err != nil {
@@ -498,7 +501,7 @@ func TestRecordOfAnAsk(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	d.server.Stop()
-	if err := d.Known(a, core.ErrUnavailable); !errors.Is(err, core.ErrCompleted) {
+	if err := d.Known(t.Context(), a, core.ErrUnavailable); !errors.Is(err, core.ErrCompleted) {
 		t.Errorf("error %v", err)
 	}
 	err := errors.New("not that one")

@@ -35,9 +35,12 @@ func (e *Exclusive) Of(ask Ask) *core.Lock {
 	return e.strategy(ask.Name, append(e.Lock[:len(e.Lock):len(e.Lock)], ask.Lock...)...)
 }
 
-// Known returns why a work item would not run in an outage although the guard fails open: what this process knows of its name. It
-// is for [Ask.Turn].
-func (e *Exclusive) Known(ask Ask, unavailable error) error {
+// Known returns why a work item would not run in an outage although the guard fails open: what this process knows of its name,
+// except the run of it that ctx is inside of. It is for [Ask.Turn].
+func (e *Exclusive) Known(ctx context.Context, ask Ask, unavailable error) error {
+	if e.within(ctx, ask.Name) {
+		return nil
+	}
 	return e.memory.Known(question{Key: ask.Name, Lock: e.Of(ask)}, unavailable)
 }
 
@@ -51,7 +54,7 @@ func (e *Exclusive) Do(ctx context.Context, ask Ask, run Run) (*Outcome, error) 
 	}
 	lock := e.Of(ask)
 	v.question = question{Key: ask.Name, Lock: lock}
-	v.within = e.Within(ctx, ask.Name)
+	v.within = e.engine.within(ctx, ask.Name)
 	v.claim = func(ctx context.Context, wait time.Duration) (grant, error) {
 		lease, err := acquire(ctx, lock, wait)
 		if err != nil {

@@ -73,7 +73,7 @@ func (c converting) Convert(value []byte) []byte { return c.guard.FromProof(c.as
 
 // Known returns why a work item would not run in an outage although the guard fails open: what this process knows of its name. It
 // is for [Ask.Turn].
-func (o *Once) Known(ask Ask, unavailable error) error {
+func (o *Once) Known(_ context.Context, ask Ask, unavailable error) error {
 	return o.memory.Known(question{Key: ask.Name, Fingerprint: ask.Fingerprint}, unavailable)
 }
 
