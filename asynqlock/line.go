@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math"
 	"strings"
 	"sync"
@@ -59,12 +58,12 @@ type line struct {
 	inspector *asynq.Inspector
 	found     atomic.Bool  // asynq's tasks are in this Redis
 	here      sync.Map     // tasks that run or wait in this process
-	called    recent       // tasks that were made due
+	called    sync.Map     // tasks that were made due a moment ago
 	mean      atomic.Int64 // how long tasks run, on the average of the last ones
 }
 
 func newLine(rdb redis.UniversalClient) *line {
-	l := &line{rdb: rdb, inspector: asynq.NewInspectorFromRedisClient(rdb), called: recent{keep: calledFor}}
+	l := &line{rdb: rdb, inspector: asynq.NewInspectorFromRedisClient(rdb)}
 	l.mean.Store(int64(time.Second))
 	return l
 }
@@ -126,7 +125,8 @@ func (l *line) pace() time.Duration { return max(time.Duration(l.mean.Load()), t
 
 // near reports whether a task should wait in its worker: it was called, or its turn comes soon.
 func (l *line) near(v *visit) bool {
-	return l.called.has(v.member()) || v.ahead < v.limit+workersOf(v.ctx).places() && l.until(v.ahead, v.limit) <= placeTime
+	_, called := l.called.Load(v.member())
+	return called || v.ahead < v.limit+workersOf(v.ctx).places() && l.until(v.ahead, v.limit) <= placeTime
 }
 
 // room returns how many tasks of the key of one that ends are called: as many as run while asynq looks for those that are due,
@@ -226,7 +226,7 @@ func (l *line) makeDue(m string) called {
 	if _, here := l.here.Load(m); here {
 		return isElsewhere
 	}
-	if l.called.has(m) {
+	if _, called := l.called.Load(m); called {
 		return isDue
 	}
 	queue, id, _ := strings.Cut(m, "\x00")
@@ -238,7 +238,8 @@ func (l *line) makeDue(m string) called {
 		return isElsewhere
 	case info.State == asynq.TaskStateRetry && strings.Contains(info.LastErr, deferredText):
 		if l.inspector.RunTask(queue, id) == nil {
-			l.called.add(m)
+			l.called.Store(m, nil)
+			time.AfterFunc(calledFor, func() { l.called.Delete(m) })
 			return isDue
 		}
 	case info.State != asynq.TaskStateActive && info.State != asynq.TaskStatePending:
@@ -264,39 +265,4 @@ func (v *visit) surviveClient() {
 	if p := recover(); p != nil {
 		v.Event(v.ctx, slog.LevelWarn, "line", logLine, v.ask.Work, fmt.Errorf("panic: %v", p), v.attrs()...)
 	}
-}
-
-// recent is a set of names that are forgotten after some time.
-type recent struct {
-	keep time.Duration
-
-	mu    sync.Mutex
-	names map[string]time.Time // until when
-	swept time.Time
-}
-
-func (r *recent) add(name string) {
-	now := time.Now()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.names == nil {
-		r.names = make(map[string]time.Time)
-	}
-	if now.Sub(r.swept) > r.keep {
-		r.swept = now
-		maps.DeleteFunc(r.names, func(_ string, until time.Time) bool { return until.Before(now) })
-	}
-	r.names[name] = now.Add(r.keep)
-}
-
-func (r *recent) remove(name string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.names, name)
-}
-
-func (r *recent) has(name string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return time.Now().Before(r.names[name])
 }

@@ -33,7 +33,7 @@ func (e idleError) Unwrap() error { return e.error }
 // refuse decides what becomes of a task that does not run, and what asynq is told.
 func (v *visit) refuse(_ context.Context, not *core.NotRun) {
 	if v.lined {
-		v.line.called.remove(v.member()) // it may be called again
+		v.line.called.Delete(v.member()) // it may be called again
 	}
 	switch err := not.Err; {
 	case v.ask.NoKey != nil:
