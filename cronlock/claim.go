@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/foreign"
 	"github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
@@ -151,7 +150,7 @@ func idleFor(ctx context.Context, d time.Duration) bool {
 // pauses are what Redis knows of the pauses of a job.
 type pauses struct {
 	now     time.Time // of Redis
-	by      string    // who has paused the job
+	by      string    // who has paused the job, as another program may have written it
 	present pause     // zero if the job is not paused
 	last    pause     // the last one that has ended; zero if that is not remembered
 }
@@ -204,7 +203,7 @@ func readPauses(ctx context.Context, locks *core.Client, name string) (p pauses,
 		}
 		return time.UnixMicro(us)
 	}
-	p = pauses{now: at(0), by: foreign.Line(texts[1], mostWho), last: pause{at(3), at(4)}}
+	p = pauses{now: at(0), by: texts[1], last: pause{at(3), at(4)}}
 	if from := at(2); !from.IsZero() {
 		p.present = pause{from, p.now}
 	}

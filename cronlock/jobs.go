@@ -12,6 +12,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // ErrUnknownJob refuses a name that no replica has registered. A replica registers a job when its cron starts, and after each tick
@@ -115,7 +116,7 @@ func (l *listed) fill(ctx context.Context, locks *core.Client) error {
 	if err != nil {
 		return err
 	}
-	i.Paused, i.PausedBy, i.PausedAt = p.present != pause{}, p.by, p.present.from
+	i.Paused, i.PausedBy, i.PausedAt = p.present != pause{}, foreign.Line(p.by, mostWho), p.present.from
 	i.LastTick = latest(i.Name, records)
 	i.miss(l.registration, records, p.present, p.last, time.Now())
 	return nil
