@@ -52,7 +52,7 @@ func AddJob(
 func AddSchedule(
 	c *cron.Cron, locks *core.Client, schedule cron.Schedule, name string, fn func(context.Context) error, opts ...Option,
 ) (cron.EntryID, error) {
-	if isNil(schedule) {
+	if schedule == nil {
 		return 0, invalid("the schedule is nil")
 	}
 	return add(jobPlace("cronlock.AddSchedule"), c, locks, "", schedule, name, fn, opts)
@@ -151,7 +151,7 @@ func parse(c *cron.Cron, spec string) (s cron.Schedule, err error) {
 		return nil, err
 	}
 	defer c.Remove(id)
-	if s = c.Entry(id).Schedule; isNil(s) {
+	if s = c.Entry(id).Schedule; s == nil {
 		return nil, fmt.Errorf("spec %q: the parser returned neither a schedule nor an error", spec)
 	}
 	return s, nil

@@ -34,6 +34,19 @@ func (h *JobHandle) check() error {
 	return checkName(h.name)
 }
 
+// checkKnown returns [ErrUnknownJob] for a job that was neither registered nor paused. It reads no runs, so that a job can be paused
+// whatever their records are like.
+func (h *JobHandle) checkKnown(ctx context.Context) error {
+	record, err := h.locks.Once(jobKey(h.name)).Peek(ctx)
+	if err != nil || record.State != core.StateNone {
+		return err
+	}
+	if p, err := readPauses(ctx, h.locks, h.name); err != nil || p.present != (pause{}) {
+		return err
+	}
+	return fmt.Errorf("%w %q: Jobs lists those that replicas have", ErrUnknownJob, h.name)
+}
+
 // Info returns the job as [Jobs] lists it.
 func (h *JobHandle) Info(ctx context.Context) (JobInfo, error) {
 	if err := h.check(); err != nil {
@@ -43,21 +56,15 @@ func (h *JobHandle) Info(ctx context.Context) (JobInfo, error) {
 	if err != nil {
 		return JobInfo{}, err
 	}
-	job, registered := read(record)
-	job.info.Name = h.name
-	if err := job.fill(ctx, h.locks); err != nil {
-		return job.info, err
+	job, ok := read(record)
+	if !ok { // a pause outlives the registration
+		job.info.Name = h.name
+		if err := h.checkKnown(ctx); err != nil {
+			return JobInfo{}, err
+		}
 	}
-	if !registered && record.State == core.StateNone && !job.info.Paused { // a pause outlives the registration
-		return JobInfo{}, fmt.Errorf("%w %q: Jobs lists those that replicas have", ErrUnknownJob, h.name)
-	}
-	return job.info, nil
-}
-
-// checkKnown returns [ErrUnknownJob] for a job that was neither registered nor paused.
-func (h *JobHandle) checkKnown(ctx context.Context) error {
-	_, err := h.Info(ctx)
-	return err
+	err = job.fill(ctx, h.locks)
+	return job.info, err
 }
 
 // History returns the last runs on all replicas, the latest tick first: runs in progress, runs that ended, and runs
@@ -138,6 +145,9 @@ const (
 // it is paused. A replica without such an answer cannot know: it was started in the outage, or no tick has come since
 // Pause. It runs the job.
 func (h *JobHandle) Pause(ctx context.Context, by string) error {
+	if err := h.check(); err != nil {
+		return err
+	}
 	if err := h.checkKnown(ctx); err != nil {
 		return err
 	}

@@ -101,12 +101,12 @@ func TestBrokenParsers(t *testing.T) {
 		return parserFunc(func(string) (cron.Schedule, error) { return s, nil })
 	}
 	for name, parser := range map[string]cron.ScheduleParser{
-		"neither":      parse(nil),
-		"neither a":    parse((*cron.SpecSchedule)(nil)),
-		"no paper":     parserFunc(func(string) (cron.Schedule, error) { panic("no paper") }),
-		"panics":       parse(scheduleFunc(func(time.Time) time.Time { panic("no ink") })),
-		"not later":    parse(scheduleFunc(func(t time.Time) time.Time { return t })),
-		"a schedule n": parse(scheduleFunc(nil)),
+		"neither":     parse(nil),
+		"nil pointer": parse((*cron.SpecSchedule)(nil)),
+		"no paper":    parserFunc(func(string) (cron.Schedule, error) { panic("no paper") }),
+		"panics":      parse(scheduleFunc(func(time.Time) time.Time { panic("no ink") })),
+		"not later":   parse(scheduleFunc(func(t time.Time) time.Time { return t })),
+		"dereference": parse(scheduleFunc(nil)),
 	} {
 		c := cron.New(cron.WithParser(parser))
 		_, err := AddFunc(c, closedClient(t), "@hourly", "job", fn)

@@ -3,7 +3,6 @@ package cronlock
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -15,7 +14,9 @@ func align(s cron.Schedule) cron.Schedule {
 	case cron.ConstantDelaySchedule:
 		return aligned{max(int64(s.Delay/time.Second), 1)}
 	case *cron.SpecSchedule:
-		return newExpression(s)
+		if s != nil {
+			return newExpression(s)
+		}
 	}
 	return s
 }
@@ -25,19 +26,6 @@ type aligned struct{ seconds int64 }
 
 func (a aligned) Next(t time.Time) time.Time {
 	return time.Unix((t.Unix()/a.seconds+1)*a.seconds, 0).In(t.Location())
-}
-
-// isNil reports whether there is no schedule, or only its type.
-func isNil(s cron.Schedule) bool {
-	if s == nil {
-		return true
-	}
-	switch v := reflect.ValueOf(s); v.Kind() {
-	case reflect.Pointer, reflect.Func, reflect.Map, reflect.Slice, reflect.Chan:
-		return v.IsNil()
-	default:
-		return false
-	}
 }
 
 // checkSchedule refuses a schedule with which the scheduler would panic or never sleep.
@@ -153,7 +141,7 @@ type parser struct{ inner cron.ScheduleParser }
 
 func (p parser) Parse(spec string) (cron.Schedule, error) {
 	s, err := p.inner.Parse(spec)
-	if err != nil || isNil(s) {
+	if err != nil || s == nil {
 		return s, err
 	}
 	return align(s), nil
