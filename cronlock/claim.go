@@ -17,8 +17,8 @@ import (
 // request asks Redis for a tick once, and waits for the end of a run on another replica for so long.
 type request = func(ctx context.Context, wait time.Duration) error
 
-// turn asks for the tick until there is an answer. It watches a run on another replica if this one may take the tick over, in case
-// the lease expires or is given up.
+// turn asks for the tick until there is an answer. If this replica may take over, it watches a run on another one, whose lease may
+// expire or be given up.
 func (e *execution) turn(_ context.Context, ask request) error {
 	if e.outlivesLease() {
 		return decided{Overlapping, errHere}
@@ -86,22 +86,22 @@ func (e *execution) gate(attempt int) error {
 	return nil
 }
 
-// doubtTime is enough to take a request back once Redis answers again.
+// doubtTime is enough to withdraw a request once Redis answers again.
 const doubtTime = 10 * time.Second
 
-// untilAnswered asks Redis until there is an answer. What Redis has said of another run, an outage does not make unsaid.
+// untilAnswered asks Redis until there is an answer. The last conflict that Redis reported is kept across later connection errors.
 //
-// A request of this replica that was not answered may arrive in Redis yet, and is in the way until it is taken back, which core does
-// in the background. All replicas take it for a run, so it is up to its sender to ask again: otherwise nobody would run the tick.
-// That somebody is in the way is no answer as long as that may be such a request.
+// A request of this replica that was not answered may still arrive in Redis, and conflicts with others until core has withdrawn it in
+// the background. All replicas take it for a run, so its sender has to ask again: otherwise nobody would run the tick. Therefore a
+// conflict is no answer while such a request may be its cause.
 func untilAnswered(ctx context.Context, ask func() error) error {
 	const firstPause, longestPause = 50 * time.Millisecond, time.Second
 	var before, busy error
-	doubtful, since := false, time.Time{} // since when somebody is in the way
+	doubtful, since := false, time.Time{} // since the first conflict
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		err := ask()
 		if before != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			err = before // what Redis has said, in time
+			err = before // what Redis replied, in time
 		}
 		before = err
 		taken := guard.Busy(err) || errors.Is(err, core.ErrInProgress)
@@ -121,8 +121,8 @@ func untilAnswered(ctx context.Context, ask func() error) error {
 	}
 }
 
-// isAnswer reports whether it makes no sense to ask again. A server that is full, or rights that are being changed, are asked
-// again like one that does not answer. A mistake in the program, time does not cure.
+// isAnswer reports whether it makes no sense to ask again, as after a mistake in the program, which waiting does not fix. A server that
+// is full, or rights that are being changed, are asked again like a server that does not answer.
 func isAnswer(err error) bool {
 	for _, answer := range []error{
 		core.ErrCompleted, core.ErrOutcomeUnknown, core.ErrOutsideWindow, core.ErrMisconfigured, core.ErrClosed,

@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// progress remembers up to which tick a job has come. Why: the scheduler starts a job without a tick. Its Next may be
-// called by anyone, so the tick cannot be learned from there, and the clock alone tells neither of ticks that the
-// scheduler has passed over nor of a tick for which the job was started twice.
+// progress remembers the latest tick that a job has handled, because the scheduler starts a job without a tick. Next may be called by
+// anyone, so it cannot tell the tick either, and the clock alone shows neither ticks that the scheduler has passed over nor a tick
+// for which the job was started twice.
 type progress struct {
 	mu      sync.Mutex
 	start   time.Time // of the scheduler, or when the job was added if that is not known
