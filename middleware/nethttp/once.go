@@ -229,6 +229,7 @@ func (o *once) replay(record core.Record, hash string) *Response {
 	case response.Omitted && response.Status/100 != 4:
 		return nil
 	}
+	response.marker = o.Marker
 	return response
 }
 

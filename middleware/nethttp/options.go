@@ -188,6 +188,11 @@ func WithKeyHeader(name string) Option {
 	return newOption("WithKeyHeader", func(s *settings) { s.KeyHeader = name })
 }
 
+// WithMarkerField sets the header field that marks a replay, whose value is "true". Defaults to Idempotency-Replayed, [MarkerField].
+func WithMarkerField(name string) Option {
+	return newOption("WithMarkerField", func(s *settings) { s.Marker = name })
+}
+
 // option is one of this package.
 type option struct {
 	seal.Mark
@@ -243,6 +248,8 @@ type recordSettings struct {
 	Fingerprint func(Payload) []byte
 	// KeyHeader is the header field of the key of Idempotent.
 	KeyHeader string
+	// Marker is the header field that marks a replay.
+	Marker string
 }
 
 // exclusiveWait is how long Exclusive waits by default: a client that sends one request after the other may be faster than the
@@ -268,7 +275,7 @@ func idempotentSettings(opts ...Option) settings {
 func defaults() settings {
 	return settings{
 		Refusal: Refuse, WaitersPerKey: 16, Waiters: 1024, BodyLimit: 64 << 10, BodyMemory: 64 << 20,
-		recordSettings: recordSettings{KeyHeader: HeaderIdempotencyKey},
+		recordSettings: recordSettings{KeyHeader: HeaderIdempotencyKey, Marker: MarkerField},
 	}
 }
 
@@ -337,6 +344,8 @@ func (c *settings) checkOnce() error {
 		return fmt.Errorf("%w: WithMaxValue(%d): a response of %d bytes can be recorded", core.ErrInvalidOption, c.MaxValue, mostRecorded)
 	case !httprecord.FieldName.MatchString(r.KeyHeader):
 		return fmt.Errorf("holdfast: key header %q is no name of a header field", r.KeyHeader)
+	case !httprecord.FieldName.MatchString(r.Marker):
+		return fmt.Errorf("holdfast: WithMarkerField(%q): no name of a header field", r.Marker)
 	case len(r.CompareHeader) > 0 && !r.Compare:
 		return errors.New("holdfast: WithComparedHeader with Once: nothing is compared without WithFingerprint")
 	case slices.ContainsFunc(r.CompareHeader, func(name string) bool { return !httprecord.FieldName.MatchString(name) }):
@@ -418,7 +427,7 @@ func recordPlace(name string, takes []string, refuses map[string]string) guards.
 		Name: name,
 		Takes: slices.Concat(guards.OnceTakes, requestOptions, takes, []string{
 			"httplock.WithRetentionUntil", "httplock.WithCompletion", "httplock.WithDetachedContext", "httplock.WithReplay",
-			"httplock.WithCodec", "httplock.WithFingerprint", "httplock.WithComparedHeader", "httplock.WithKeyHeader",
+			"httplock.WithCodec", "httplock.WithFingerprint", "httplock.WithComparedHeader", "httplock.WithKeyHeader", "httplock.WithMarkerField",
 		}),
 		Refuses: reasons,
 	}

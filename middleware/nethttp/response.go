@@ -1,6 +1,7 @@
 package httplock
 
 import (
+	"cmp"
 	"crypto/aes"
 	"crypto/cipher"
 	"errors"
@@ -37,6 +38,8 @@ type Response struct {
 	unbegun bool
 	// streamed is true if the body was sent as it was written, and nothing but the handler's return tells that it ended.
 	streamed bool
+	// marker is the header field that marks the replay; "" for [MarkerField].
+	marker string
 }
 
 // replayable returns true if the response can be sent again: that of a connection that was taken over cannot.
@@ -156,7 +159,7 @@ func replayHeader(r *Response, header http.Header) {
 		}
 		header[name] = values
 	}
-	header.Set(MarkerField, "true")
+	header.Set(cmp.Or(r.marker, MarkerField), "true")
 	header.Set("Cache-Control", "no-store")
 }
 
