@@ -4,7 +4,7 @@ import "time"
 
 // Work is what came to a guard: a request, a tick of a schedule, a task, a message.
 type Work struct {
-	// Place is where: "http", "cron", "task" or "message".
+	// Place is where: "http", "rpc", "cron", "task" or "message".
 	Place string
 	// Label is its kind, one of few: the route of a request, the name of a job, the type of a task, the consumer of a message. It is "" if the guard
 	// knows none.

@@ -9,6 +9,7 @@ require (
 	github.com/hibiken/asynq v0.26.0
 	github.com/holdfast-go/holdfast v0.0.0
 	github.com/holdfast-go/holdfast/middleware/echo4 v0.0.0
+	github.com/holdfast-go/holdfast/middleware/grpc v0.0.0
 	github.com/holdfast-go/holdfast/otellock v0.0.0
 	github.com/labstack/echo/v4 v4.16.0
 	github.com/prometheus/client_golang v1.23.2
@@ -20,6 +21,8 @@ require (
 	go.opentelemetry.io/otel/sdk v1.43.0
 	go.opentelemetry.io/otel/sdk/metric v1.43.0
 	golang.org/x/term v0.45.0
+	google.golang.org/grpc v1.64.0
+	google.golang.org/protobuf v1.36.12
 )
 
 require (
@@ -47,6 +50,7 @@ require (
 	github.com/go-playground/validator/v10 v10.20.0 // indirect
 	github.com/goccy/go-json v0.10.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
+	github.com/holdfast-go/holdfast/middleware/internal/rpc v0.0.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/klauspost/cpuid/v2 v2.2.10 // indirect
 	github.com/labstack/gommon v0.5.0 // indirect
@@ -82,7 +86,7 @@ require (
 	golang.org/x/sys v0.47.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
 	golang.org/x/time v0.15.0 // indirect
-	google.golang.org/protobuf v1.36.12 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20240318140521-94a12d6c2237 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 	modernc.org/sqlite v1.59.0
 )
@@ -92,3 +96,7 @@ replace github.com/holdfast-go/holdfast => ../
 replace github.com/holdfast-go/holdfast/middleware/echo4 => ../middleware/echo4
 
 replace github.com/holdfast-go/holdfast/otellock => ../otellock
+
+replace github.com/holdfast-go/holdfast/middleware/grpc => ../middleware/grpc
+
+replace github.com/holdfast-go/holdfast/middleware/internal/rpc => ../middleware/internal/rpc
