@@ -38,7 +38,9 @@ func main() {
 	}
 	unguarded := flag.Bool("unguarded", false, "serve without the guard")
 	flag.Parse()
-	example.Main(func(ctx context.Context, out io.Writer, rdb *redis.Client) error { return run(ctx, out, rdb, !*unguarded) })
+	example.Main(func(ctx context.Context, out io.Writer, rdb *redis.Client) error {
+		return run(ctx, out, rdb, !*unguarded)
+	})
 }
 
 // run places one order for each moment at which the server is killed.
