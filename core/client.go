@@ -97,23 +97,16 @@ var adapterScripts sync.Map
 
 // eval runs a script of an adapter, see [seal.Facts].
 func (c *Client) eval(ctx context.Context, source, kind, name string, args ...any) (any, error) {
-	keys, err := keysOf(c.prefix, name)
-	if err != nil {
-		return nil, err
-	}
-	if !c.operations.Start() {
-		return nil, ErrClosed
-	}
-	defer c.operations.Finish()
-	script, known := adapterScripts.Load(source)
-	if !known {
-		script, _ = adapterScripts.LoadOrStore(source, transport.NewScript(source))
-	}
-	reply, err := c.server.Exec.Do(ctx, script.(*transport.Script), []string{keys.Of(kind)}, args...)
-	if err != nil {
-		return nil, errorf("holdfast: %s of %q: %w", kind, name, failure(ctx, keys.Lock, err))
-	}
-	return reply, nil
+	var reply any
+	err := c.operateOn(ctx, kind+" of", name, func(k script.Keys) (err error) {
+		known, ok := adapterScripts.Load(source)
+		if !ok {
+			known, _ = adapterScripts.LoadOrStore(source, transport.NewScript(source))
+		}
+		reply, err = c.server.Exec.Do(ctx, known.(*transport.Script), []string{k.Of(kind)}, args...)
+		return err
+	})
+	return reply, err
 }
 
 // together implements [seal.Facts].

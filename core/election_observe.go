@@ -34,15 +34,14 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	if err := e.lock.check(); err != nil {
 		return Leader{}, err
 	}
-	c := e.lock.engine
-	if !c.operations.Start() {
-		return Leader{}, ErrClosed
-	}
-	defer c.operations.Finish()
-	found, err := e.read(ctx)
+	var found script.Leader
+	err := e.lock.engine.operate(ctx, "leader of election", e.lock.name, e.lock.keys, func() (err error) {
+		found, err = e.read(ctx)
+		return err
+	})
 	switch {
 	case err != nil:
-		return Leader{}, errorf("holdfast: leader of election %q: %w", e.lock.name, failure(ctx, e.lock.keys.Lock, err))
+		return Leader{}, err
 	case found.Owner == "":
 		return Leader{}, errorf("%w: election %q", ErrNoLeader, e.lock.name)
 	}

@@ -72,6 +72,28 @@ func newEngine(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 	return e
 }
 
+// operate runs a command about one name for a user, unless the client closes. It makes the error one of the API, which says what the
+// command does: "inspect lock".
+func (e *engine) operate(ctx context.Context, what, name string, k script.Keys, command func() error) error {
+	if !e.operations.Start() {
+		return ErrClosed
+	}
+	defer e.operations.Finish()
+	if err := command(); err != nil {
+		return errorf("holdfast: %s %q: %w", what, name, failure(ctx, k.Lock, err))
+	}
+	return nil
+}
+
+// operateOn is operate for a name that is not checked yet.
+func (e *engine) operateOn(ctx context.Context, what, name string, command func(k script.Keys) error) error {
+	k, err := keysOf(e.prefix, name)
+	if err != nil {
+		return err
+	}
+	return e.operate(ctx, what, name, k, func() error { return command(k) })
+}
+
 // background runs work that outlives its caller but not the engine. It reports false if that has come to rest.
 func (e *engine) background(work func(ctx context.Context)) bool {
 	if !e.operations.StartInternal() {

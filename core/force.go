@@ -15,19 +15,12 @@ import (
 //
 // It refuses data of another program at the key of the lock with [ErrWrongType], as all operations do.
 func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
-	k, err := keysOf(c.prefix, name)
-	if err != nil {
-		return false, err
-	}
-	if !c.operations.Start() {
-		return false, ErrClosed
-	}
-	defer c.operations.Finish()
-	forced, err := c.server.Force(ctx, k, c.ids.Next())
-	if err != nil {
-		return false, errorf("holdfast: force lock %q: %w", name, failure(ctx, k.Lock, err))
-	}
-	return forced, nil
+	forced := false
+	err := c.operateOn(ctx, "force lock", name, func(k script.Keys) (err error) {
+		forced, err = c.server.Force(ctx, k, c.ids.Next())
+		return err
+	})
+	return forced, err
 }
 
 // ForceUnlockSeen is [Client.ForceUnlock] that applies to what was seen, as [Client.Inspect] returned it: it takes the lock
@@ -51,18 +44,15 @@ func (c *Client) ForceUnlockSeen(ctx context.Context, seen Info) (bool, error) {
 	for i, h := range seen.Holders {
 		holders[i] = script.Holder{Owner: h.Owner, Token: h.Token}
 	}
-	if !c.operations.Start() {
-		return false, ErrClosed
-	}
-	defer c.operations.Finish()
-	forced, changed, err := c.server.ForceSeen(ctx, k, c.ids.Next(), holders)
-	if err != nil {
-		return false, errorf("holdfast: force lock %q: %w", seen.Name, failure(ctx, k.Lock, err))
-	}
+	forced, changed := false, false
+	err = c.operate(ctx, "force lock", seen.Name, k, func() (err error) {
+		forced, changed, err = c.server.ForceSeen(ctx, k, c.ids.Next(), holders)
+		return err
+	})
 	if changed {
 		return false, errorf("holdfast: force lock %q: %w: another owner holds it: inspect it again", seen.Name, ErrChanged)
 	}
-	return forced, nil
+	return forced, err
 }
 
 // ForceUnlockHolder takes the lock of that name from one of its owners, with all of the owner's holds: from the one with
@@ -85,32 +75,22 @@ func (c *Client) ForceUnlockHolder(ctx context.Context, name string, holder Hold
 		}
 		holder.Token = 0
 	}
-	if !c.operations.Start() {
-		return false, ErrClosed
-	}
-	defer c.operations.Finish()
-	forced, err := c.server.ForceHolder(ctx, k, holder.Owner, holder.Token)
-	if err != nil {
-		return forced, errorf("holdfast: force lock %q: %w", name, failure(ctx, k.Lock, err))
-	}
-	return forced, nil
+	forced := false
+	err = c.operate(ctx, "force lock", name, k, func() (err error) {
+		forced, err = c.server.ForceHolder(ctx, k, holder.Owner, holder.Token)
+		return err
+	})
+	return forced, err
 }
 
 // ForceUnlock is [Client.ForceUnlock] on all servers: it takes the lock from whoever holds it then. It returns true if the lock
 // was held on a majority of them. A server that does not answer keeps the hold until its TTL expires, which does no harm while a
 // majority is free.
 func (r *Redlock) ForceUnlock(ctx context.Context, name string) (bool, error) {
-	k, err := keysOf(r.prefix, name)
-	if err != nil {
-		return false, err
-	}
-	if !r.operations.Start() {
-		return false, ErrClosed
-	}
-	defer r.operations.Finish()
-	forced, err := r.quorum.Force(ctx, k)
-	if err != nil {
-		return false, errorf("holdfast: force lock %q: %w", name, failure(ctx, k.Lock, err))
-	}
-	return forced, nil
+	forced := false
+	err := r.operateOn(ctx, "force lock", name, func(k script.Keys) (err error) {
+		forced, err = r.quorum.Force(ctx, k)
+		return err
+	})
+	return forced, err
 }

@@ -74,30 +74,18 @@ type Holder struct {
 // Inspect reads the state of the lock of that name, for operators and tests. The answer may be outdated when it
 // arrives. Inspect changes nothing.
 func (c *Client) Inspect(ctx context.Context, name string) (Info, error) {
-	k, err := keysOf(c.prefix, name)
-	if err != nil {
-		return Info{}, err
-	}
-	if !c.operations.Start() {
-		return Info{}, ErrClosed
-	}
-	defer c.operations.Finish()
-	info, err := c.server.inspect(ctx, k)
-	if err != nil {
-		return Info{}, errorf("holdfast: inspect lock %q: %w", name, failure(ctx, k.Lock, err))
-	}
-	info.Name = name
-	c.addInstances(ctx, &info)
-	return info, nil
-}
-
-// inspect returns the state of a lock on this server, without its name.
-func (s *server) inspect(ctx context.Context, k script.Keys) (Info, error) {
-	state, err := s.State(ctx, k, maxInspected)
-	if err != nil {
-		return Info{}, err
-	}
-	return newInfo(state), nil
+	var info Info
+	err := c.operateOn(ctx, "inspect lock", name, func(k script.Keys) error {
+		state, err := c.server.State(ctx, k, maxInspected)
+		if err != nil {
+			return err
+		}
+		info = newInfo(state)
+		info.Name = name
+		c.addInstances(ctx, &info)
+		return nil
+	})
+	return info, err
 }
 
 // newInfo returns the state of a lock, without its name.

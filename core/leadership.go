@@ -50,24 +50,18 @@ func (l *Leadership) Proclaim(ctx context.Context, value string) error {
 	if l.lease.end.Cause() != nil {
 		return l.lease.notHeld()
 	}
-	e := l.lease.engine
-	if !e.operations.Start() {
-		return ErrClosed
-	}
-	defer e.operations.Finish()
-	number := l.number.Add(1)
 	var held bool
-	err := transport.Retry(ctx, 0, transport.Transient, func() (err error) {
-		held, err = l.send(ctx, number, value)
-		return err
+	err := l.lease.engine.operate(ctx, "proclaim in election", l.election.lock.name, l.lease.hold.Keys, func() error {
+		number := l.number.Add(1)
+		return transport.Retry(ctx, 0, transport.Transient, func() (err error) {
+			held, err = l.send(ctx, number, value)
+			return err
+		})
 	})
-	if err != nil {
-		return errorf("holdfast: proclaim in election %q: %w", l.election.lock.name, failure(ctx, l.lease.hold.Keys.Lock, err))
-	}
-	if !held {
+	if err == nil && !held {
 		return l.lease.notHeld()
 	}
-	return nil
+	return err
 }
 
 // send proclaims a value once. If Redis says that the lead is over, it ends the lease.

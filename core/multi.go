@@ -218,17 +218,11 @@ func sameRedis(a, b *engine) bool {
 // the server tells of itself, because it then lives exactly as long as the lock's own state, through restarts,
 // failovers and moves of slots, and needs no rights that the lock does not need.
 func (l *singleLock) location(ctx context.Context) (where string, err error) {
-	e := l.engine
-	if !e.operations.Start() {
-		return "", ErrClosed
-	}
-	defer e.operations.Finish()
-	err = transport.RetryUntilAnswered(ctx, func(ctx context.Context) (err error) {
-		where, err = l.strategy.DeploymentID(ctx, l.keys)
-		return err
+	err = l.engine.operate(ctx, "lock", l.name, l.keys, func() error {
+		return transport.RetryUntilAnswered(ctx, func(ctx context.Context) (err error) {
+			where, err = l.strategy.DeploymentID(ctx, l.keys)
+			return err
+		})
 	})
-	if err != nil {
-		return "", errorf("holdfast: lock %q: %w", l.name, failure(ctx, l.keys.Lock, err))
-	}
-	return where, nil
+	return where, err
 }

@@ -204,48 +204,56 @@ func (q *Strategy) releaseAllLater(h *script.Hold) {
 	}
 }
 
-// agree asks all servers concurrently, and returns the answer of a majority as soon as it is known. It returns an Error if
-// neither true nor false gets a majority, and ErrNotAnswered if ctx ends before. All servers are asked in any case. So ask
-// runs on several goroutines at once and may outlive agree: it must not write to what the caller shares.
-func (q *Strategy) agree(ctx context.Context, ask func(ctx context.Context, v *node) (bool, error)) (bool, error) {
-	type vote struct {
-		yes bool
-		err error
+// askAll asks all servers concurrently, and counts their answers until enough returns true or all have come. It returns ErrNotAnswered
+// if ctx ends before. All servers are asked in any case. So ask runs on several goroutines at once and may outlive askAll: it must not
+// write to what the caller shares.
+func askAll[T any](ctx context.Context, q *Strategy, ask func(ctx context.Context, v *node) (T, error), enough func(answers []T) bool) (answers []T, errs []error, err error) {
+	type reply struct {
+		answer T
+		err    error
 	}
-	votes := make(chan vote, len(q.nodes))
+	replies := make(chan reply, len(q.nodes))
 	apart := transport.WithoutEnd(ctx)
 	for _, v := range q.nodes {
 		if !q.env.Go(func(context.Context) {
-			yes, err := ask(apart, v)
-			votes <- vote{yes, err}
+			answer, err := ask(apart, v)
+			replies <- reply{answer, err}
 		}) {
-			return false, q.env.Closed
+			return nil, nil, q.env.Closed
 		}
 	}
-	yes, no := 0, 0
-	var errs []error
 	for range q.nodes {
 		select {
-		case v := <-votes:
-			switch {
-			case v.err != nil:
-				errs = append(errs, v.err)
-			case v.yes:
-				yes++
-			default:
-				no++
+		case r := <-replies:
+			if r.err != nil {
+				errs = append(errs, r.err)
+			} else if answers = append(answers, r.answer); enough(answers) {
+				return answers, errs, nil
 			}
 		case <-ctx.Done():
-			return false, transport.ErrNotAnswered
-		}
-		switch {
-		case yes >= q.majority:
-			return true, nil
-		case no > len(q.nodes)-q.majority: // a majority of yes is out of reach
-			return false, nil
+			return nil, nil, transport.ErrNotAnswered
 		}
 	}
-	return false, &Error{answered: yes + no, of: len(q.nodes), errs: errs}
+	return answers, errs, nil
+}
+
+// agree asks all servers concurrently, and returns the answer of a majority as soon as it is known. It returns an Error if
+// neither true nor false gets a majority, and otherwise the errors of askAll.
+func (q *Strategy) agree(ctx context.Context, ask func(ctx context.Context, v *node) (bool, error)) (bool, error) {
+	yes, no := 0, 0
+	decided := func() bool { return yes >= q.majority || no > len(q.nodes)-q.majority } // or a majority of yes is out of reach
+	_, errs, err := askAll(ctx, q, ask, func(answers []bool) bool {
+		if answers[len(answers)-1] {
+			yes++
+		} else {
+			no++
+		}
+		return decided()
+	})
+	if err == nil && !decided() {
+		err = &Error{answered: yes + no, of: len(q.nodes), errs: errs}
+	}
+	return yes >= q.majority, err
 }
 
 // Release implements script.Strategy. A server that does not answer gets the release later, whatever Release returns.
@@ -291,39 +299,17 @@ func (q *Strategy) Pending(*script.Hold) *transport.Pending { return nil }
 // DeploymentID returns the smallest of the IDs of the servers. So it is the same for all clients while the same servers
 // answer. That is why it waits for all servers, each for as long as one gets.
 func (q *Strategy) DeploymentID(ctx context.Context, k script.Keys) (string, error) {
-	type reply struct {
-		name string
-		err  error
-	}
-	replies := make(chan reply, len(q.nodes))
-	apart := transport.WithoutEnd(ctx)
-	for _, v := range q.nodes {
-		if !q.env.Go(func(context.Context) {
-			var r reply
-			r.err = v.ask(apart, 0, func(ctx context.Context) (err error) {
-				r.name, err = v.DeploymentID(ctx, k)
-				return err
-			})
-			replies <- r
-		}) {
-			return "", q.env.Closed
-		}
-	}
-	var names []string
-	var errs []error
-	for range q.nodes {
-		select {
-		case r := <-replies:
-			if r.err != nil {
-				errs = append(errs, r.err)
-			} else {
-				names = append(names, r.name)
-			}
-		case <-ctx.Done():
-			return "", transport.ErrNotAnswered
-		}
-	}
-	if len(names) < q.majority {
+	names, errs, err := askAll(ctx, q, func(ctx context.Context, v *node) (name string, err error) {
+		err = v.ask(ctx, 0, func(ctx context.Context) (err error) {
+			name, err = v.DeploymentID(ctx, k)
+			return err
+		})
+		return name, err
+	}, func([]string) bool { return false })
+	switch {
+	case err != nil:
+		return "", err
+	case len(names) < q.majority:
 		return "", &Error{answered: len(names), of: len(q.nodes), errs: errs}
 	}
 	return slices.Min(names), nil
