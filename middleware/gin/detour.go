@@ -47,7 +47,7 @@ func below(w gin.ResponseWriter) (field reflect.Value, found bool) {
 	return field, field.IsValid() && field.CanSet() && field.Type() == reflect.TypeFor[http.ResponseWriter]()
 }
 
-// detour has gin's own writer watched for a capture, and returns what to call when the chain has ended. It tells the guards further
+// watch has gin's own writer watched for a capture, and returns what to call when the chain has ended. It tells the guards further
 // in of the detour by the context of the request.
 func (f *front) watch(capture writer.Capture) (end func()) {
 	r := f.c.Request

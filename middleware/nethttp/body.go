@@ -206,7 +206,7 @@ func (b *bodyBuffer) join(pieces [][]byte) {
 	b.taken -= reserved - have
 }
 
-// bufferRequest reads the body of r ahead with [bufferBody], for adapters whose framework has an http.Request; r is a copy,
+// bufferRequest reads the body of r ahead with [bufferBody]; r is a copy,
 // whose Body it replaces. key is that of the request: the memory of the body counts as that of its owner. A larger body is
 // read up to the limit, or refused with [errBodyTooLarge]. If its Content-Length says so, it is refused unread.
 //

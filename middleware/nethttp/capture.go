@@ -27,15 +27,14 @@ const sniffed = 512
 // An answer is passed through from the point where it grows too large, or where its handler flushes or takes over the
 // connection. The body of a flushed answer is recorded all the same, up to the limit. The handler sees the behaviour
 // of net/http: header fields set after the status count for trailers only, and the errors are the same. Like
-// net/http's writer, a Capture must not be used by several goroutines at a time. What is written after
+// net/http's writer, a capture must not be used by several goroutines at a time. What is written after
 // [capture.Send] or [capture.Abandon] is passed through, so that no answer is lost.
 //
 // The real writer may send the header with the first byte of the body, or when its method WriteHeaderNow is called, as
 // gin's does. A wrapper around such a writer, for instance one that compresses, changes the header in the first Write.
-// So Capture does not send the header earlier either, and calls WriteHeader only if the handler has.
+// So capture does not send the header earlier either, and calls WriteHeader only if the handler has.
 type capture struct {
-	writer.Forward // to the real writer
-	real           http.ResponseWriter
+	writer.Forward      // to the real writer
 	head           bool // the method is HEAD
 	limit          int  // of the recorded body
 	record         bool
@@ -60,12 +59,12 @@ type capture struct {
 	released bool // nothing is held back any more
 }
 
-// newCapture returns a Capture of the answer to a request of that method, which will go to the real writer. Up to
+// newCapture returns a capture of the answer to a request of that method, which will go to the real writer. Up to
 // buffer bytes of body are held back, and recorded if record is true. A little more than a small buffer may be held
 // back without being recorded.
 func newCapture(real http.ResponseWriter, method string, buffer int, record bool) *capture {
 	return &capture{
-		Forward: writer.Forward{ResponseWriter: real}, real: real, head: method == http.MethodHead, limit: max(buffer, 0), record: record,
+		Forward: writer.Forward{ResponseWriter: real}, head: method == http.MethodHead, limit: max(buffer, 0), record: record,
 		before: real.Header().Clone(), declared: -1,
 	}
 }
@@ -75,12 +74,12 @@ func newCapture(real http.ResponseWriter, method string, buffer int, record bool
 //
 // One thing of net/http's writer is lost on all that wrap it: [http.MaxBytesReader] no longer closes the
 // connection of a client that sends too much. A guard has read the body under its own limit before.
-func (c *capture) exposed() http.ResponseWriter { return writer.Expose(c, c.real) }
+func (c *capture) exposed() http.ResponseWriter { return writer.Expose(c, c.ResponseWriter) }
 
 // Header returns the header of the real writer, not a copy. Handlers and middlewares may hold it from before, and
 // trailers, which are set after the body, reach the client this way. [capture.Send] and [capture.Abandon] undo changes
 // that a copy would have prevented.
-func (c *capture) Header() http.Header { return c.real.Header() }
+func (c *capture) Header() http.Header { return c.ResponseWriter.Header() }
 
 // WriteHeader takes the status of the answer, and the present header. Further calls are ignored. Status 100 to 199
 // goes to the client at once and is not the answer's status; 101 ends the capture. WriteHeader panics on a status that
@@ -88,15 +87,15 @@ func (c *capture) Header() http.Header { return c.real.Header() }
 func (c *capture) WriteHeader(status int) {
 	switch {
 	case c.passing:
-		c.real.WriteHeader(status) // too late there as well, and the server's log tells about it
+		c.ResponseWriter.WriteHeader(status) // too late there as well, and the server's log tells about it
 	case c.status != 0:
 	case !httprecord.ValidStatus(status):
 		panic(fmt.Sprintf("holdfast: invalid WriteHeader code %d", status))
 	case status < http.StatusOK && status != http.StatusSwitchingProtocols:
-		c.real.WriteHeader(status)
+		c.ResponseWriter.WriteHeader(status)
 		c.headerNow()
 	default:
-		c.status, c.frozen = status, c.real.Header().Clone()
+		c.status, c.frozen = status, c.ResponseWriter.Header().Clone()
 		if n, err := strconv.ParseInt(c.frozen.Get("Content-Length"), 10, 64); err == nil && n >= 0 {
 			c.declared = n
 		}
@@ -115,7 +114,7 @@ func (c *capture) Hijacked() bool { return c.hijacked }
 // Held returns true if the handler has begun an answer, which is held back.
 func (c *capture) Held() bool { return c.status != 0 && !c.passing }
 
-// Partial has the answer recorded without its body: for an adapter that finds that a part of it was written around the
+// Partial has the answer recorded without its body: for a framework that finds that a part of it was written around the
 // capture.
 func (c *capture) Partial() { c.partial = true }
 
@@ -136,7 +135,7 @@ func (c *capture) Handled() Handled {
 // has returned.
 func (c *capture) Response() *Response {
 	if !c.Wrote() {
-		r := changes(cmp.Or(c.lazy, http.StatusOK), c.before, c.real.Header())
+		r := changes(cmp.Or(c.lazy, http.StatusOK), c.before, c.ResponseWriter.Header())
 		r.unbegun = true
 		// Something around the guard that has set the status of an error before, as gin does for paths without a route, is going
 		// to write the text.
@@ -170,7 +169,7 @@ func (c *capture) Response() *Response {
 // trailers reports whether fields follow the body. A replay has none, and without them a client may take the answer for
 // another one: the status of gRPC-Web is there.
 func (c *capture) trailers() bool {
-	header := c.real.Header()
+	header := c.ResponseWriter.Header()
 	for name := range header {
 		if strings.HasPrefix(name, http.TrailerPrefix) {
 			return true
@@ -220,7 +219,7 @@ func (c *capture) Send() error {
 		return nil
 	case c.status == 0:
 		if c.lazySet { // and something around the guard may add a body
-			c.real.WriteHeader(c.lazy)
+			c.ResponseWriter.WriteHeader(c.lazy)
 		}
 		return nil
 	}
@@ -229,7 +228,7 @@ func (c *capture) Send() error {
 	return err
 }
 
-// Pass sends what was held back, and passes the rest of the answer through: for an adapter that finds that something is
+// Pass sends what was held back, and passes the rest of the answer through: for a framework that finds that something is
 // about to be written around the capture. It does nothing if the handler has not begun an answer. The error is that of the
 // connection.
 func (c *capture) Pass() error {
@@ -248,7 +247,7 @@ func (c *capture) Abandon() {
 	if c.passing {
 		return
 	}
-	replace(c.real.Header(), c.before)
+	replace(c.ResponseWriter.Header(), c.before)
 	c.status, c.implicit, c.frozen, c.body, c.declared, c.wanted = 0, false, nil, nil, -1, 0
 }
 
@@ -280,7 +279,7 @@ func (c *capture) keep(passed []byte, err error) {
 // trailers are taken from. Only that: a middleware between here and the server may change the header when it sees
 // the status.
 func (c *capture) emit(next []byte) (n int, err error) {
-	header := c.real.Header()
+	header := c.ResponseWriter.Header()
 	var last http.Header // if it has changed since
 	if !maps.EqualFunc(header, c.frozen, slices.Equal) {
 		last = header.Clone()
@@ -289,18 +288,18 @@ func (c *capture) emit(next []byte) (n int, err error) {
 	empty := len(c.body)+len(next) == 0
 	switch {
 	case !c.implicit:
-		c.real.WriteHeader(c.status)
+		c.ResponseWriter.WriteHeader(c.status)
 		if empty {
 			c.headerNow()
 		}
 	case empty: // as the handler has done
-		_, err = c.real.Write(nil)
+		_, err = c.ResponseWriter.Write(nil)
 	}
 	if len(c.body) > 0 {
-		_, err = c.real.Write(c.body)
+		_, err = c.ResponseWriter.Write(c.body)
 	}
 	if err == nil && len(next) > 0 {
-		n, err = c.real.Write(next)
+		n, err = c.ResponseWriter.Write(next)
 	}
 	if last == nil {
 		return n, err
@@ -317,7 +316,7 @@ func (c *capture) emit(next []byte) (n int, err error) {
 }
 
 // headerNow has the header sent, as net/http does when it gets the status.
-func (c *capture) headerNow() { headerNow(c.real) }
+func (c *capture) headerNow() { headerNow(c.ResponseWriter) }
 
 func headerNow(w http.ResponseWriter) {
 	full := any(w)
@@ -341,7 +340,7 @@ func (c *capture) Write(p []byte) (int, error) {
 	}
 	switch {
 	case c.passing:
-		n, err := c.real.Write(p)
+		n, err := c.ResponseWriter.Write(p)
 		c.keep(p[:n], err)
 		return n, err
 	case len(p) == 0:
@@ -371,7 +370,7 @@ func (c *capture) begin(passes bool) {
 // WriteString is Write.
 func (c *capture) WriteString(s string) (int, error) {
 	if c.passing && c.cut && !c.hijacked {
-		return io.WriteString(c.real, s)
+		return io.WriteString(c.ResponseWriter, s)
 	}
 	return c.Write([]byte(s))
 }
@@ -392,7 +391,7 @@ func (c *capture) ReadFrom(src io.Reader) (int64, error) {
 		}
 		held = n
 	}
-	passed, err := io.Copy(c.real, src)
+	passed, err := io.Copy(c.ResponseWriter, src)
 	return held + passed, err
 }
 
@@ -424,7 +423,7 @@ func (c *capture) FlushError() error {
 			return err
 		}
 	}
-	err := http.NewResponseController(c.real).Flush()
+	err := http.NewResponseController(c.ResponseWriter).Flush()
 	if err != nil && (c.declared < 0 || !c.whole()) {
 		c.keep(nil, err)
 	}
@@ -442,7 +441,7 @@ func (c *capture) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 			return nil, nil, err
 		}
 	}
-	conn, buffered, err := http.NewResponseController(c.real).Hijack()
+	conn, buffered, err := http.NewResponseController(c.ResponseWriter).Hijack()
 	if err == nil {
 		c.hijacked, c.passing, c.cut, c.body = true, true, true, nil
 	}
@@ -451,8 +450,8 @@ func (c *capture) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 
 // canFlush reports whether the real writer, or one that it unwraps to, can flush.
 func (c *capture) canFlush() bool {
-	return writer.Reaches[http.Flusher](c.real) || writer.Reaches[interface{ FlushError() error }](c.real)
+	return writer.Reaches[http.Flusher](c.ResponseWriter) || writer.Reaches[interface{ FlushError() error }](c.ResponseWriter)
 }
 
 // canHijack reports whether the real writer, or one that it unwraps to, lets its connection be taken over.
-func (c *capture) canHijack() bool { return writer.Reaches[http.Hijacker](c.real) }
+func (c *capture) canHijack() bool { return writer.Reaches[http.Hijacker](c.ResponseWriter) }

@@ -52,7 +52,7 @@ func ByPathValue(name string) KeyFunc {
 	})
 }
 
-// routing is the router's view of a request, by an adapter.
+// routing is what the router has found of a request.
 type routing struct {
 	// Pattern is the matched pattern, in the form of [http.ServeMux]: "POST example.com/cart/{id}". The method in it
 	// does not count. It is empty if no pattern is known.

@@ -1,6 +1,6 @@
-// Package hosted runs the guards of package httplock in frameworks on net/http whose handlers take a context of the framework's
-// and return an error, as those of Echo do. What happens to a request is httplock's; this package gives key functions what
-// the framework knows of the request, and hands the handler's error on.
+// Package hosted runs the guards of package httplock in frameworks on net/http whose handlers take a context of the framework's, as
+// those of gin and Echo do. What happens to a request is httplock's; this package gives key functions what the framework
+// knows of the request, and hands the error of a handler on.
 package hosted
 
 import (
