@@ -35,7 +35,7 @@ func requestOf(c fiber.Ctx, v *visit) (*http.Request, error) {
 	}
 	base := context.WithValue(c.Context(), visitKey{}, v)
 	if c.App().Config().UnescapePath {
-		base = request.WithDecodedPaths(base)
+		base = context.WithValue(base, request.DecodedPathsKey{}, true)
 	}
 	r := (&http.Request{
 		Method: string(ctx.Method()), URL: u, RequestURI: target, Host: string(ctx.Host()), RemoteAddr: ctx.RemoteAddr().String(),

@@ -45,9 +45,10 @@ var framework = hosted.Framework[*gin.Context]{
 		}
 		return nil
 	},
-	Serve: serve,
-	Front: newFront,
-	Stop:  (*gin.Context).Abort,
+	Serve:     serve,
+	Front:     newFront,
+	Unguarded: func(*gin.Context) error { return nil }, // and gin calls what comes next
+	Stop:      (*gin.Context).Abort,
 }
 
 // next calls the rest of the chain, for which c has the values of the context of its request.

@@ -39,14 +39,19 @@ type Framework[C any] struct {
 	Serve func(c C, w http.ResponseWriter, front writer.Full, next func(C) error) (err error, unanswered bool)
 	// Front returns what stands between the guard and the writer of the context: nil is a [writer.Forward].
 	Front func(c C) writer.Full
+	// Unguarded calls next for a request whose method is not guarded; nil is next itself.
+	Unguarded func(c C) error
 	// Stop is called if the guard has answered in place of next; nil does nothing.
 	Stop func(c C)
 }
 
 type visitKey[C any] struct{}
 
-// visit is a request at a guard.
+// visit is a request at a guard, and the context of the copy that the guard gets.
 type visit[C any] struct {
+	context.Context
+	decoded bool // see [Framework]
+
 	c      C
 	writer writer.Full
 	outer  *http.Request
@@ -68,19 +73,18 @@ func (f Framework[C]) Middleware(guard func(http.Handler) http.Handler, next fun
 	return func(c C) error {
 		outer, w := f.Request(c), f.Writer(c)
 		if !guards.Guards(outer.Method) {
+			if f.Unguarded != nil {
+				return f.Unguarded(c)
+			}
 			return next(c)
 		}
-		v := &visit[C]{c: c, outer: outer}
+		v := &visit[C]{Context: outer.Context(), decoded: f.Decoded, c: c, outer: outer}
 		if f.Front != nil {
 			v.writer = f.Front(c)
 		} else {
 			v.writer = &front{writer.Forward{ResponseWriter: w}}
 		}
-		ctx := context.WithValue(outer.Context(), visitKey[C]{}, v)
-		if f.Decoded {
-			ctx = request.WithDecodedPaths(ctx)
-		}
-		r := request.Copy(outer, ctx)
+		r := request.Copy(outer, v)
 		pattern := request.MethodPattern(outer.Method, f.Pattern(c))
 		r.Pattern = pattern
 		f.PathValues(c, r.SetPathValue)
@@ -100,6 +104,16 @@ func (f Framework[C]) Middleware(guard func(http.Handler) http.Handler, next fun
 		}
 		return v.err
 	}
+}
+
+func (v *visit[C]) Value(key any) any {
+	switch key {
+	case visitKey[C]{}:
+		return v
+	case request.DecodedPathsKey{}:
+		return v.decoded
+	}
+	return v.Context.Value(key)
 }
 
 func visitOf[C any](r *http.Request) *visit[C] {

@@ -67,17 +67,13 @@ var methods = []string{
 	http.MethodOptions, http.MethodTrace,
 }
 
-type decodedPaths struct{}
-
-// WithDecodedPaths returns a context for the requests of a framework whose router matches decoded paths, in which an escaped slash
-// ends a segment.
-func WithDecodedPaths(ctx context.Context) context.Context {
-	return context.WithValue(ctx, decodedPaths{}, true)
-}
+// DecodedPathsKey is the key of true in the context of a request whose router matches decoded paths, in which an escaped slash ends a
+// segment.
+type DecodedPathsKey struct{}
 
 // DecodedPaths reports whether the router of a request matches decoded paths.
 func DecodedPaths(r *http.Request) bool {
-	decoded, _ := r.Context().Value(decodedPaths{}).(bool)
+	decoded, _ := r.Context().Value(DecodedPathsKey{}).(bool)
 	return decoded
 }
 
