@@ -44,13 +44,16 @@ func run(rdb *redis.Client) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 
+	consumer := &redisstreams.Consumer{
+		Redis: rdb, Stream: stream, Group: "billing", Name: "first", Idle: 400 * time.Millisecond, Parked: parked,
+	}
 	charged, dies := make(chan string, 10), true
 	byOrder := func(_ context.Context, m redis.XMessage) (string, error) { return fmt.Sprint(m.Values["order"]), nil }
 	handle := msglock.Once(locks, "billing", byOrder, func(_ context.Context, m redis.XMessage) error {
 		fmt.Printf("order %s is charged\n", m.Values["order"])
 		charged <- fmt.Sprint(m.Values["order"])
 		return nil
-	}, core.WithRetention(time.Minute))
+	}, core.WithRetention(time.Minute), consumer.Heartbeat())
 
 	for _, order := range []string{"1", "1", "2", "2", "3", "3"} {
 		if err := rdb.XAdd(ctx, &redis.XAddArgs{Stream: stream, Values: []string{"order", order}}).Err(); err != nil {
@@ -59,9 +62,6 @@ func run(rdb *redis.Client) error {
 	}
 	defer rdb.Del(context.WithoutCancel(ctx), stream, parked)
 
-	consumer := &redisstreams.Consumer{
-		Redis: rdb, Stream: stream, Group: "billing", Name: "first", Idle: 200 * time.Millisecond, Parked: parked,
-	}
 	first, die := context.WithCancel(ctx)
 	consumer.Handle = func(ctx context.Context, m redis.XMessage) error {
 		err := handle(ctx, m)

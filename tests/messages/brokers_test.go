@@ -110,7 +110,7 @@ func consumeStreams(ctx context.Context, w *worker) error {
 		Redis:  redis.NewClient(&redis.Options{Network: network, Addr: addr}),
 		Stream: topic, Group: "tests", Name: w.Name, Idle: expiry, Parked: dead,
 	}
-	c.Handle = handlerOf(w, func(m redis.XMessage) string { return fmt.Sprint(m.Values["text"]) })
+	c.Handle = handlerOf(w, func(m redis.XMessage) string { return fmt.Sprint(m.Values["text"]) }, c.Heartbeat())
 	return c.Run(ctx)
 }
 
@@ -280,8 +280,7 @@ func consumeJetStream(ctx context.Context, w *worker) error {
 		}
 	}
 	c := &recipejetstream.Consumer{JetStream: js, Consumer: consumer, Parked: dead}
-	// Without the heartbeat of the recipe: the test wants the message to be delivered again while it is handled.
-	c.Handle = handlerOf(w, func(m jetstream.Msg) string { return string(m.Data()) })
+	c.Handle = handlerOf(w, func(m jetstream.Msg) string { return string(m.Data()) }, recipejetstream.Heartbeat(expiry))
 	return c.Run(ctx)
 }
 
@@ -418,6 +417,6 @@ func consumeRabbitMQ(ctx context.Context, w *worker) error {
 		last, err = amqp.Dial(w.Addr)
 		return last, err
 	}}
-	c.Handle = handlerOf(w, func(d amqp.Delivery) string { return string(d.Body) })
+	c.Handle = handlerOf(w, func(d amqp.Delivery) string { return string(d.Body) }, nil)
 	return c.Run(ctx)
 }

@@ -23,12 +23,12 @@ const workerVariable = "HOLDFAST_TEST_WORKER"
 
 // config is what a consumer process is told.
 type config struct {
-	Broker, Addr   string
-	Name           string
-	LocksNet       string
-	Locks          string // address of the Redis of the guard
-	Database       string // of PostgreSQL
-	Guarded, Batch bool
+	Broker, Addr  string
+	Name          string
+	LocksNet      string
+	Locks         string // address of the Redis of the guard
+	Database      string // of PostgreSQL
+	Guarded, Slow bool
 }
 
 const (
@@ -152,11 +152,15 @@ func (w *worker) insert(ctx context.Context, id string) error {
 
 var guardOptions = []msglock.Option{msglock.WithFinishTimeout(time.Second)}
 
-// handler returns what the recipe calls for one message.
-func handlerOf[M any](w *worker, textOf func(M) string, more ...msglock.Option) func(context.Context, M) error {
+// handlerOf returns what the recipe calls for one message. The heartbeat is that of the recipe, nil if it has none.
+func handlerOf[M any](w *worker, textOf func(M) string, heartbeat msglock.Option) func(context.Context, M) error {
 	handle := func(ctx context.Context, m M) error { return w.effect(ctx, textOf(m)) }
 	if w.Guarded {
-		handle = msglock.Once(w.locks, "tests", keyOf(textOf), handle, append(more, guardOptions...)...)
+		opts := guardOptions
+		if !w.Slow { // the message is to be delivered again while it is handled
+			opts = append(opts, heartbeat)
+		}
+		handle = msglock.Once(w.locks, "tests", keyOf(textOf), handle, opts...)
 	}
 	return func(ctx context.Context, m M) error {
 		w.killIf(textOf(m), killBefore)

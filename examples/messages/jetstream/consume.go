@@ -24,16 +24,21 @@ type Consumer struct {
 	Handle    func(context.Context, jetstream.Msg) error
 }
 
-// Run handles messages until ctx ends.
+// Run handles messages until ctx ends. The AckWait of a message begins when it is sent, so one that has waited here for too long is
+// left to be delivered again.
 func (c *Consumer) Run(ctx context.Context) error {
+	wait := c.Consumer.CachedInfo().Config.AckWait
 	for ctx.Err() == nil {
-		batch, err := c.Consumer.Fetch(10, jetstream.FetchMaxWait(time.Second))
+		taken := time.Now()
+		batch, err := c.Consumer.Fetch(10, jetstream.FetchMaxWait(min(wait/4, time.Second)))
 		if err != nil {
 			pause(ctx, 100*time.Millisecond) // the broker is away
 			continue
 		}
 		for m := range batch.Messages() {
-			c.handle(ctx, m)
+			if time.Since(taken) < wait/2 {
+				c.handle(ctx, m)
+			}
 		}
 	}
 	return ctx.Err()
