@@ -290,6 +290,7 @@ type rabbit struct {
 	dir        string
 	port, dist int
 	epmd       int
+	names      *exec.Cmd // epmd, which the server would otherwise leave behind
 	cmd        *exec.Cmd
 	done       chan struct{}
 	conn       *amqp.Connection
@@ -301,6 +302,11 @@ func startRabbitMQ(t *testing.T) running {
 		t.Skip("rabbitmq-server is not installed: apt-get install rabbitmq-server")
 	}
 	r := &rabbit{dir: t.TempDir(), port: freePort(t), dist: freePort(t), epmd: freePort(t)}
+	r.names = exec.Command("epmd", "-port", strconv.Itoa(r.epmd), "-address", "127.0.0.1")
+	r.names.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := r.names.Start(); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(r.down)
 	r.up(t)
 	r.connect(t)
@@ -319,7 +325,7 @@ func (r *rabbit) env() []string {
 func (r *rabbit) up(t *testing.T) {
 	r.cmd = exec.Command("/usr/lib/rabbitmq/bin/rabbitmq-server")
 	r.cmd.Env, r.cmd.Dir = r.env(), r.dir
-	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -338,16 +344,15 @@ func (r *rabbit) up(t *testing.T) {
 	})
 }
 
-// down ends the server with its epmd, which are one group of processes.
+// down ends the server, whose processes are one group, and its epmd.
 func (r *rabbit) down() {
 	if r.conn != nil {
 		_ = r.conn.Close()
 	}
 	_ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL)
 	<-r.done
-	kill := exec.Command("/usr/bin/epmd", "-port", strconv.Itoa(r.epmd), "-kill")
-	kill.Env = r.env()
-	_ = kill.Run()
+	_ = r.names.Process.Kill()
+	_ = r.names.Wait()
 }
 
 func (r *rabbit) connect(t *testing.T) {
