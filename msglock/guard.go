@@ -82,8 +82,10 @@ type visit[M any] struct {
 	run     guards.Run
 	err     error // the handler's
 
-	value func() ([]byte, error) // of a run that has completed; nil if there is none
-	load  func([]byte) error     // the value of an earlier run
+	// Of OnceValue; nil for other guards.
+	value func() ([]byte, error) // of a run that has succeeded
+	load  func([]byte) error     // sets the value to that of an earlier run
+	peek  func(context.Context) (core.Record, error)
 }
 
 // nameOf returns the hash of a key, and the name of its lock or record.
@@ -149,6 +151,8 @@ func (v *visit[M]) handle() error {
 		return joined(v.err, core.ErrOutcomeUnknown)
 	case errors.Is(o.Unrecorded, core.ErrStale) && (v.err == nil || o.State == core.StateCompleted):
 		return deferral(o.Unrecorded, 0, false) // how the other run fares decides
+	case o.State == core.StateCompleted && v.err != nil && v.load != nil:
+		return v.loadRecorded()
 	case o.State == core.StateCompleted: // also if the handler failed after core.Complete
 		return nil
 	case v.err != nil && o.Lost != nil:
@@ -159,7 +163,9 @@ func (v *visit[M]) handle() error {
 
 // judge judges how the handler ended. What a guard inside has refused has done nothing.
 func (v *visit[M]) judge(o *guards.Outcome) {
-	o.Err, o.Value = v.err, v.value
+	if o.Err = v.err; v.err == nil {
+		o.Value = v.value
+	}
 	deferred, _ := v.err.(*DeferredError)
 	parked, _ := v.err.(*ParkedError)
 	switch {

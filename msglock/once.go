@@ -74,6 +74,7 @@ func NewOnceValue[M, T any](
 			return err
 		}
 		v.value = func() ([]byte, error) { return json.Marshal(value) }
+		v.peek = func(ctx context.Context) (core.Record, error) { return g.once.Of(v.ask).Peek(ctx) }
 		v.load = func(data []byte) error {
 			value = *new(T)
 			return json.Unmarshal(data, &value)
@@ -151,6 +152,20 @@ func isRecord(r core.Record) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %q is not the record of a message: pass what Peek returned", core.ErrInvalidName, r.Key)
+}
+
+// loadRecorded loads the value of a run whose handler failed after it was recorded as completed: it has none, unless its proof has.
+func (v *visit[M]) loadRecorded() error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx), v.FinishTimeout)
+	defer cancel()
+	r, err := v.peek(ctx)
+	if err != nil {
+		return deferral(joined(v.err, err), 0, false)
+	}
+	if v.replay(r) != nil {
+		return &ParkedError{joined(v.err, core.ErrCompleted), false}
+	}
+	return nil
 }
 
 const logOtherHandler = "holdfast: msglock: message acknowledged without running: another handler of this consumer has completed " +

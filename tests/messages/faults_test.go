@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/sqllock"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -25,7 +26,7 @@ const (
 )
 
 // faults are those of the table, in its order.
-var faults = []fault{killBefore, killIn, killAfter, killUnacked, slow, rebalance, poison, brokerBroken, redisEmpty}
+var faults = []fault{killBefore, killIn, killAfter, killGap, killUnacked, slow, rebalance, poison, brokerBroken, redisEmpty}
 
 // TestFaults: each message takes effect once, whatever happens to its consumer, its broker or the Redis of its guard. Without the
 // guard the same faults lead to the effects that the log says.
@@ -59,7 +60,7 @@ func TestBaseline(t *testing.T) {
 	for _, name := range []string{"redisstreams", "kafka", "jetstream", "rabbitmq"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, f := range []fault{killAfter, killUnacked, slow, rebalance} {
+			for _, f := range []fault{killAfter, killGap, killUnacked, slow, rebalance} {
 				t.Run(string(f), func(t *testing.T) {
 					if reason := brokers[name].lacks[f]; reason != "" {
 						t.Skip(reason)
@@ -98,10 +99,15 @@ func play(t *testing.T, open func(*testing.T) (*sql.DB, string), name string, f 
 			t.Fatal(err)
 		}
 	}
+	if store, err := sqllock.New(db, sqllock.Postgres); err != nil {
+		t.Fatal(err)
+	} else if err := store.CreateTables(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	locks := testkit.Start(t)
 	b := brokers[name].start(t)
 	crew := startCrew(t, config{
-		Broker: name, Addr: b.addr(), LocksNet: locks.Network(), Locks: locks.Addr(), Database: dsn, Guarded: guarded, Slow: f == slow,
+		Broker: name, Addr: b.addr(), LocksNet: locks.Network(), Locks: locks.Addr(), Database: dsn, Guarded: guarded, Fault: f,
 	})
 	r := result{faults: times}
 	sent := 0

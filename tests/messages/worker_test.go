@@ -17,18 +17,20 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/msglock"
+	"github.com/holdfast-go/holdfast/sqllock"
 )
 
 const workerVariable = "HOLDFAST_TEST_WORKER"
 
 // config is what a consumer process is told.
 type config struct {
-	Broker, Addr  string
-	Name          string
-	LocksNet      string
-	Locks         string // address of the Redis of the guard
-	Database      string // of PostgreSQL
-	Guarded, Slow bool
+	Fault        fault
+	Broker, Addr string
+	Name         string
+	LocksNet     string
+	Locks        string // address of the Redis of the guard
+	Database     string // of PostgreSQL
+	Guarded      bool
 }
 
 const (
@@ -44,6 +46,7 @@ const (
 type worker struct {
 	config
 	db    *sql.DB
+	store *sqllock.Store
 	locks *core.Client
 	drop  func() // loses the connection to the broker; nil if the broker delivers again by itself
 
@@ -60,6 +63,7 @@ const (
 	killBefore   fault = "killed before the handler"
 	killIn       fault = "killed in the handler"
 	killAfter    fault = "killed after core.Complete"
+	killGap      fault = "killed between effect and record, with a proof"
 	killUnacked  fault = "killed before the acknowledgement"
 	slow         fault = "delivered again while the first is handled"
 	poison       fault = "poison message"
@@ -75,6 +79,9 @@ func runWorker(text string) {
 	err := json.Unmarshal([]byte(text), &w.config)
 	if err == nil {
 		w.db, err = sql.Open("pgx", w.Database)
+	}
+	if err == nil {
+		w.store, err = sqllock.New(w.db, sqllock.Postgres)
 	}
 	if err == nil {
 		rdb := redis.NewClient(&redis.Options{Network: w.LocksNet, Addr: w.Locks, DialTimeout: time.Second, ReadTimeout: time.Second})
@@ -123,9 +130,18 @@ func (w *worker) effect(ctx context.Context, text string) error {
 		return &msglock.ParkedError{Err: fmt.Errorf("message %s cannot be read", id)}
 	}
 	w.killIf(text, killIn)
-	if err := w.insert(ctx, id); err != nil {
+	if f == killGap && w.Guarded {
+		_, err := w.store.InTx(ctx, func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
+			_, err := tx.ExecContext(ctx, "INSERT INTO effects (id) VALUES ($1)", id)
+			return nil, err
+		})
+		if err != nil {
+			return err
+		}
+	} else if err := w.insert(ctx, id); err != nil {
 		return err
 	}
+	w.killIf(text, killGap)
 	w.killIf(text, killAfter)
 	switch {
 	case (f == slow || f == rebalance) && w.once(id, f):
@@ -150,6 +166,14 @@ func (w *worker) insert(ctx context.Context, id string) error {
 	return nil
 }
 
+// proof is nil except for the fault that needs one.
+func (w *worker) proof() msglock.Option {
+	if w.Fault == killGap {
+		return core.WithProof(w.store)
+	}
+	return nil
+}
+
 var guardOptions = []msglock.Option{msglock.WithFinishTimeout(time.Second)}
 
 // handlerOf returns what the recipe calls for one message. The heartbeat is that of the recipe, nil if it has none.
@@ -157,10 +181,10 @@ func handlerOf[M any](w *worker, textOf func(M) string, heartbeat msglock.Option
 	handle := func(ctx context.Context, m M) error { return w.effect(ctx, textOf(m)) }
 	if w.Guarded {
 		opts := guardOptions
-		if !w.Slow { // the message is to be delivered again while it is handled
+		if w.Fault != slow { // the message is to be delivered again while it is handled
 			opts = append(opts, heartbeat)
 		}
-		handle = msglock.Once(w.locks, "tests", keyOf(textOf), handle, opts...)
+		handle = msglock.Once(w.locks, "tests", keyOf(textOf), handle, append(opts, w.proof())...)
 	}
 	return func(ctx context.Context, m M) error {
 		w.killIf(textOf(m), killBefore)
@@ -180,7 +204,7 @@ func batchHandlerOf[M any](w *worker, textOf func(M) string) func(context.Contex
 		return errs
 	}
 	if w.Guarded {
-		handle = msglock.OnceBatch(w.locks, "tests", keyOf(textOf), one, guardOptions...)
+		handle = msglock.OnceBatch(w.locks, "tests", keyOf(textOf), one, append(guardOptions, w.proof())...)
 	}
 	return func(ctx context.Context, batch []M) []error {
 		for _, m := range batch {

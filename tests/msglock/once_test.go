@@ -310,6 +310,17 @@ func TestOnceValue(t *testing.T) {
 	if !errors.Is(err, core.ErrCompleted) || ran.Load() != 2 {
 		t.Errorf("%v, handled %d times", err, ran.Load())
 	}
+	early := msglock.OnceValue(locks, "billing", byKey, func(ctx context.Context, _ *message) (int, error) {
+		_ = core.Complete(ctx)
+		return 0, errHandler
+	})
+	for range 2 { // it has no value to go on with
+		_, err := early(t.Context(), &message{Key: "early"})
+		want(t, err, msglock.Park)
+		if !errors.Is(err, core.ErrCompleted) {
+			t.Error(err)
+		}
+	}
 	numbers := msglock.OnceValue(locks, "billing", byKey, func(context.Context, *message) (int, error) { return 1, nil })
 	if _, err = numbers(t.Context(), &message{Key: "order-1"}); err == nil {
 		t.Error("a value of another type was replayed")
