@@ -1,5 +1,5 @@
-// Ledger debits an account from an HTTP handler and from an asynq task, with one proof in the database: a crash right after the
-// commit, and a Redis that has lost everything, lead to no second debit, and the caller gets the first answer.
+// Ledger debits an account from an HTTP handler, an asynq task and a message, with one proof in the database: a Redis that has lost its
+// records leads to no second debit, and the caller gets the first answer.
 //
 // Run it from the root of the repository. With REDIS_URL, its records stay for a minute.
 //
@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/examples/internal/example"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/msglock"
 	"github.com/holdfast-go/holdfast/sqllock"
 )
 
@@ -60,6 +61,15 @@ func (l ledger) subscribe(ctx context.Context, _ *asynq.Task) error {
 	return asynqlock.SetResult(ctx, result)
 }
 
+// fee is a message of a broker.
+type fee struct{ Account, Month string }
+
+// charge is the handler of messages.
+func (l ledger) charge(ctx context.Context, _ fee) error {
+	_, err := l.debit(ctx, 50, "charged")
+	return err // after core.ErrCompleted, the guard acknowledges the message all the same
+}
+
 func run(ctx context.Context, out io.Writer, rdb *redis.Client) error {
 	db, err := sql.Open("sqlite", "file:ledger?mode=memory&cache=shared&_pragma=busy_timeout(10000)")
 	if err != nil {
@@ -90,6 +100,11 @@ func run(ctx context.Context, out io.Writer, rdb *redis.Client) error {
 		return err
 	}
 	tasks, err := asynqlock.NewOnce(locks, asynqlock.ByPayload("user"), core.WithProof(store), core.WithRetention(time.Minute))
+	if err != nil {
+		return err
+	}
+	fees, err := msglock.NewOnce(locks, "ledger", func(_ context.Context, f fee) (string, error) { return f.Account + f.Month, nil },
+		l.charge, core.WithProof(store), core.WithRetention(time.Minute))
 	if err != nil {
 		return err
 	}
@@ -125,6 +140,11 @@ func run(ctx context.Context, out io.Writer, rdb *redis.Client) error {
 		return err
 	}
 	task("task, after Redis has lost its record")
+	fmt.Fprintf(out, "message: %v\n", fees.Handle(ctx, fee{"ada", "2026-11"}))
+	if err := lose(fees.Peek(ctx, "ada2026-11")); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "message, after Redis has lost its record: %v\n", fees.Handle(ctx, fee{"ada", "2026-11"}))
 
 	var cents int
 	err = db.QueryRowContext(ctx, "SELECT cents FROM account").Scan(&cents)

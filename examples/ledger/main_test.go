@@ -14,6 +14,8 @@ func TestRun(t *testing.T) {
 		"payment, after Redis has lost its record: 201 paid, replayed: true",
 		"task: <nil>",
 		"task, after Redis has lost its record: <nil>",
-		"balance: 4000 cents",
+		"message: <nil>",
+		"message, after Redis has lost its record: <nil>",
+		"balance: 3950 cents",
 	)
 }

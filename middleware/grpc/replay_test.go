@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/dynamicpb"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -327,5 +328,45 @@ func TestOperator(t *testing.T) {
 	none, err := guard.Peek(t.Context(), unaryCall, "none")
 	if err != nil || !errors.Is(guard.Forget(t.Context(), none), grpclock.ErrNoRecord) {
 		t.Error(err)
+	}
+}
+
+// committed is a proof that knows every key.
+type committed []byte
+
+func (c committed) Committed(context.Context, string) (*core.Committed, error) {
+	return &core.Committed{Value: c}, nil
+}
+
+func (committed) OnlyEffect() bool { return false }
+
+// TestProof: after a call that has failed, the response that was committed with the proof is replayed. A value that is no response
+// is a refusal.
+func TestProof(t *testing.T) {
+	t.Parallel()
+	any, err := anypb.New(response("committed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := proto.Marshal(any)
+	if err != nil {
+		t.Fatal(err)
+	}
+	locks := newLocks(t)
+	for name, value := range map[string][]byte{"stored": stored, "none": nil, "other": []byte("paid")} {
+		client := serve(t, &testService{unary: func(context.Context, *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {
+			return nil, status.Error(codes.Unavailable, "away")
+		}}, grpc.ChainUnaryInterceptor(grpclock.Idempotent(locks, grpclock.Constant(name), core.WithProof(committed(value)))))
+		if first := call(t.Context(), client, "k", "x"); status.Code(first.err) != codes.Unavailable {
+			t.Errorf("%s: %v", name, first.err)
+		}
+		got := call(t.Context(), client, "k", "x")
+		if name == "stored" {
+			if got.err != nil || !got.replayed() || !proto.Equal(got.SimpleResponse, response("committed")) {
+				t.Errorf("%s: %v, %v", name, got.SimpleResponse, got.err)
+			}
+		} else if got.err == nil || status.Code(got.err) == codes.Unavailable {
+			t.Errorf("%s: %v", name, got.err)
+		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/msglock"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
@@ -159,6 +160,41 @@ func TestTask(t *testing.T) {
 		t.Error(err)
 	}
 	if len(s.rows) != 1 {
+		t.Errorf("%d rows", len(s.rows))
+	}
+}
+
+// TestMessage: a message that finds its effect is acknowledged, and so is one whose handler has failed after its commit.
+func TestMessage(t *testing.T) {
+	t.Parallel()
+	rdb, locks, s := start(t)
+	fails := true
+	handle := msglock.Once(locks, "billing", func(_ context.Context, m string) (string, error) { return m, nil },
+		func(ctx context.Context, _ string) error {
+			if _, err := s.inTx(ctx, "paid"); err != nil {
+				return fmt.Errorf("pay: %w", err)
+			}
+			if fails {
+				return errors.New("the mail was not sent")
+			}
+			return nil
+		}, core.WithProof(s))
+	produce := msglock.OnceValue(locks, "shipping", func(_ context.Context, m string) (string, error) { return m, nil },
+		func(ctx context.Context, _ string) (string, error) {
+			_, err := s.inTx(ctx, `"shipped"`)
+			return "shipped", err
+		}, core.WithProof(s))
+	for range 3 {
+		if err := handle(t.Context(), "order-7"); err != nil {
+			t.Error(err)
+		}
+		if value, err := produce(t.Context(), "order-7"); value != "shipped" || err != nil {
+			t.Errorf("%q, %v", value, err)
+		}
+		rdb.FlushAll(t.Context())
+		fails = false
+	}
+	if len(s.rows) != 2 {
 		t.Errorf("%d rows", len(s.rows))
 	}
 }

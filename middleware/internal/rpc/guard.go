@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/guard"
@@ -83,6 +84,7 @@ func newOnce(name string, takes []string, client *core.Client, key KeyFunc, opts
 		g.engine.MaxValue = defaultMaxValue
 		g.engine.Once = append(g.engine.Once, core.WithMaxValue(defaultMaxValue))
 	}
+	g.engine.FromProof = g.fromProof
 	o, err := guard.NewOnce(Place, client, g.engine)
 	if err != nil {
 		return nil, err
@@ -263,6 +265,21 @@ func (g *Guard) encode(a *Answer, hash string) ([]byte, error) {
 		return nil, errors.New("holdfast: the codec could not seal the response: " + typeOf(err))
 	}
 	return sealed, nil
+}
+
+// fromProof makes the value of a record of what a handler has committed with its proof: the bytes of an Any with the response. Of any
+// other value there is no response to replay.
+func (g *Guard) fromProof(ask guard.Ask, committed []byte) []byte {
+	a := new(anypb.Any)
+	if err := proto.Unmarshal(committed, a); err != nil {
+		return nil
+	}
+	response, err := a.UnmarshalNew()
+	if err != nil {
+		return nil
+	}
+	value, _ := g.encode(&Answer{Message: response}, ask.Name[strings.LastIndexByte(ask.Name, ':')+1:])
+	return value
 }
 
 // recorded returns the answer in a record. The error is why there is none.
