@@ -244,7 +244,7 @@ func (o *Once) checkUnproven(ctx context.Context) error {
 func (a *Attempt) warnUnproven() {
 	e := a.once.client.engine
 	if !a.proving.Begun() && e.unproven.CompareAndSwap(false, true) {
-		e.logger.Warn("holdfast: a run with a proof has completed without a transaction of it, so nothing proves its effect; "+
-			"further ones are not logged", "once", digest(a.once.keys.Lock), "attempt", a.number)
+		e.logger.Warn("holdfast: a run with a proof completed without its transaction, so nothing proves its effect",
+			"once", digest(a.once.keys.Lock), "attempt", a.number)
 	}
 }

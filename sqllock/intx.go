@@ -115,13 +115,14 @@ func (s *Store) InTx(ctx context.Context, fn func(ctx context.Context, tx *sql.T
 		case found != nil:
 			over = true
 			return p.found(ctx, found)
+		case ctx.Err() != nil:
+			return nil, errors.Join(context.Cause(ctx), err)
 		case failure != nil && !s.dialect.passes(failure):
 			return nil, failure
 		case err != nil && !s.dialect.passes(err):
 			return nil, err
-		case !pause(ctx):
-			return nil, errors.Join(context.Cause(ctx), err)
 		}
+		pause(ctx)
 	}
 }
 

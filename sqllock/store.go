@@ -233,8 +233,8 @@ func (s *Store) DeleteBefore(ctx context.Context, t time.Time, limit int) (int64
 	}
 	if kept, retention := time.Since(t), time.Duration(s.retention.Load()); kept < retention {
 		logger := s.logger.Load()
-		logger.WarnContext(ctx, "holdfast: sqllock: proofs are deleted that are younger than the retention of their records; "+
-			"if Redis loses such a record, its key runs again", "kept", kept, "retention", retention)
+		logger.WarnContext(ctx, "holdfast: sqllock: proofs are deleted that are younger than the retention of their records",
+			"kept", kept, "retention", retention)
 	}
 	result, err := s.db.ExecContext(ctx, s.remove, t.UnixMilli(), limit)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -255,6 +256,9 @@ func (r *running) record() {
 		return
 	}
 	r.decide()
+	if o.Verdict == Completed && !o.NoEffect && !r.proving.Begun() {
+		r.Event(r.ctx, slog.LevelWarn, "unproven", logUnproven, r.ask.Work, nil)
+	}
 	o.State = o.Verdict.State()
 	if o.Verdict == Completed && o.Value != nil {
 		if value, failure = o.Value(); failure != nil {
@@ -262,6 +266,8 @@ func (r *running) record() {
 		}
 	}
 }
+
+const logUnproven = "holdfast: work with a proof completed without its transaction, so nothing proves its effect"
 
 // write ends the grant with a value. failure is why there is no value.
 func (r *running) write(value []byte, failure error) {

@@ -87,6 +87,9 @@ type Outcome struct {
 	Value func() ([]byte, error)
 	// Reason is for the operator if the outcome is unknown. Keep users' data out of it.
 	Reason string
+	// NoEffect is true for a completed run that has answered that it does nothing. Others are expected to have a transaction if the
+	// guard has core.WithProof.
+	NoEffect bool
 	// Err is why the run failed, for hooks; nil if it succeeded.
 	Err error
 

@@ -274,7 +274,7 @@ const mostReason = 200
 func (r *run) judge(o *guards.Outcome) {
 	out := r.outcome.normalized(r)
 	r.outcome, r.cause = out, context.Cause(r.ctx)
-	o.Reason = out.reason()
+	o.Reason, o.NoEffect = out.reason(), out.Response.Status/100 == 4
 	if out.answered() {
 		o.Value = func() ([]byte, error) { return r.once.encode(out.Response, r.ask.KeyHash) }
 	}

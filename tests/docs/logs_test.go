@@ -17,7 +17,7 @@ func TestLogLines(t *testing.T) {
 	if len(explained) < 30 {
 		t.Fatalf("found only %d log lines on the page", len(explained))
 	}
-	source := source(t, "core", "middleware", "cronlock", "gocronlock", "asynqlock", "msglock", "inspector", "internal/guard")
+	source := source(t, "core", "middleware", "cronlock", "gocronlock", "asynqlock", "msglock", "sqllock", "inspector", "internal/guard")
 	source = regexp.MustCompile(`"\s*\+\s*"`).ReplaceAllString(source, "")
 	for _, line := range explained {
 		if !strings.Contains(source, `"`+line[1]) && !strings.Contains(source, `"holdfast: `+line[1]) {

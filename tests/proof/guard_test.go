@@ -199,6 +199,20 @@ func TestMessage(t *testing.T) {
 	}
 }
 
+// TestSuccessWithoutProofBehindGuard: the log tells of a success that is not proven, and not of a refusal.
+func TestSuccessWithoutProofBehindGuard(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]int{http.StatusCreated: 1, http.StatusUnprocessableEntity: 0} {
+		var log coretest.Record
+		_, locks, s := start(t, core.WithLogger(coretest.TextLogger(&log)))
+		pay(t, httplock.Idempotent(locks, httplock.Unscoped(), core.WithProof(s))(
+			http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })))
+		if n := strings.Count(log.String(), "without its transaction"); n != want {
+			t.Errorf("status %d: %d lines: %s", status, n, log.String())
+		}
+	}
+}
+
 // TestPlacesTakeProof: guards with records take it, and the others say that they have none.
 func TestPlacesTakeProof(t *testing.T) {
 	t.Parallel()

@@ -345,7 +345,7 @@ func TestSuccessWithoutTransaction(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := strings.Count(log.String(), "without a transaction"); n != 1 {
+	if n := strings.Count(log.String(), "without its transaction"); n != 1 {
 		t.Errorf("%d lines: %s", n, log.String())
 	}
 }

@@ -206,7 +206,7 @@ func (g *Guard) judge(o *guard.Outcome, run context.Context, a *Answer, hash str
 		o.Err, o.Reason = errNoAnswer, "the handler did not answer"
 		return
 	}
-	o.Value = func() ([]byte, error) { return g.encode(a, hash) }
+	o.Value, o.NoEffect = func() ([]byte, error) { return g.encode(a, hash) }, a.Status != nil
 	c := a.Status.GetCode()
 	switch classOf(c) {
 	case completed:
