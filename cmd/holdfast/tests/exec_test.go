@@ -34,7 +34,7 @@ func TestExecStatus(t *testing.T) {
 		{"exec n -- /etc/passwd", 126, "", "cannot be executed: permission denied"},
 		{"exec n", 64, "", "nothing to run"},
 		{"exec n true", 64, "", "put -- before the command"},
-		{"exec x echo hi", 64, "", "holdfast: -- echo hi\n"},
+		{"exec x echo hi", 64, "", "arguments are not taken for holdfast's own: -- echo hi\n"},
 		{"exec n ls -l", 64, "", "put -- before it, as in: holdfast exec NAME -- ls -l"},
 		{"once n ls --all", 64, "", "put -- before it, as in: holdfast once NAME -- ls -l"},
 		{"exec n sh -c true", 64, "", "put -- before the command"},
