@@ -13,9 +13,12 @@ import (
 
 	"github.com/gin-gonic/gin"
 	"github.com/hibiken/asynq"
+	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/cronlock"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/msglock"
@@ -222,4 +225,32 @@ func TestPlacesTakeProof(t *testing.T) {
 	}
 	_, err := httplock.NewExclusive(locks.Mutex, httplock.ByRoute(), core.WithProof(s))
 	coretest.WantInvalid(t, err, core.ErrInvalidOption, "core.WithProof")
+}
+
+// TestTick: a run that finds the effect of an earlier attempt of its tick is a run that succeeded in the history of the job.
+func TestTick(t *testing.T) {
+	t.Parallel()
+	locks := coretest.NewClient(t, testkit.Start(t).Client())
+	s := newStore()
+	c := cron.New(cron.WithLocation(time.UTC))
+	_, err := cronlock.AddFunc(c, locks, "@every 1s", "charge", func(ctx context.Context) error {
+		s.commit(seal.RunFrom(ctx).Proving().Key, "of an earlier attempt", "")
+		_, err := s.inTx(ctx, "twice")
+		return err
+	}, core.WithProof(s), cronlock.WithFailover(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Start()
+	defer func() { <-c.Stop().Done() }()
+	testkit.Eventually(t, time.Minute, "a run in the history", func() bool {
+		runs, err := cronlock.Job(locks, "charge").History(t.Context())
+		if err != nil || len(runs) == 0 || runs[0].Outcome == cronlock.Running {
+			return false
+		}
+		if runs[0].Outcome != cronlock.Success || runs[0].Tick.IsZero() {
+			t.Errorf("%+v", runs[0])
+		}
+		return true
+	})
 }
