@@ -20,9 +20,9 @@ type Consumer struct {
 }
 
 // Options are those that the consumer needs of its client, beside brokers, group and topics. The group may rebalance only between
-// two polls, so that no partition is handled here after another member has it.
+// two polls, so that no partition is handled here after another member has it. Only what is marked is committed.
 func Options() []kgo.Opt {
-	return []kgo.Opt{kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll()}
+	return []kgo.Opt{kgo.AutoCommitMarks(), kgo.BlockRebalanceOnPoll()}
 }
 
 // Run handles messages until ctx ends.
@@ -40,12 +40,15 @@ func (c *Consumer) Run(ctx context.Context) error {
 			}
 		})
 		partitions.Wait()
+		// After an error the client commits what is marked a few seconds later, or another member gets the messages again: their guard
+		// acknowledges them then.
+		_ = c.Client.CommitMarkedOffsets(ctx)
 		c.Client.AllowRebalance()
 	}
 	return ctx.Err()
 }
 
-// partition handles records of one partition in their order. It commits up to the first one that has to come again, and has the
+// partition handles records of one partition in their order. It marks those before the first one that has to come again, and has the
 // partition read again from there.
 func (c *Consumer) partition(ctx context.Context, records []*kgo.Record) {
 	done := records
@@ -60,10 +63,7 @@ func (c *Consumer) partition(ctx context.Context, records []*kgo.Record) {
 			break
 		}
 	}
-	if len(done) > 0 {
-		// What is not committed is delivered again after a rebalance, and its guard acknowledges it then.
-		_ = c.Client.CommitRecords(ctx, done...)
-	}
+	c.Client.MarkCommitRecords(done...)
 	if len(done) == len(records) {
 		return
 	}
