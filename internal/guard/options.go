@@ -133,7 +133,7 @@ func (p Place) Sort(opts []Option, each func(Option)) (Config, error) {
 		}
 		each(o)
 	}
-	if c.FailOpen && c.FailurePolicy == core.HoldFailures {
+	if c.FailOpen && c.FailurePolicy == core.HoldFailures && (c.Proof == nil || !c.Proof.OnlyEffect()) {
 		return c, fmt.Errorf("%w: %s: FailOpen with core.HoldFailures: what must not run twice cannot run without a record",
 			core.ErrInvalidOption, p.Name)
 	}

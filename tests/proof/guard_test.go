@@ -136,6 +136,21 @@ func TestFailOpen(t *testing.T) {
 	}
 }
 
+// TestFailOpenWithHoldFailures: what must not run twice may begin without a record only if its proof covers all that it does.
+func TestFailOpenWithHoldFailures(t *testing.T) {
+	t.Parallel()
+	_, locks, s := start(t)
+	guard := func() error {
+		_, err := httplock.NewOnce(locks, httplock.ByRoute(), httplock.FailOpen(), core.WithFailurePolicy(core.HoldFailures), core.WithProof(s))
+		return err
+	}
+	coretest.WantInvalid(t, guard(), core.ErrInvalidOption, "FailOpen")
+	s.onlyAll = true
+	if err := guard(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestTask: a task that finds its effect is acknowledged, with the result that was committed.
 func TestTask(t *testing.T) {
 	t.Parallel()
