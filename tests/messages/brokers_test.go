@@ -159,23 +159,27 @@ func (k *kafkaBroker) publish(ctx context.Context, text string) error {
 
 func (k *kafkaBroker) left(ctx context.Context) (pending, parked int, err error) {
 	admin := kadm.NewClient(k.client)
-	lags, err := admin.Lag(ctx, "tests")
+	commits, err := admin.FetchOffsets(ctx, "tests")
 	if err != nil {
 		return 0, 0, err
 	}
-	lag := lags["tests"]
-	if err := lag.Error(); err != nil {
-		return 0, 0, err
-	}
-	ends, err := admin.ListEndOffsets(ctx, dead)
-	ends.Each(func(o kadm.ListedOffset) { parked += int(o.Offset) })
-	return int(lag.Lag.Total()), parked, err
+	ends, err := admin.ListEndOffsets(ctx, topic, dead)
+	ends.Each(func(o kadm.ListedOffset) {
+		if o.Topic == dead {
+			parked += int(o.Offset)
+			return
+		}
+		commit, _ := commits.Lookup(o.Topic, o.Partition) // 0 if there is none
+		pending += int(o.Offset - max(commit.At, 0))
+	})
+	return pending, parked, errors.Join(err, ends.Error())
 }
 
 func consumeKafka(ctx context.Context, w *worker) error {
 	client, err := kgo.NewClient(append(kafka.Options(),
 		kgo.SeedBrokers(w.Addr), kgo.ConsumeTopics(topic), kgo.ConsumerGroup("tests"), kgo.FetchMaxWait(100*time.Millisecond),
 		kgo.SessionTimeout(expiry), kgo.HeartbeatInterval(200*time.Millisecond), kgo.RebalanceTimeout(rebalanceTimeout),
+		kgo.Balancers(kgo.RoundRobinBalancer()), // each rebalance moves all partitions
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))...)
 	if err != nil {
 		return err

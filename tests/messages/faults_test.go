@@ -41,7 +41,7 @@ func TestFaults(t *testing.T) {
 					if reason := brokers[name].lacks[f]; reason != "" {
 						t.Skip(reason)
 					}
-					times := testkit.Rounds(2, 200)
+					times := testkit.Rounds(3, 200)
 					guarded := play(t, open, name, f, times, true)
 					t.Logf("RESULT | %s | %s | %d | guarded | %s |", name, f, times, guarded)
 					if guarded.twice+guarded.lost+guarded.unparked > 0 || guarded.injected < guarded.faults*3/4 {
@@ -65,7 +65,7 @@ func TestBaseline(t *testing.T) {
 					if reason := brokers[name].lacks[f]; reason != "" {
 						t.Skip(reason)
 					}
-					times := testkit.Rounds(2, 200)
+					times := testkit.Rounds(3, 200)
 					without := play(t, open, name, f, times, false)
 					t.Logf("RESULT | %s | %s | %d | baseline | %s |", name, f, times, without)
 					if without.twice == 0 {
@@ -122,6 +122,11 @@ func play(t *testing.T, open func(*testing.T) (*sql.DB, string), name string, f 
 			})
 		}
 	}
+	send(none, 1)
+	testkit.Eventually(t, within, "the consumers", func() bool {
+		var done int
+		return db.QueryRow("SELECT count(*) FROM effects").Scan(&done) == nil && done > 0
+	})
 	switch f {
 	case brokerBroken, redisEmpty:
 		for range times {

@@ -144,11 +144,13 @@ func (w *worker) effect(ctx context.Context, text string) error {
 	w.killIf(text, killGap)
 	w.killIf(text, killAfter)
 	switch {
-	case (f == slow || f == rebalance) && w.once(id, f):
+	case f == slow && w.once(id, f):
 		if w.drop != nil {
 			w.drop()
 		}
-		time.Sleep(expiry * 2)
+		time.Sleep(2 * expiry)
+	case f == rebalance && w.once(id, f):
+		time.Sleep(2 * rebalanceTimeout)
 	case f == brokerBroken, f == redisEmpty:
 		time.Sleep(20 * time.Millisecond) // so that the restart falls into handlers
 	}
