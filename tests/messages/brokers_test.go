@@ -33,6 +33,9 @@ import (
 // topic is the name of the stream, topic or queue, and dead that of parked messages.
 const topic, dead = "orders", "orders.parked"
 
+// partitions is how many the topic of Kafka has.
+const partitions = 8
+
 // broker is a kind of broker: how to start one, and how a consumer process uses the recipe.
 type broker struct {
 	start   func(t *testing.T) running
@@ -125,7 +128,7 @@ type kafkaBroker struct {
 func startKafka(t *testing.T) running {
 	k := &kafkaBroker{opts: []kfake.Opt{
 		kfake.NumBrokers(1), kfake.Ports(freePort(t)), kfake.DataDir(t.TempDir()), kfake.SyncWrites(),
-		kfake.SeedTopics(8, topic), kfake.SeedTopics(1, dead), kfake.GroupMinSessionTimeout(100 * time.Millisecond),
+		kfake.SeedTopics(partitions, topic), kfake.SeedTopics(1, dead), kfake.GroupMinSessionTimeout(100 * time.Millisecond),
 	}}
 	k.up(t)
 	t.Cleanup(func() {
@@ -176,10 +179,14 @@ func (k *kafkaBroker) left(ctx context.Context) (pending, parked int, err error)
 }
 
 func consumeKafka(ctx context.Context, w *worker) error {
+	balancer := kgo.CooperativeStickyBalancer()
+	if w.Fault == rebalance {
+		balancer = kgo.RoundRobinBalancer() // each rebalance moves all partitions
+	}
 	client, err := kgo.NewClient(append(kafka.Options(),
 		kgo.SeedBrokers(w.Addr), kgo.ConsumeTopics(topic), kgo.ConsumerGroup("tests"), kgo.FetchMaxWait(100*time.Millisecond),
 		kgo.SessionTimeout(expiry), kgo.HeartbeatInterval(200*time.Millisecond), kgo.RebalanceTimeout(rebalanceTimeout),
-		kgo.Balancers(kgo.RoundRobinBalancer()), // each rebalance moves all partitions
+		kgo.Balancers(balancer),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))...)
 	if err != nil {
 		return err

@@ -140,10 +140,20 @@ func play(t *testing.T, open func(*testing.T) (*sql.DB, string), name string, f 
 		}
 		r.injected = times
 	case rebalance:
-		for range times {
-			send(rebalance, 1)
-			send(none, 1)
+		for sent := 0; sent < times; {
+			n := min(partitions, times-sent)
+			send(rebalance, n)
+			sent += n
+			injected := func() (n int) {
+				_ = db.QueryRow("SELECT count(*) FROM injected").Scan(&n)
+				return n
+			}
+			testkit.Eventually(t, within, "the slow handlers", func() bool { return injected() > sent-n })
 			crew.joinAndLeave()
+			testkit.Eventually(t, within, "the messages of a rebalance", func() bool {
+				pending, _, err := b.left(t.Context())
+				return err == nil && pending == 0
+			})
 		}
 	default:
 		for range times {
