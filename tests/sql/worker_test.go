@@ -104,9 +104,6 @@ func (p *payer) close() {
 	_ = p.db.Close()
 }
 
-// completing marks the end of a run.
-type completing struct{}
-
 // completeHook calls at before the command that completes an attempt. With cut, the command fails.
 type completeHook struct{ at func(string) bool }
 

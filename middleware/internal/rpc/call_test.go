@@ -173,8 +173,10 @@ func TestMethods(t *testing.T) {
 		"/test.Orders/Get": true, "/test.Orders/Place": false, "/test.Orders/PlaceBack": false, "/test.Orders/None": false,
 		"/no.Service/Get": false, "": false, "/test.Order/Get": false,
 	} {
-		if rpc.NoSideEffects(method) != want || rpc.NoSideEffects(method) != want {
-			t.Errorf("%q has side effects: %v", method, want)
+		for range 2 { // the second time from what it remembers
+			if rpc.NoSideEffects(method) != want {
+				t.Errorf("%q has side effects: %v", method, want)
+			}
 		}
 	}
 	for _, test := range []struct {

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"connectrpc.com/connect"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	testpb "google.golang.org/grpc/interop/grpc_testing"
@@ -104,4 +103,3 @@ func response(payload string) *testpb.SimpleResponse {
 	return &testpb.SimpleResponse{Payload: &testpb.Payload{Body: []byte(payload)}}
 }
 
-type connectClient = connect.Client[testpb.SimpleRequest, testpb.SimpleResponse]
