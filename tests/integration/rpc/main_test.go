@@ -102,4 +102,3 @@ func request(payload string) *testpb.SimpleRequest {
 func response(payload string) *testpb.SimpleResponse {
 	return &testpb.SimpleResponse{Payload: &testpb.Payload{Body: []byte(payload)}}
 }
-
