@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,6 +86,7 @@ var written = []string{
 	"semaphore:300000:300000 60000", "semaphore:999999999:999999999 60000", "300000", "5 300000", "3 2", "1 300000", "0 c:1", "1 5 5", "x x x",
 	"9007194959773697", "9223372036854775807", "1e308", "inf", "-inf", "nan", "1.5", "-7.5", "1e300", "99999999999999999999", "c:1", "2", "0 c:1 300000", "99999999999999 60000 semaphore:9:9000000 c:2",
 	"+Infinity", "-0", "0x1p60", "5e-324", "9007194959773696.5", "-1.0000000000000002", "999999.5", "1 inf inf", "inf 60000 semaphore:9:2 c:2", "fair inf", "semaphore:inf:2 60000",
+	strings.Repeat("1", 40_000) + "x",
 }
 
 // addScore gives a member of a sorted set the score that a text says, as Redis reads it. It returns false if the text is no score, which

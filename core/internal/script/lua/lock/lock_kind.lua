@@ -9,6 +9,7 @@ local maxLimit = 1000000
 local maxPermits = 1000
 local maxTTL = 1000000000000
 local maxToken = 9007194959773696 -- queue numbers and times are smaller
+local maxMode = 64 -- bytes. The pattern that splits a mode takes time by the square of its length
 
 -- permitsOf returns n and k of a requested mode, see permits.lua. It returns nil if the mode is not that of a semaphore.
 local function permitsOf(mode)
@@ -31,6 +32,8 @@ end
 local function isLock(lock, mode, ttl)
   if mode == 'mutex' or mode == 'fair' or mode == 'reading' or mode == 'writing' then
     return isNumber(ttl, maxTTL)
+  elseif mode and #mode > maxMode then
+    return false
   elseif mode and mode ~= 'read' and mode ~= 'write' then
     local kind, left = string.match(mode, '^(.-) ?(%d+)$')
     return (kind == '' or kind == 'fair' or kind == 'reading' or kind == 'writing' or kind and permitsOf(kind) ~= nil)

@@ -26,7 +26,7 @@ end
 -- countPermits returns how many permits an owner has. It never returns more than an owner can have, whatever another program
 -- has written.
 local function countPermits(lock, owner)
-  local permits = string.match(hasSlots and redis.call('HGET', lock, 'permits:' .. owner) or '', '%d+$')
+  local permits = string.match(hasSlots and redis.call('HGET', lock, 'permits:' .. owner) or '', '^%d+ (%d+)$')
   return math.min(tonumber(permits or 0), maxPermits)
 end
 

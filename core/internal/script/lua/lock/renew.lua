@@ -45,6 +45,7 @@ local maxTTL, maxToken = 1000000000000, 9007194959773696 -- see lock_kind.lua
 
 local held = redis.call('HMGET', lock, 'hold:' .. id, 'ttl', 'exclusive_until', 'grant_id', 'share:' .. id, 'mode',
   'has_shares', id)
+refuseUnless(not held[6] or #held[6] <= 64, lock) -- see maxMode in lock_kind.lua
 local kind, compactTTL = string.match(held[8] and held[6] or '', '^(.-)(%d+)$')
 if compactTTL then -- see compact_grant.lua
   refuseUnless(isNumber(compactTTL, maxTTL), lock)
