@@ -132,7 +132,7 @@ func inStates(states []string) (func(script.Record) bool, error) {
 	if len(states) == 0 {
 		return nil, nil
 	}
-	return func(r script.Record) bool { return slices.Contains(states, string(stateOf(r))) }, nil
+	return func(r script.Record) bool { return slices.Contains(states, string(stateOf(r.State))) }, nil
 }
 
 // listing runs read, which lists about as many as want, and makes its error one of the API.

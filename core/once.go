@@ -229,9 +229,9 @@ func (o *Once) Peek(ctx context.Context) (Record, error) {
 // how a run of unknown outcome ended. The record leaves its group too, whether or not this Once is one [WithGroup].
 //
 // It applies to the record that was seen, as [Once.Peek] or [Client.Records] returned it: to the same state, the same
-// attempt and the same end. A record that has become another one meanwhile is kept. The State, the Token and the Ended of seen
-// count, and its Key unless it is empty; so a page can carry them from its question to the answer. A zero Ended does not count:
-// then records that were resolved by hand, whose Token is 0, are not told apart. The zero Record means that there was none.
+// attempt and the same end. A record that has become another one meanwhile is kept. The State, the Token, the Ended and the OnExpiry of
+// seen count, the Attempt if the State is StateNone, and the Key unless it is empty; so a page can carry them from its question to the
+// answer. The zero Record means that there was none, and no attempt.
 //
 // Errors:
 //

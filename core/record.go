@@ -61,6 +61,9 @@ type Record struct {
 	Began, Ended time.Time
 	// Lease is the rest of a running attempt's lease.
 	Lease time.Duration
+	// OnExpiry is the state that the record of a running attempt gets when the lease has expired: [StateAbandoned], or what
+	// [Attempt.Declare] or [HoldFailures] has set. It is StateNone in all other states.
+	OnExpiry State
 	// Retention is how long the record will be kept if nothing happens.
 	Retention time.Duration
 }
@@ -68,19 +71,20 @@ type Record struct {
 // newRecord returns what Redis has stored for a key. It copies values, since callers with one question share the answer.
 func newRecord(key string, s script.Record) Record {
 	r := Record{
-		Key: key, State: stateOf(s), Attempt: s.Attempt, Token: s.Token, Value: bytes.Clone(s.Value), Omitted: s.Omitted,
+		Key: key, State: stateOf(s.State), Attempt: s.Attempt, Token: s.Token, Value: bytes.Clone(s.Value), Omitted: s.Omitted,
 		Fingerprint: bytes.Clone(s.Fingerprint), Reason: s.Reason, Note: s.Note,
 		Instance: s.Instance, Label: s.Label, Began: s.Began, Ended: s.Ended, Lease: s.Lease, Retention: s.Retention,
+		OnExpiry: stateOf(s.OnExpiry),
 	}
 	return r
 }
 
 // stateOf returns the state that a record has for callers.
-func stateOf(s script.Record) State {
-	if s.State == script.ExpiryAllowsRetry {
+func stateOf(s string) State {
+	if s == script.ExpiryAllowsRetry {
 		return StateAbandoned
 	}
-	return State(s.State)
+	return State(s)
 }
 
 // seen returns what an operator saw of the record of this Once, for the scripts.
@@ -91,7 +95,10 @@ func (o *Once) seen(r Record) (script.Seen, error) {
 	if r.Key != "" && r.Key != o.key {
 		return script.Seen{}, invalidOption("once %q: the record that was seen is that of %q", o.key, r.Key)
 	}
-	s := script.Seen{State: string(r.State), Token: r.Token, Ended: r.Ended}
+	s := script.Seen{State: string(r.State), Attempt: r.Attempt, Token: r.Token, Ended: r.Ended, OnExpiry: string(r.OnExpiry)}
+	if r.OnExpiry == StateAbandoned {
+		s.OnExpiry = script.ExpiryAllowsRetry
+	}
 	switch r.State {
 	case StateAbandoned:
 		s.State = script.ExpiryAllowsRetry

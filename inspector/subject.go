@@ -58,7 +58,7 @@ func (h *Handler) subjectOf(ctx context.Context, a action, form url.Values) (s s
 func (s subject) seen() string {
 	switch s.kind {
 	case objectRecord:
-		return fmt.Sprintf("%s %d %d", s.record.State, s.record.Token, s.record.Ended.UnixMicro())
+		return fmt.Sprintf("%s %d %d %d %s", s.record.State, s.record.Attempt, s.record.Token, s.record.Ended.UnixMicro(), s.record.OnExpiry)
 	case objectLock:
 		sum := sha256.New()
 		for _, h := range s.holders {

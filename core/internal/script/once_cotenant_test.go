@@ -232,7 +232,7 @@ func (c *onceCoTenant) resolve(ctx context.Context) error {
 // seen returns what an operator sees of the record.
 func (c *onceCoTenant) seen(ctx context.Context) (script.Seen, error) {
 	r, err := c.strategy.Peek(ctx, c.keys)
-	return script.Seen{State: r.State, Token: r.Token, Ended: r.Ended}, err
+	return script.Seen{State: r.State, Attempt: r.Attempt, Token: r.Token, Ended: r.Ended, OnExpiry: r.OnExpiry}, err
 }
 
 // forget deletes the record on behalf of an operator.

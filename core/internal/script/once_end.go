@@ -138,9 +138,11 @@ func (s Once) Discard(ctx context.Context, h *Hold, what ReleaseReason) (bool, e
 
 // Seen is what an operator saw of a record: an action applies to that and nothing else.
 type Seen struct {
-	State string // as in [Record]
-	Token int64
-	Ended time.Time // zero if the record had no end: then the end does not count
+	State    string // as in [Record]
+	Attempt  int    // counts if there was no state
+	Token    int64
+	Ended    time.Time // zero if the record had no end
+	OnExpiry string    // as in [Record]
 }
 
 // end returns the end as an argument of scripts.
@@ -163,7 +165,8 @@ func (s Once) Resolve(ctx context.Context, h *Hold, g Group, seen Seen, value []
 	value, omitted := t.recorded(value)
 	reply, err := s.Exec.DoWithAck(ctx, h.Ack, onceResolveScript, g.withGroup(h.Keys.Lock, h.Released, h.Keys.EndMarks()),
 		h.ID, Milliseconds(t.Retention), abandonMemoryArg, s.PublishVerbArg, h.Keys.Channel,
-		value, omitted, t.Fingerprint, grouped, seen.State, seen.Token, seen.end(), Counted(t.content(len(value))))
+		value, omitted, t.Fingerprint, grouped, seen.State, seen.Token, seen.end(), seen.Attempt, seen.OnExpiry,
+		Counted(t.content(len(value))))
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +201,7 @@ func (s Once) Forget(
 		force = 1
 	}
 	reply, err := s.Exec.DoWithAck(ctx, a, onceForgetScript, g.withGroup(k.Lock, forgot, k.EndMarks()),
-		abandonMemoryArg, s.PublishVerbArg, k.Channel, seen.State, seen.Token, force, seen.end())
+		abandonMemoryArg, s.PublishVerbArg, k.Channel, seen.State, seen.Token, force, seen.end(), seen.Attempt, seen.OnExpiry)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ type Record struct {
 	Instance     string        // of the client that began the attempt
 	Label        string        // place of the guard that began it
 	Began, Ended time.Time     // of the attempt; zero if it has not begun or ended
+	OnExpiry     string        // state of a running attempt when its lease has expired
 	Lease        time.Duration // until the lease of a running attempt expires
 	Retention    time.Duration // until the record expires
 }
@@ -49,6 +50,9 @@ func decodeRecord(d *decoder) Record {
 	r.Fingerprint, r.Reason = bytesOf(fields, "fingerprint"), fields["reason"]
 	r.Note, r.Instance, r.Label = fields["note"], fields["by"], fields["label"]
 	r.Lease, r.Retention = lease, retention
+	if state == "running" {
+		r.OnExpiry = usually(fields, "outcome_on_expiry", ExpiryAllowsRetry)
+	}
 	if state != ExpiryMeansCompleted {
 		return r
 	}

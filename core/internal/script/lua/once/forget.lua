@@ -8,7 +8,8 @@
 -- ARGV[2] SPUBLISH or PUBLISH     ARGV[3] channel to which waiters for the record subscribe
 -- ARGV[4] state that the operator saw, as stateNow returns it, '' for none     ARGV[5] token that the operator saw
 -- ARGV[6] 1 to delete the record of a running attempt too, otherwise 0
--- ARGV[7] us, the end that the operator saw, 0 for none
+-- ARGV[7] us, the end that the operator saw, 0 for none     ARGV[8] number of the attempt that the operator saw
+-- ARGV[9] outcome_on_expiry that the operator saw of a running attempt
 --
 -- Returns 1               there was a record
 --         0               there was none, as the operator saw
@@ -27,10 +28,10 @@ local before = earlierResult(KEYS[2], ARGV[1])
 if before then
   return before
 end
-local r = read('state', 'id', 'token', 'began', 'ttl', 'deadline', 'outcome_on_expiry', 'ended')
+local r = read('state', 'id', 'token', 'began', 'ttl', 'deadline', 'outcome_on_expiry', 'ended', 'attempt')
 call('ZSCORE', KEYS[3], '') -- refuses marks of another type
 local state, left = stateNow(r)
-if not isSeen(r, state, ARGV[4], ARGV[5], ARGV[7]) then
+if not isSeen(r, state, ARGV[4], ARGV[5], ARGV[7], ARGV[8], ARGV[9]) then
   return report(-1)
 elseif state == 'running' and ARGV[6] ~= '1' then
   return {-2, left}

@@ -7,7 +7,8 @@
 -- ARGV[8] fingerprint of what was asked for, '' for none: for a record that has none
 -- ARGV[9] 1 to make the record a member of its group, 0 to update its membership only if it has one
 -- ARGV[10] state that the operator saw, as stateNow returns it, '' for none     ARGV[11] token that the operator saw
--- ARGV[12] us, the end that the operator saw, 0 for none
+-- ARGV[12] us, the end that the operator saw, 0 for none     ARGV[13] number of the attempt that the operator saw
+-- ARGV[14] outcome_on_expiry that the operator saw of a running attempt
 --
 -- Returns 1               recorded, now or by an earlier run
 --         {1, 0}          the same, but the message could not be published: waiters find out by polling
@@ -21,14 +22,14 @@
 -- Running it twice changes nothing. A refused request may be sent again. What was recorded is not recorded twice,
 -- whatever has become of the record since.
 
-local r = read('state', 'id', 'token', 'began', 'ttl', 'deadline', 'outcome_on_expiry', 'fingerprint', 'ended')
+local r = read('state', 'id', 'token', 'began', 'ttl', 'deadline', 'outcome_on_expiry', 'fingerprint', 'ended', 'attempt')
 local before = earlierResult(KEYS[2], ARGV[3])
 if before then
   return before
 end
 if r.id ~= ARGV[1] then -- equal if an earlier run stopped halfway
   local state, left = stateNow(r)
-  if not isSeen(r, state, ARGV[10], ARGV[11], ARGV[12]) then
+  if not isSeen(r, state, ARGV[10], ARGV[11], ARGV[12], ARGV[13], ARGV[14]) then
     return report(-5)
   elseif state == 'running' then
     return {0, correctDeadline(r, left)}

@@ -7,10 +7,24 @@ local function numberOf(text)
   return n <= maxToken and integer(n) or '0'
 end
 
--- isSeen returns true if the record is as the operator saw it: in the same state now, '' for none, of the same attempt, and
--- with the same end. A record without a state is of no attempt. The end tells records that were resolved by hand from each other,
--- because these have no token if there was no attempt. An operator who saw no end has '0'.
-local function isSeen(r, state, seenState, seenToken, seenEnd)
-  return (state or '') == seenState
-    and (not state or numberOf(r.token) == seenToken and (seenEnd == '0' or numberOf(r.ended) == seenEnd))
+-- numberOfAttempt returns the number of the last attempt as Go reads it.
+local function numberOfAttempt(r)
+  local n = numberOf(r.attempt or (r.token or '') ~= '' and '1' or '0')
+  return tonumber(n) <= 2147483647 and n or '0'
+end
+
+-- isSeen returns true if the record is as the operator saw it, in the same state now. Without a state, '', the number of the last
+-- attempt must be the same. With one, so must be:
+--   the token, which tells attempts from each other
+--   the end, 0 for none: it tells a record whose lease has expired from one that its worker has written since, and records that
+--   were resolved by hand from each other, because these have no token if there was no attempt
+--   what a running attempt counts as when its lease has expired, because it may have declared that it took effect
+local function isSeen(r, state, seenState, seenToken, seenEnd, seenAttempt, seenOutcome)
+  if (state or '') ~= seenState then
+    return false
+  elseif not state then
+    return numberOfAttempt(r) == seenAttempt
+  end
+  return numberOf(r.token) == seenToken and numberOf(r.ended) == seenEnd
+    and (state ~= 'running' or (r.outcome_on_expiry or 'retry') == seenOutcome)
 end
