@@ -2,6 +2,8 @@ package httplock
 
 import (
 	"bytes"
+	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -53,5 +55,45 @@ func TestCanonicalJSON(t *testing.T) {
 	spaced := Payload{ContentType: "text/plain", Body: []byte("{ }")}
 	if bytes.Equal(CanonicalJSON(text), CanonicalJSON(spaced)) {
 		t.Error("what is no JSON by its type is read as JSON")
+	}
+}
+
+// nested is a document of arrays or objects in each other, with a text within.
+func nested(open, end string, depth, size int) string {
+	return strings.Repeat(open, depth) + `"` + strings.Repeat("x", size) + `"` + strings.Repeat(end, depth)
+}
+
+// TestCanonicalJSONDepth: what is nested too deep is compared as it is.
+func TestCanonicalJSONDepth(t *testing.T) {
+	t.Parallel()
+	for depth, want := range map[int]bool{200: true, 201: false, 9_000: false} {
+		for open, end := range map[string]string{"[": "]", `{"a":`: "}"} {
+			body := nested(open, end, depth, 1)
+			if got := bytes.Equal(CanonicalJSON(jsonPayload(body)), CanonicalJSON(jsonPayload(" "+body))); got != want {
+				t.Errorf("%d times %s: white space does not count: %v", depth, open, got)
+			}
+		}
+	}
+}
+
+// TestCanonicalJSONMemory: a nested body costs about as much as a flat one. The test is not parallel, because it counts the
+// allocations of the process.
+func TestCanonicalJSONMemory(t *testing.T) {
+	const size = 256 << 10
+	allocated := func(body string) uint64 {
+		var before, after runtime.MemStats
+		p := jsonPayload(body)
+		runtime.ReadMemStats(&before)
+		CanonicalJSON(p)
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	flat := allocated(nested("[", "]", 1, size))
+	for _, depth := range []int{200, 2_000} {
+		for open, end := range map[string]string{"[": "]", `{"a":`: "}", `{"b":`: `,"a":0}`} {
+			if n := allocated(nested(open, end, depth, size)); n > 2*flat+1<<20 {
+				t.Errorf("%d times %s: %d bytes; flat %d", depth, open, n, flat)
+			}
+		}
 	}
 }

@@ -216,8 +216,9 @@ func framed(body []byte, boundary string) bool {
 // large ones that a float64 would make equal. The query counts too, and the content type with its parameters, but for the
 // charset UTF-8.
 //
-// A body of another type, or with a Content-Encoding, is compared as without the function. So is one that is not exactly one JSON value, that has a name
-// twice in an object, or an escaped half of a surrogate pair: programs read these in different ways.
+// A body of another type, or with a Content-Encoding, is compared as without the function. So is one that is not exactly one JSON
+// value, that has a name twice in an object, or an escaped half of a surrogate pair, because programs read these in different ways,
+// and one whose arrays and objects are nested more than 200 deep.
 func CanonicalJSON(p Payload) []byte {
 	parts := []string{p.Query}
 	mediaType, _, _ := p.typed()
@@ -247,74 +248,113 @@ func canonicalJSON(document []byte) ([]byte, bool) {
 	if !utf8.Valid(document) || !json.Valid(document) || jsonfield.HasLoneSurrogate(document) {
 		return nil, false
 	}
-	d := json.NewDecoder(bytes.NewReader(document))
-	d.UseNumber()
-	canonical, err := canonicalValue(d)
-	if _, end := d.Token(); err != nil || end != io.EOF {
+	c := canonicalizer{d: json.NewDecoder(bytes.NewReader(document))}
+	c.d.UseNumber()
+	err := c.value(0)
+	if _, end := c.d.Token(); err != nil || end != io.EOF {
 		return nil, false
 	}
-	return canonical, true
+	return c.all, true
 }
 
-var errNameTwice = errors.New("an object has a name twice")
+// deepestJSON bounds how deep the arrays and objects of a canonical document are nested. Members that are not in order are moved once
+// for each object around them.
+const deepestJSON = 200
 
-// canonicalValue reads one value of a valid document.
-func canonicalValue(d *json.Decoder) ([]byte, error) {
-	token, err := d.Token()
+var (
+	errNameTwice = errors.New("an object has a name twice")
+	errTooDeep   = errors.New("the document is nested too deep")
+)
+
+// canonicalizer writes all values of a document to one buffer: a copy at each level would cost a small request gigabytes.
+type canonicalizer struct {
+	d          *json.Decoder
+	all, spare []byte
+}
+
+// value reads one value of a valid document, in so many others.
+func (c *canonicalizer) value(depth int) error {
+	token, err := c.d.Token()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	switch v := token.(type) {
 	case json.Delim:
-		if v == '[' {
-			return canonicalArray(d)
+		if depth == deepestJSON {
+			return errTooDeep
 		}
-		return canonicalObject(d)
+		if v == '[' {
+			return c.array(depth + 1)
+		}
+		return c.object(depth + 1)
 	case string:
-		return appendText([]byte{'s'}, v), nil
+		c.all = appendText(append(c.all, 's'), v)
 	case json.Number:
-		return appendText([]byte{'n'}, v.String()), nil
+		c.all = appendText(append(c.all, 'n'), v.String())
 	case bool:
 		if v {
-			return []byte{'t'}, nil
+			c.all = append(c.all, 't')
+		} else {
+			c.all = append(c.all, 'f')
 		}
-		return []byte{'f'}, nil
+	default: // null
+		c.all = append(c.all, '0')
 	}
-	return []byte{'0'}, nil // null
+	return nil
 }
 
-func canonicalArray(d *json.Decoder) ([]byte, error) {
-	all := []byte{'['}
-	for d.More() {
-		value, err := canonicalValue(d)
-		if err != nil {
-			return nil, err
+func (c *canonicalizer) array(depth int) error {
+	c.all = append(c.all, '[')
+	for c.d.More() {
+		if err := c.value(depth); err != nil {
+			return err
 		}
-		all = append(all, value...)
 	}
-	_, err := d.Token()
-	return append(all, ']'), err
+	_, err := c.d.Token()
+	c.all = append(c.all, ']')
+	return err
 }
 
-func canonicalObject(d *json.Decoder) ([]byte, error) {
-	members := make(map[string][]byte)
-	for d.More() {
-		token, err := d.Token()
+// member is where a member of an object, with its name, begins and ends in the buffer.
+type member struct {
+	name     string
+	from, to int
+}
+
+func byName(a, b member) int { return strings.Compare(a.name, b.name) }
+
+func (c *canonicalizer) object(depth int) error {
+	c.all = append(c.all, '{')
+	begin := len(c.all)
+	var members []member
+	for c.d.More() {
+		token, err := c.d.Token()
 		if err != nil {
-			return nil, err
+			return err
 		}
-		name, _ := token.(string)
-		if _, twice := members[name]; twice {
-			return nil, errNameTwice
+		m := member{from: len(c.all)}
+		m.name, _ = token.(string)
+		c.all = appendText(c.all, m.name)
+		if err := c.value(depth); err != nil {
+			return err
 		}
-		if members[name], err = canonicalValue(d); err != nil {
-			return nil, err
+		m.to = len(c.all)
+		members = append(members, m)
+	}
+	if !slices.IsSortedFunc(members, byName) {
+		slices.SortFunc(members, byName)
+		c.spare = append(c.spare[:0], c.all[begin:]...)
+		c.all = c.all[:begin]
+		for _, m := range members {
+			c.all = append(c.all, c.spare[m.from-begin:m.to-begin]...)
 		}
 	}
-	all := []byte{'{'}
-	for _, name := range slices.Sorted(maps.Keys(members)) {
-		all = append(appendText(all, name), members[name]...)
+	for i := 1; i < len(members); i++ {
+		if members[i].name == members[i-1].name {
+			return errNameTwice
+		}
 	}
-	_, err := d.Token()
-	return append(all, '}'), err
+	_, err := c.d.Token()
+	c.all = append(c.all, '}')
+	return err
 }
