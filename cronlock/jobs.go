@@ -118,17 +118,16 @@ func (l *listed) fill(ctx context.Context, locks *core.Client) error {
 	}
 	i.Paused, i.PausedBy, i.PausedAt = p.present != pause{}, foreign.Line(p.by, mostWho), p.present.from
 	i.LastTick = latest(i.Name, records)
-	i.miss(l.registration, records, p.present, p.last, time.Now())
-	return nil
+	return i.miss(ctx, l.registration, records, p.present, p.last, time.Now())
 }
 
 // miss sets the ticks to come and those that no replica has claimed. records are those of the runs of the job. Ticks count
 // from the registration on, or from the first run before it that Redis remembers, if it was of the same schedule. A tick whose
-// record would have expired does not count: it may have run.
-func (i *JobInfo) miss(r registration, records []core.Record, paused, resumed pause, now time.Time) {
+// record would have expired does not count: it may have run. The error is that of ctx.
+func (i *JobInfo) miss(ctx context.Context, r registration, records []core.Record, paused, resumed pause, now time.Time) error {
 	s := r.Plan.schedule()
 	if s == nil {
-		return
+		return nil
 	}
 	i.NextTick = s.Next(now.UTC())
 	claimed := map[int64]bool{}
@@ -146,10 +145,14 @@ func (i *JobInfo) miss(r registration, records []core.Record, paused, resumed pa
 	until := now.Add(-time.Duration(r.Late) * time.Millisecond)
 	ticks, _ := ticksBetween(s, from.UTC(), until, mostRemembered)
 	for _, tick := range ticks {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if !claimed[tick.Unix()] && r.remembers(s, tick, now) && !paused.covers(tick) && !resumed.covers(tick) {
 			i.Missed, i.MissedTick = i.Missed+1, tick
 		}
 	}
+	return nil
 }
 
 // remembers reports whether Redis would still have the record of a tick, however early that tick ran and ended.

@@ -1,7 +1,9 @@
 package cronlock
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -91,7 +93,7 @@ func TestMissedTicks(t *testing.T) {
 		{"resumed", "05", nil, pause{}, pause{at("06"), at("08")}, 1, "09"},
 	} {
 		info := JobInfo{Name: "job", Registered: at(test.registered)}
-		info.miss(registered, test.records, test.paused, test.resumed, clock("10:10:20"))
+		_ = info.miss(t.Context(), registered, test.records, test.paused, test.resumed, clock("10:10:20"))
 		if info.Missed != test.missed || info.Missed > 0 && !info.MissedTick.Equal(at(test.latest)) {
 			t.Errorf("%s: %d missed, the latest at %v; want %d and %s", test.name, info.Missed, info.MissedTick, test.missed,
 				test.latest)
@@ -129,7 +131,7 @@ func TestForgottenTicksAreNotMissed(t *testing.T) {
 			records = append(records, core.Record{Key: tickKey("job", clock(tick)), Note: "shop\nd"})
 		}
 		info := JobInfo{Name: "job", Registered: clock(registeredAt)}
-		info.miss(r, records, pause{}, pause{}, now)
+		_ = info.miss(t.Context(), r, records, pause{}, pause{}, now)
 		if info.Missed != test.missed || info.Missed > 0 && !info.MissedTick.Equal(clock(test.latest)) {
 			t.Errorf("%s: %d missed, the latest at %v; want %d and %s", test.name, info.Missed, info.MissedTick, test.missed,
 				test.latest)
@@ -155,14 +157,38 @@ func TestImpossibleRegistration(t *testing.T) {
 		`{"plan":{"zone":"Local","offset":86400}}`:  false,
 		`{"plan":{"zone":"Local","offset":-86399}}`: true,
 		`{"plan":{"every":1e300}}`:                  false,
+
+		`{"plan":{"fields":[1,1,1,1,1,1],"zone":"UTC"}}`:                   true,
+		`{"plan":{"fields":[1,1,1,2,2,0],"zone":"UTC"}}`:                   true,
+		`{"plan":{"fields":[0,1,1,2,2,1],"zone":"UTC"}}`:                   false,
+		`{"plan":{"fields":[1,0,1,2,2,1],"zone":"UTC"}}`:                   false,
+		`{"plan":{"fields":[1,1,0,2,2,1],"zone":"UTC"}}`:                   false,
+		`{"plan":{"fields":[1152921504606846976,1,1,2,2,1],"zone":"UTC"}}`: false, // a second of 60
+		`{"plan":{"fields":[9223372036854775808,1,1,2,2,1],"zone":"UTC"}}`: false, // robfig's bit of a star
+		`{"plan":{"fields":[1,1,16777216,2,2,1],"zone":"UTC"}}`:            false, // an hour of 24
+		`{"plan":{"fields":[1,1,1,1073741824,4,0],"zone":"UTC"}}`:          true,  // on February 30
 	} {
 		job, ok := read(core.Record{Key: registry + "job", Value: []byte(text), Ended: time.Now()})
 		if ok != valid {
 			t.Errorf("%s: %t", text, ok)
 		}
-		job.info.miss(job.registration, nil, pause{}, pause{}, time.Now())
+		_ = job.info.miss(t.Context(), job.registration, nil, pause{}, pause{}, time.Now())
 		if _, err := json.Marshal(job.info); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// TestTicksEndWithContext: the ticks of a job that was registered long ago are not computed beyond the context of the caller.
+func TestTicksEndWithContext(t *testing.T) {
+	t.Parallel()
+	job, ok := read(core.Record{Key: registry + "job", Value: []byte(`{"history":10000,"plan":{"every":1}}`), Ended: time.Now().Add(-time.Hour)})
+	if !ok {
+		t.Fatal("no registration")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := job.info.miss(ctx, job.registration, nil, pause{}, pause{}, time.Now()); !errors.Is(err, context.Canceled) || job.info.Missed > 0 {
+		t.Errorf("%v, %d missed", err, job.info.Missed)
 	}
 }

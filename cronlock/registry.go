@@ -37,7 +37,7 @@ func (r registration) possible() bool {
 	const most, day = int64(math.MaxInt64), int(24 * time.Hour / time.Second)
 	in := func(n, most int64) bool { return n >= 0 && n <= most }
 	return in(r.Late, most/int64(time.Millisecond)) && in(r.Skew, most/int64(time.Millisecond)) && in(int64(r.History), mostHistory) &&
-		in(r.Plan.Every, most/int64(time.Second)) && r.Plan.Offset > -day && r.Plan.Offset < day
+		in(r.Plan.Every, most/int64(time.Second)) && r.Plan.Offset > -day && r.Plan.Offset < day && r.Plan.possible()
 }
 
 // identity tells apart jobs of one name that are not the same.
@@ -91,6 +91,13 @@ type plan struct {
 	Fields [6]uint64 `json:"fields,omitzero"`  // of a cron expression, from the second to the day of the week
 	Zone   string    `json:"zone,omitempty"`   // of the expression
 	Offset int       `json:"offset,omitempty"` // of the local zone, in seconds, if Zone is "Local": other hosts have another one
+}
+
+// possible returns false for fields that fit no time of the day: robfig's Next would try each second of five years.
+func (p plan) possible() bool {
+	const ofSixty, ofHours = 1<<60 - 1, 1<<24 - 1
+	f := p.Fields
+	return f == [6]uint64{} || f[0]&ofSixty != 0 && f[1]&ofSixty != 0 && f[2]&ofHours != 0
 }
 
 // planOf returns the plan of a schedule of a cron.
