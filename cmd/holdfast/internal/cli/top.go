@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -230,26 +231,24 @@ func (t *top) answer(key string) {
 	}
 }
 
-// askToUnlock asks for the name of the chosen lock, and takes the lock from the holders that the view has shown.
+// askToUnlock asks whether to take the chosen lock away, and takes it from the holders of the entry that is shown. If there are others,
+// it does nothing: of a lock with many holders the list has some only.
 func (t *top) askToUnlock() {
 	shown := t.shown()
 	if len(shown) == 0 {
 		return
 	}
 	e := shown[t.chosen]
-	seen, err := t.holdersOf(e)
-	if err != nil {
-		t.message = err.Error()
-		return
-	}
 	// The name comes last: it is seen on a narrow terminal too.
 	t.ask(fmt.Sprintf("The holder works on until its next renewal. Take %q away? Type yes: ", printable(e.Name)), func(answer string) {
 		if answer != "yes" {
 			t.message = "nothing was changed"
 			return
 		}
-		forced, err := t.locks.ForceUnlockSeen(t.env.ctx, seen)
+		forced, err := t.locks.ForceUnlockSeen(t.env.ctx, core.Info{Name: e.Name, Holders: e.Holders})
 		switch {
+		case errors.Is(err, core.ErrChanged) && e.Holds > len(e.Holders):
+			t.message = "not taken away, it has more holders than top lists: use holdfast unlock"
 		case err != nil:
 			t.message = err.Error()
 		case !forced:
@@ -259,14 +258,6 @@ func (t *top) askToUnlock() {
 		}
 		t.refresh()
 	})
-}
-
-// holdersOf returns the holders of a lock that the view shows, and reads them if it shows only some of them.
-func (t *top) holdersOf(e core.Entry) (core.Info, error) {
-	if e.Holds > len(e.Holders) {
-		return t.locks.Inspect(t.env.ctx, e.Name)
-	}
-	return core.Info{Name: e.Name, Holders: e.Holders}, nil
 }
 
 // draw returns the whole view, for a terminal in raw mode.
