@@ -225,8 +225,6 @@ func (g *guard) bufferRequest(r *http.Request, key Key) error {
 	switch {
 	case limit == 0:
 		return nil
-	case r.Method == http.MethodConnect: // a tunnel, which both sides use at the same time
-		return nil
 	case r.ContentLength > limit && strict:
 		return largerThan(limit)
 	case r.Body == nil, r.Body == http.NoBody:
@@ -278,7 +276,7 @@ func (b *bodyBuffer) checkWhole(r *http.Request, limit int64) error {
 // admit has the bodies that are buffered for r count against the memory of the guard, until release is called, which the
 // caller must do when the request has ended. r is a copy, whose Body it replaces.
 func (g *guard) admit(r *http.Request) (release func()) {
-	if r.Body == nil || r.Body == http.NoBody || r.Method == http.MethodConnect {
+	if r.Body == nil || r.Body == http.NoBody {
 		return func() {}
 	}
 	if _, counted := r.Body.(*bodyBuffer); counted { // by a guard around this one

@@ -69,8 +69,9 @@ func WithWaiters(perKey, all int) Option {
 
 // WithBodyLimit sets how many bytes of body are read before the lock is asked for, also of a larger body and of one whose
 // client waits for 100 Continue. A client that sends the rest of a larger body slowly holds the lock as long as the handler
-// lets it. 0 reads none, for a handler that answers before it has read all: bound the time of its clients by
-// http.Server.ReadTimeout. Defaults to 64 KiB; to 1 MiB for Idempotent, which compares bodies, and refuses larger ones with 413.
+// lets it. 0 reads none, for a handler that answers before it has read all, as that of a CONNECT over HTTP/2 does, whose body is the
+// tunnel: bound the time of its clients by http.Server.ReadTimeout. Defaults to 64 KiB; to 1 MiB for Idempotent, which compares
+// bodies, and refuses larger ones with 413.
 func WithBodyLimit(bytes int64) Option {
 	return newOption("WithBodyLimit", func(s *settings) { s.BodyLimit = bytes })
 }

@@ -347,3 +347,69 @@ func TestWriterIsPassedThrough(t *testing.T) {
 	}))
 	httpkit.Post(t.Context(), srv, "ada", "7").Want(t, http.StatusAccepted)
 }
+
+// noticed is a body that tells when it is read.
+type noticed struct {
+	io.ReadCloser
+	read chan struct{}
+}
+
+func (b *noticed) Read(p []byte) (int, error) {
+	select {
+	case b.read <- struct{}{}:
+	default:
+	}
+	return b.ReadCloser.Read(p)
+}
+
+// TestConnect: CONNECT is guarded as any method. A body that never comes holds no key, and a tunnel, which has none, begins at once.
+func TestConnect(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	read := make(chan struct{}, 1)
+	mux := http.NewServeMux()
+	mux.Handle("/cart/{id}", httplock.Exclusive(locks.Mutex, httplock.ByPathValue("id"))(http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) {
+			if _, err := io.Copy(io.Discard, r.Body); err != nil || r.Method != http.MethodConnect {
+				return
+			}
+			conn, both, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n")
+			line, _ := both.ReadString('\n')
+			_, _ = io.WriteString(conn, "echo "+line)
+		})))
+	srv := httpkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = &noticed{r.Body, read}
+		mux.ServeHTTP(w, r)
+	}), func(*httptest.Server) {})
+	for i, fields := range []string{"Content-Length: 10", "Transfer-Encoding: chunked"} {
+		write(t, dial(t, srv), fmt.Sprintf("CONNECT /cart/%d HTTP/1.1\r\nHost: test\r\n%s\r\n\r\n", i, fields))
+		httpkit.Receive(t, read, "the server to ask for the body")
+		other := dial(t, srv)
+		write(t, other, fmt.Sprintf("POST /cart/%d HTTP/1.1\r\nHost: test\r\nContent-Length: 0\r\n\r\n", i))
+		if status := readStatus(t, other); status != http.StatusOK {
+			t.Errorf("%s: another client gets %d", fields, status)
+		}
+		select { // that of the other client
+		case <-read:
+		default:
+		}
+	}
+	tunnel := dial(t, srv)
+	write(t, tunnel, "CONNECT /cart/7 HTTP/1.1\r\nHost: test\r\n\r\n")
+	answers := bufio.NewReader(tunnel)
+	for _, want := range []string{"HTTP/1.1 200 OK\r\n", "\r\n"} {
+		if line, err := answers.ReadString('\n'); line != want || err != nil {
+			t.Fatalf("%q, error %v", line, err)
+		}
+	}
+	write(t, tunnel, "hello\n")
+	if line, err := answers.ReadString('\n'); line != "echo hello\n" || err != nil {
+		t.Errorf("%q, error %v", line, err)
+	}
+}
