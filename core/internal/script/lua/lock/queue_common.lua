@@ -469,7 +469,7 @@ end
 -- notify sends a message to one waiter. With a token, and the slot of a semaphore, the message says that the waiter holds
 -- the lock. Without a token it says that the waiter should send its request again.
 local function notify(id, grantedToken, slot)
-  if not publish(ARGV[2], channel .. ':' .. string.match(id, '^(.*):'),
+  if not publish(ARGV[2], channel .. ':' .. (string.match(id, '^(.*):') or ''),
     id .. (grantedToken and ' ' .. grantedToken or '') .. (slot and ' ' .. slot or '')) then
     unpublished = 1
   end
@@ -492,6 +492,7 @@ local function first(queue)
     local deadline, ttl, wantedMode, owner = string.match(waiter or '', '^(%d+) (%d+) (%S+) (.+)$')
     local known = queue == exclusiveQueue and (wantedMode == 'fair' or wantedMode == 'writing') -- else another program wrote it
       or queue == sharedQueue and isSharing(wantedMode or '')
+    known = known and string.find(head[1], ':', 1, true) -- else it names no client to notify
     if known and isNumber(ttl, maxTTL) and isNumber(head[2], maxToken) and isNumber(deadline, maxToken) and tonumber(deadline) > now then
       if deadline - now > placeTTL then -- the clock was set back
         call('HSET', waiters, head[1], integer(now + placeTTL) .. string.match(waiter, ' .+'))
