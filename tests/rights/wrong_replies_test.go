@@ -97,8 +97,8 @@ func TestEndlessGroup(t *testing.T) {
 func TestEndlessShares(t *testing.T) {
 	t.Parallel()
 	for reply, want := range map[string]string{
-		"*2 :1 :0": "unexpected reply", "*2 :0 :1": "unexpected reply", "*2 :5 :1001": "unexpected reply", "*2 :1 :1000": "unexpected reply",
-		"*2 :1000 :0": "do not come to an end",
+		"*2 :0 :1": "unexpected reply", "*2 :5 :1001": "unexpected reply", "*2 :1 :1001": "unexpected reply",
+		"*2 :1 :0": "do not come to an end", "*2 :1000 :0": "do not come to an end",
 	} {
 		locks := coretest.NewClient(t, foreignServer(t, repliesOf(reply)))
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

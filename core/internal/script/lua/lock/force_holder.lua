@@ -8,7 +8,7 @@
 --
 -- Returns {number of holds that were ended, rank at which the next call has to go on, or -1}
 --
--- One run looks at maxLooked shares. The ranks of shares change between two runs, so the caller has to begin anew after
+-- One run looks at maxLooked shares, or at fewer if it has ended many permits. The ranks of shares change between two runs, so the caller has to begin anew after
 -- the last one, until it ends no hold.
 --
 -- A Mutex counts as one hold. So does a lock of Redisson; of its read lock no single owner can be taken.
@@ -55,7 +55,12 @@ end
 local function endShares()
   local ids = call('ZRANGE', shareExpiries, from, from + maxLooked - 1)
   local removed = 0
+  local looked = 0
   for _, id in ipairs(ids) do
+    if removed > 0 and endedPermits >= maxPermits then
+      break
+    end
+    looked = looked + 1
     local owner = string.match(call('HGET', lock, 'share:' .. id) or '', '^%d+ (.+)$')
     local itsToken = owner and string.match(call('HGET', lock, 'read:' .. owner) or '', '^%d+ (%d+)')
     if itsToken and isWanted(owner, itsToken) then
@@ -68,8 +73,8 @@ local function endShares()
     end
   end
   ended = ended + removed
-  if #ids == maxLooked then
-    next = from + maxLooked - removed
+  if looked == maxLooked or looked < #ids then
+    next = from + looked - removed
   end
   if removed > 0 then
     latestExpiry, expiryChanged = nil, true

@@ -37,8 +37,8 @@
 -- A queue number is the server's time in us, or the last number plus one if that is greater. So numbers grow even if
 -- the clock was set back. Waiters send their number again, so they return to a lost queue in the old order.
 --
--- One run does a bounded amount of work: the budget limits how many waiters it grants the lock or removes, and
--- maxExpired how many expired shares it removes. Later runs do the rest. Expired shares that are left in the hash and
+-- One run does a bounded amount of work: the budget limits how many waiters it grants the lock or removes, maxExpired
+-- how many expired shares it removes, and maxPermits how many permits end with them. Later runs do the rest. Expired shares that are left in the hash and
 -- in share_expiries have no effect, because a share is valid only if its expiry is in the future. If no share is valid
 -- and there is no exclusive owner, all are deleted with their keys.
 --
@@ -67,6 +67,7 @@ local micros = clock[1] * 1000000 + clock[2]
 local maxExpired = 100 -- expired shares that one run removes
 local maxRead = 100    -- shares that one run reads, from the one that expires last
 local budget = 100     -- waiters that one run grants the lock or removes
+local endedPermits = 0 -- that this run has ended; from maxPermits on, later runs do the rest
 local unpublished = 0  -- 1 if the server refused a message
 local longestStop = 60000 -- ms for which the server may be stopped within a command
 local foreign -- the mode is a Mutex's or Redisson's, or the hash is no lock
@@ -107,6 +108,7 @@ end
 local function endPermits(owner, prefix)
   local minHold = 'min_hold:' .. owner
   local permits = countPermits(lock, owner)
+  endedPermits = endedPermits + permits
   local takenUntil = permits > 0 and tonumber(call('ZSCORE', shareExpiries, minHold) or 0) or 0
   for i = 1, takenUntil > now and permits or 0 do
     call('ZADD', shareExpiries, integer(takenUntil), prefix .. i)
@@ -273,11 +275,15 @@ local function refresh()
         return
       end
       local expired = call('ZRANGEBYSCORE', shareExpiries, '-inf', integer(now), 'LIMIT', 0, maxExpired + 1)
+      expiredLeft = #expired > maxExpired
       for i = 1, math.min(#expired, maxExpired) do
+        if endedPermits >= maxPermits then
+          expiredLeft = true
+          break
+        end
         removeShare(expired[i])
         call('ZREM', shareExpiries, expired[i])
       end
-      expiredLeft = #expired > maxExpired
     end
 
     if left > longestTTL or (lastExpiry() or 0) > now + longestTTL then
@@ -527,6 +533,9 @@ local function grantWaiters()
     budget = math.max(budget - (permits or 1), 0)
     dequeue(reader.id)
     notify(reader.id, grantShare(reader.id, reader.owner, reader.ttl, reader.mode, 0))
+    if endedPermits >= maxPermits then
+      budget = 0
+    end
     reader = first(sharedQueue)
   end
   if budget > 0 and writer and not mode then
