@@ -125,7 +125,8 @@ func WithZombieGrace(grace time.Duration) Option { return guards.WithZombieGrace
 // task: one that runs in this process, or one that had a lease when Redis last answered about the key, until that
 // lease ends. Then the task is deferred. Behind [Once] it is acknowledged if one has taken effect in this process
 // within ten minutes, or was found completed here. When Redis is back, what ran unguarded is recorded, as [core.Complete],
-// [core.Release] and [core.Hold] say, and does not run again. A guard that remembers 10,000 keys defers further ones. If locks and
+// [core.Release] and [core.Hold] say, and does not run again. A guard that remembers 10,000 keys
+// that ran without Redis or are held, or 500,000 that took effect within ten minutes, defers further ones. If locks and
 // queues are in one Redis, asynq has no tasks in an outage either. Defaults to deferring tasks.
 func FailOpen() Option { return guards.FailOpen() }
 

@@ -37,7 +37,8 @@ const (
 // it would run again, because Redis has no record of a run that began without it. So the memory refuses the key until the
 // end of such a run is recorded, which it does itself as soon as Redis replies again: see [End].
 //
-// A memory that is full does not forget. It lets no further key run without Redis: see [memory.Enter].
+// A memory that is full does not forget. It lets no further key run without Redis: see [memory.Enter]. It is bounded by 10,000 keys
+// that others hold, 10,000 that ran without Redis, and 500,000 that Redis has recorded within ten minutes.
 type memory struct {
 	// Most bounds how many keys are remembered; 0 is 10,000.
 	Most int
@@ -196,6 +197,8 @@ func (m *memory) inUse(q question, unavailable error) error {
 		return busy(q, left, unavailable)
 	case time.Until(m.unnoted) > 0:
 		return full{fmt.Errorf("more than %d keys were held by others when the outage began", m.most()), unavailable}
+	case q.Lock == nil && time.Until(m.recorded.unnoted) > 0:
+		return full{fmt.Errorf("more than %d keys were recorded within %v", mostRecorded, endMemory), unavailable}
 	case q.Lock == nil && !m.roomForEnd():
 		return full{fmt.Errorf("%d keys have run without Redis, and are not recorded yet", m.most()), unavailable}
 	}
@@ -294,24 +297,22 @@ func (f full) Error() string {
 // Unwrap returns why Redis was not asked, a [core.ErrUnavailable].
 func (f full) Unwrap() error { return f.unavailable }
 
-// mostRecorded bounds the keys of which a memory knows that Redis has a record.
-const mostRecorded = 100_000
+// mostRecorded bounds the keys of which a memory learns within [endMemory] that Redis has a record.
+const mostRecorded = 500_000
 
 // recorded are the keys of which Redis has confirmed the end of a run, or has replied it. In an outage they do not run again in
 // this process: an outage that begins right after an effect must not repeat it. Redis decides again when it replies. The zero value
 // is empty.
 //
 // There are far more of them than of runs without Redis, so a key is kept as a hash of 8 bytes. Of two keys with one hash, which is
-// as likely as a collision of 8 random bytes, one would be refused in an outage. Two maps take turns: when the newer one is full,
-// the older one is dropped whole.
+// as likely as a collision of 8 random bytes, one would be refused in an outage. Two maps take turns, each for endMemory: what the
+// older one has when it is dropped has expired. A key for which there is no room might run again, so until its time has passed no key
+// runs without Redis.
 type recorded struct {
 	seed         maphash.Seed
-	newer, older map[uint64]recordedKey
-}
-
-type recordedKey struct {
-	until   int64 // ms since 1970
-	unknown bool  // the outcome of the run is unknown
+	newer, older map[uint64]int64 // until when, in ms since 1970; negative if the outcome of the run is unknown
+	began        time.Time        // when the newer one was made
+	unnoted      time.Time        // until then Redis may have the record of a key that is in neither
 }
 
 // Recorded notes that Redis has a record of a key, with that state, for so long.
@@ -325,15 +326,25 @@ func (r *recorded) add(key string, state core.State, left time.Duration) {
 	if left <= 0 || state != core.StateCompleted && state != core.StateUnknown {
 		return
 	}
-	if r.newer == nil {
-		r.seed, r.newer = maphash.MakeSeed(), make(map[uint64]recordedKey)
+	now := time.Now()
+	switch {
+	case r.newer == nil:
+		r.seed, r.newer, r.began = maphash.MakeSeed(), make(map[uint64]int64), now
+	case now.Sub(r.began) >= endMemory:
+		r.newer, r.older, r.began = make(map[uint64]int64), r.newer, now
 	}
-	if len(r.newer) >= mostRecorded/2 {
-		r.newer, r.older = make(map[uint64]recordedKey), r.newer
+	hash, until := maphash.String(r.seed, key), now.Add(left)
+	if _, has := r.newer[hash]; !has && len(r.newer) >= mostRecorded {
+		if until.After(r.unnoted) {
+			r.unnoted = until
+		}
+		return
 	}
-	hash := maphash.String(r.seed, key)
 	delete(r.older, hash)
-	r.newer[hash] = recordedKey{time.Now().Add(left).UnixMilli(), state == core.StateUnknown}
+	r.newer[hash] = until.UnixMilli()
+	if state == core.StateUnknown {
+		r.newer[hash] *= -1
+	}
 }
 
 func (r *recorded) drop(key string) {
@@ -350,15 +361,15 @@ func (r *recorded) end(q question, unavailable error) error {
 		return nil
 	}
 	hash := maphash.String(r.seed, q.Key)
-	k, ok := r.newer[hash]
+	until, ok := r.newer[hash]
 	if !ok {
-		k, ok = r.older[hash]
+		until, ok = r.older[hash]
 	}
-	left := time.Until(time.UnixMilli(k.until))
+	left := time.Until(time.UnixMilli(max(until, -until)))
 	switch {
 	case !ok || left <= 0:
 		return nil
-	case k.unknown:
+	case until < 0:
 		return known{&core.OutcomeUnknownError{Record: core.Record{Key: q.Key, State: core.StateUnknown, Retention: left}}, unavailable}
 	}
 	return known{&core.CompletedError{Record: core.Record{Key: q.Key, State: core.StateCompleted, Omitted: true, Retention: left}}, unavailable}

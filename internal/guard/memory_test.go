@@ -163,20 +163,46 @@ func TestMemoryOfRecords(t *testing.T) {
 		want("brief", nil)
 		want("done", nil) // after 18 minutes
 	})
-	var m memory
-	for i := range 100_001 {
-		m.Recorded(fmt.Sprint(i), core.StateCompleted, time.Hour)
-	}
-	if m.Known(ask("100000", nil), errAway) == nil || m.Known(ask("50001", nil), errAway) == nil {
-		t.Error("the latest 50,000 keys are not remembered")
-	}
-	granted(t, &m, "100000")()
-	m.Forget("99999")
-	for _, key := range []string{"0", "100000", "99999"} {
-		if err := m.Known(ask(key, nil), errAway); err != nil {
-			t.Errorf("%s: %v", key, err)
+}
+
+// TestMemoryFullOfRecords: keys that clients choose do not make it forget that another one took effect within ten minutes. Beyond its
+// bound, no key runs without Redis that it does not know.
+func TestMemoryFullOfRecords(t *testing.T) {
+	t.Parallel()
+	client := newClient(t)
+	synctest.Test(t, func(t *testing.T) {
+		var m memory
+		record := func(from, to int) {
+			for i := from; i < to; i++ {
+				m.Recorded(fmt.Sprint(i), core.StateCompleted, time.Hour)
+			}
 		}
-	}
+		record(0, 500_000)
+		wantKnown(t, client, &m, "new", 0)
+		time.Sleep(9 * time.Minute)
+		record(500_000, 500_001)
+		for _, key := range []string{"0", "499999"} {
+			wantEffect(t, &m, key, true)
+		}
+		wantFull(t, &m, "500000")
+		wantFull(t, &m, "new")
+		if err := m.Known(ask("new", client.Mutex("new")), errAway); err != nil {
+			t.Errorf("a lock leaves no record: %v", err)
+		}
+		granted(t, &m, "0")()
+		m.Forget("1")
+		for _, key := range []string{"0", "1"} {
+			wantFull(t, &m, key)
+		}
+		time.Sleep(time.Minute)
+		record(500_001, 1_000_001) // the next ten minutes
+		time.Sleep(8 * time.Minute)
+		wantFull(t, &m, "new")
+		time.Sleep(time.Minute)
+		wantKnown(t, client, &m, "new", 0)
+		wantKnown(t, client, &m, "0", 0)
+		wantEffect(t, &m, "500001", true)
+	})
 }
 
 // wantFull checks that a key may not run without Redis, because its end or its holder could not be remembered.

@@ -100,8 +100,9 @@ func WithFinishTimeout(limit time.Duration) Option { return guards.WithFinishTim
 // but refuses, because it is full, or wants other rights or another password. Nor does it apply to a key of which this guard
 // knows a run: one in progress in this process, one that had a lease when Redis last answered about the key, until that
 // lease ends, or, behind Once and Idempotent, one that has taken effect in this process within ten minutes, or was replayed or
-// refused for that here. What ran without Redis does not run again when Redis is back either, and is recorded then. A guard that remembers 10,000
-// keys refuses further ones. It knows nothing of other guards. Defaults to refusing requests with 503.
+// refused for that here. What ran without Redis does not run again when Redis is back either, and is recorded then. A guard that
+// remembers 10,000 keys that ran without Redis or are held, or 500,000 that took effect within ten minutes, refuses further ones. It
+// knows nothing of other guards. Defaults to refusing requests with 503.
 func FailOpen() Option { return guards.FailOpen() }
 
 // OptionalKey lets requests that lack a part of the key pass unguarded. Defaults to refusing them with 400.
