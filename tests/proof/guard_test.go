@@ -242,10 +242,20 @@ func TestPlacesTakeProof(t *testing.T) {
 	coretest.WantInvalid(t, err, core.ErrInvalidOption, "core.WithProof")
 }
 
-// TestTick: a run that finds the effect of an earlier attempt of its tick is a run that succeeded in the history of the job.
+// TestTick: a run that finds the effect of an earlier attempt of its tick is a run that succeeded, in the history of the job, in its log
+// and for hooks. That its function returns the error of the transaction is no failure.
 func TestTick(t *testing.T) {
 	t.Parallel()
-	locks := coretest.NewClient(t, testkit.Start(t).Client())
+	var log coretest.Record
+	ends := make(chan core.RunEnd, 100)
+	outcomes := make(chan cronlock.Outcome, 100)
+	locks := coretest.NewClient(t, testkit.Start(t).Client(), core.WithLogger(coretest.TextLogger(&log)), core.WithHooks(core.Hooks{
+		RunEnd: func(ctx context.Context, end core.RunEnd) {
+			run, _ := cronlock.RunFrom(ctx)
+			ends <- end
+			outcomes <- run.Outcome
+		},
+	}))
 	s := newStore()
 	c := cron.New(cron.WithLocation(time.UTC))
 	_, err := cronlock.AddFunc(c, locks, "@every 1s", "charge", func(ctx context.Context) error {
@@ -268,4 +278,10 @@ func TestTick(t *testing.T) {
 		}
 		return true
 	})
+	if end, outcome := <-ends, <-outcomes; end.Err != nil || end.State != core.StateCompleted || outcome != cronlock.Success {
+		t.Errorf("the hook gets %+v, with the outcome %s", end, outcome)
+	}
+	if strings.Contains(log.String(), "job failed") {
+		t.Errorf("the log has %s", log.String())
+	}
 }
