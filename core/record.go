@@ -6,10 +6,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/internal/inventory"
 	"github.com/holdfast-go/holdfast/core/internal/script"
 )
 
@@ -160,28 +159,5 @@ func (c *Client) groupNames(ctx context.Context, key, group string) (names []str
 
 // peekAll reads records side by side.
 func (c *Client) peekAll(ctx context.Context, names []string) ([]Record, error) {
-	return readAll(ctx, names, func(name string) (Record, error) { return c.Once(name).Peek(ctx) })
-}
-
-// mostReaders bounds how many records of a list are read at the same time. The executor makes batches of their commands.
-const mostReaders = 256
-
-// readAll calls read for all names, some side by side, until one fails or ctx ends. Another program of this Redis can add any number
-// of members to a group, so their number must not be that of goroutines.
-func readAll[R any](ctx context.Context, names []string, read func(name string) (R, error)) ([]R, error) {
-	records, errs := make([]R, len(names)), make([]error, len(names))
-	var next atomic.Int64
-	var failed atomic.Bool
-	var all sync.WaitGroup
-	for range min(mostReaders, len(names)) {
-		all.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(names) && !failed.Load() && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				if records[i], errs[i] = read(names[i]); errs[i] != nil {
-					failed.Store(true)
-				}
-			}
-		})
-	}
-	all.Wait()
-	return records, cmp.Or(append(errs, ctx.Err())...)
+	return inventory.ReadAll(ctx, names, func(name string) (Record, error) { return c.Once(name).Peek(ctx) })
 }

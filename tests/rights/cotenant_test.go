@@ -58,7 +58,13 @@ func TestOverwrittenFields(t *testing.T) {
 }
 
 // foreignServer starts a server that replies the same to each script and SCAN, and OK to all other commands. It returns a client for it.
-func foreignServer(t *testing.T, reply string) *redis.Client {
+func foreignServer(t *testing.T, reply string) *redis.Client { return serverOf(t, reply, reply) }
+
+// scanServer is foreignServer that answers no script.
+func scanServer(t *testing.T, reply string) *redis.Client { return serverOf(t, reply, "") }
+
+// serverOf starts a server with these replies to SCAN and to scripts.
+func serverOf(t *testing.T, scan, script string) *redis.Client {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -71,7 +77,7 @@ func foreignServer(t *testing.T, reply string) *redis.Client {
 			if err != nil {
 				return
 			}
-			serving.Go(func() { answer(conn, reply) })
+			serving.Go(func() { answer(conn, scan, script) })
 		}
 	})
 	rdb := redis.NewClient(&redis.Options{Addr: listener.Addr().String(), Protocol: 2, MaxRetries: -1})
@@ -84,7 +90,7 @@ func foreignServer(t *testing.T, reply string) *redis.Client {
 }
 
 // answer replies to the commands of a connection.
-func answer(conn net.Conn, reply string) {
+func answer(conn net.Conn, scan, script string) {
 	defer conn.Close()
 	commands := bufio.NewReader(conn)
 	number := func(prefix byte) int { // of a line as *3 or $7
@@ -108,8 +114,10 @@ func answer(conn net.Conn, reply string) {
 		}
 		text := "+OK\r\n"
 		switch command := strings.ToLower(words[0]); {
-		case strings.HasPrefix(command, "eval"), strings.HasPrefix(command, "scan"):
-			text = reply
+		case strings.HasPrefix(command, "eval"):
+			text = script
+		case strings.HasPrefix(command, "scan"):
+			text = scan
 		case strings.HasPrefix(command, "hello"):
 			text = "-ERR unknown command 'HELLO'\r\n"
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -190,5 +191,47 @@ func TestForeignScan(t *testing.T) {
 				t.Errorf("%s: %s: %v", reply, walk, err)
 			}
 		}
+	}
+}
+
+// TestLargeScan: a server replies to SCAN with many more keys than it was asked for. A list does not begin as many reads at once, and it
+// ends with its context.
+func TestLargeScan(t *testing.T) {
+	t.Parallel()
+	const keys = 100_000
+	var reply strings.Builder
+	fmt.Fprintf(&reply, "*2\r\n$1\r\n0\r\n*%d\r\n", keys)
+	for i := range keys {
+		key := fmt.Sprint("lock:", i)
+		fmt.Fprintf(&reply, "$%d\r\n%s\r\n", len(key), key)
+	}
+	rdb := scanServer(t, reply.String()) // no script is answered
+	locks := coretest.NewClient(t, rdb)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	before, most := runtime.NumGoroutine(), 0
+	var failed error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, err := range locks.Locks(ctx, "") {
+			failed = err
+		}
+	}()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for ended := false; !ended; {
+		select {
+		case <-done:
+			ended = true
+		case <-look.C:
+			most = max(most, runtime.NumGoroutine())
+		}
+	}
+	if !errors.Is(failed, context.DeadlineExceeded) {
+		t.Errorf("Locks: %v", failed)
+	}
+	if most > before+keys/4 {
+		t.Errorf("%d goroutines, %d before", most, before)
 	}
 }

@@ -1,12 +1,14 @@
 package inventory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
@@ -50,11 +52,10 @@ func (l *Lister) Locks(ctx context.Context, begin, cursor string, want int) (loc
 	if err != nil {
 		return nil, 0, "", err
 	}
-	found := make([]Lock, len(names))
-	err = l.readAll(names, func(i int, k script.Keys) (err error) {
-		found[i].Name = names[i]
-		found[i].Summary, err = l.Instance.Summary(ctx, k, maxHolds)
-		return err
+	found, err := ReadAll(ctx, names, func(name string) (Lock, error) {
+		k := script.NewKeys(l.Prefix, name)
+		summary, err := l.Instance.Summary(ctx, k, maxHolds)
+		return Lock{Name: name, Summary: summary}, readError(k, err)
 	})
 	for _, lock := range found {
 		switch {
@@ -98,12 +99,11 @@ func (l *Lister) recordPage(
 	if err != nil {
 		return nil, 0, "", err
 	}
-	found := make([]Record, len(names))
 	once := script.NewOnce(l.Instance)
-	err = l.readAll(names, func(i int, k script.Keys) (err error) {
-		found[i].Key = names[i]
-		found[i].Record, found[i].Size, err = once.Summary(ctx, k.Once())
-		return err
+	found, err := ReadAll(ctx, names, func(name string) (Record, error) {
+		k := script.NewKeys(l.Prefix, name)
+		record, size, err := once.Summary(ctx, k.Once())
+		return Record{Key: name, Record: record, Size: size}, readError(k, err)
 	})
 	for _, r := range found {
 		if r.State != "" && (wanted == nil || wanted(r.Record)) {
@@ -126,23 +126,33 @@ func (l *Lister) Find(ctx context.Context, records bool, match func(key string) 
 	return w.page(ctx, cursor, maxCount)
 }
 
-// readAll calls read for all names, side by side: the executor makes batches of the commands. It returns the first error.
-func (l *Lister) readAll(names []string, read func(i int, k script.Keys) error) error {
-	errs := make([]error, len(names))
+// mostReaders bounds how many records of a list are read at the same time. The executor makes batches of their commands.
+const mostReaders = 256
+
+// ReadAll calls read for all names, some side by side, until one fails or ctx ends. Another program of this Redis can add any number
+// of members to a group, and a server can reply any number of keys to SCAN, so their number must not be that of goroutines.
+func ReadAll[R any](ctx context.Context, names []string, read func(name string) (R, error)) ([]R, error) {
+	records, errs := make([]R, len(names)), make([]error, len(names))
+	var next atomic.Int64
+	var failed atomic.Bool
 	var all sync.WaitGroup
-	for i, name := range names {
+	for range min(mostReaders, len(names)) {
 		all.Go(func() {
-			k := script.NewKeys(l.Prefix, name)
-			if err := read(i, k); err != nil && !transport.WrongType(err) { // another key has taken its place meanwhile
-				errs[i] = fmt.Errorf("%q: %w", k.Lock, err)
+			for i := int(next.Add(1)) - 1; i < len(names) && !failed.Load() && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				if records[i], errs[i] = read(names[i]); errs[i] != nil {
+					failed.Store(true)
+				}
 			}
 		})
 	}
 	all.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
+	return records, cmp.Or(append(errs, ctx.Err())...)
+}
+
+// readError returns the error of a key that was read, nil if another key has taken its place meanwhile.
+func readError(k script.Keys, err error) error {
+	if err == nil || transport.WrongType(err) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%q: %w", k.Lock, err)
 }

@@ -99,6 +99,9 @@ func (w *walk) scan(ctx context.Context, c *cursor, count int) (found []string, 
 	}
 	c.at, c.server = reply.cursor, reply.server
 	for _, key := range reply.keys {
+		if ctx.Err() != nil {
+			return nil, false, ctx.Err() // a server can reply with more keys than COUNT says
+		}
 		name, wanted := w.NameOf(key)
 		if wanted && (master == nil || !c.done.has(int(transport.Slot(key)))) {
 			found = append(found, name)
