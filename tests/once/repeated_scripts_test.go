@@ -25,14 +25,14 @@ type onceScripts struct {
 	// remembered is true if the ends of attempts are remembered although nothing is in doubt.
 	remembered bool
 	tokens     map[string]string // of the attempts that have begun, by ID
-	seen       map[string][2]any // state and token that the operator saw before the first run, by the ID of the action
+	seen       map[string][5]any // state and token that the operator saw before the first run, by the ID of the action
 }
 
 const hour = 3_600_000 // ms
 
 // newOnceScripts returns the scripts about a name.
 func newOnceScripts(t testing.TB, rdb *redis.Client, name string) *onceScripts {
-	return &onceScripts{t: t, rdb: rdb, name: name, tokens: make(map[string]string), seen: make(map[string][2]any)}
+	return &onceScripts{t: t, rdb: rdb, name: name, tokens: make(map[string]string), seen: make(map[string][5]any)}
 }
 
 // run sends a script about an attempt; a script may be sent as often as one likes.
@@ -108,31 +108,37 @@ func (s *onceScripts) giveUp(id string) string {
 	return s.run(coretest.ReleaseParts, id, id, hour, 1, "PUBLISH", "channel")
 }
 
-// see returns the state and the token of the record as the operator saw it before the first run of an action.
-func (s *onceScripts) see(id string) (state, token any) {
+// see returns what the operator saw of the record before the first run of an action: its state, token, end, attempt and outcome on expiry.
+func (s *onceScripts) see(id string) [5]any {
 	s.t.Helper()
 	if _, again := s.seen[id]; !again {
 		record, err := coretest.LuaScript(s.t, "once/common", "once/peek").Run(context.Background(), s.rdb, []string{coretest.RecordOf(s.name)}).Slice()
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		token := cmp.Or(contents(s.t, s.rdb, s.name)["token"], "0")
-		s.seen[id] = [2]any{record[1], token}
+		fields := contents(s.t, s.rdb, s.name)
+		attempt := fields["attempt"]
+		if attempt == "" && fields["token"] != "" {
+			attempt = "1"
+		}
+		s.seen[id] = [5]any{
+			record[1], cmp.Or(fields["token"], "0"), cmp.Or(fields["ended"], "0"), cmp.Or(attempt, "0"), cmp.Or(fields["outcome_on_expiry"], "retry"),
+		}
 	}
-	return s.seen[id][0], s.seen[id][1]
+	return s.seen[id]
 }
 
 func (s *onceScripts) forget(id string) string {
-	state, token := s.see(id)
-	reply := s.run(coretest.ForgetParts, id, hour, "PUBLISH", "channel", state, token, 1, 0)
+	saw := s.see(id)
+	reply := s.run(coretest.ForgetParts, id, hour, "PUBLISH", "channel", saw[0], saw[1], 1, saw[2], saw[3], saw[4])
 	reply, _, _ = strings.Cut(reply, " ")
 	return reply
 }
 
 // resolve is done by a program other than the attempts.
 func (s *onceScripts) resolve(id string) string {
-	state, token := s.see(id)
-	reply := s.run(coretest.ResolveParts, id, id, hour, hour, "PUBLISH", "channel", "value of "+id, "", "print", 0, state, token, 0)
+	saw := s.see(id)
+	reply := s.run(coretest.ResolveParts, id, id, hour, hour, "PUBLISH", "channel", "value of "+id, "", "print", 0, saw[0], saw[1], saw[2], saw[3], saw[4])
 	reply, _, _ = strings.Cut(reply, " ")
 	return reply
 }
