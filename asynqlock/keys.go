@@ -133,12 +133,17 @@ func mustHave(what string, keys ...KeyFunc) {
 	}
 }
 
+// keyFailed is the error of a key function that has failed, so the task may well have a key.
+type keyFailed struct{ error }
+
+func (e keyFailed) Unwrap() error { return e.error }
+
 // of makes the key, or tells why there is none.
 func (f KeyFunc) of(ctx context.Context, t *asynq.Task) (string, error) {
 	key, err := f(ctx, t)
 	switch {
 	case err != nil && !errors.Is(err, ErrNoKey):
-		return "", fmt.Errorf("%w: %w", ErrNoKey, err)
+		return "", keyFailed{fmt.Errorf("%w: %w", ErrNoKey, err)}
 	case err == nil && key == "":
 		return "", fmt.Errorf("%w: it is empty", ErrNoKey)
 	}

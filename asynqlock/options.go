@@ -130,7 +130,7 @@ func WithZombieGrace(grace time.Duration) Option { return guards.WithZombieGrace
 // queues are in one Redis, asynq has no tasks in an outage either. Defaults to deferring tasks.
 func FailOpen() Option { return guards.FailOpen() }
 
-// OptionalKey lets tasks without a key run unguarded. Defaults to archiving them.
+// OptionalKey lets tasks without a key run unguarded, but none whose key function has failed. Defaults to archiving them.
 func OptionalKey() Option { return guards.OptionalKey() }
 
 // WithKeySecret makes the hashes of keys with a secret (HMAC), so that a reader of Redis cannot guess whose they are.

@@ -105,11 +105,12 @@ func (g *guard[M]) visit(ctx context.Context, m M) *visit[M] {
 		Refuse: func(_ context.Context, not *core.NotRun) { v.refuse(not) },
 	}
 	key, err := v.read()
-	if err == nil && key == "" {
-		err = ErrNoKey
-	}
-	if err != nil {
-		v.ask.NoKey = err
+	switch {
+	case err != nil:
+		v.ask.NoKey, v.ask.KeyFailed = err, true
+		return v
+	case key == "":
+		v.ask.NoKey = ErrNoKey
 		return v
 	}
 	v.ask.KeyHash, v.ask.Name = g.nameOf(key)

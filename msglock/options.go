@@ -67,7 +67,8 @@ func (o *own[M]) check(c *guards.Config) error {
 // to a key that this process knows to be in use or done. Defaults to deferring messages.
 func FailOpen() Option { return guards.FailOpen() }
 
-// OptionalKey lets messages without a key be handled unguarded. Defaults to parking them.
+// OptionalKey lets messages with an empty key be handled unguarded. A nil message, or one whose key function fails, is parked all
+// the same. Defaults to parking them.
 func OptionalKey() Option { return guards.OptionalKey() }
 
 // WithKeySecret makes the hashes of keys with a secret (HMAC), so that a reader of Redis cannot guess them. All consumers need the

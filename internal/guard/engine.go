@@ -82,7 +82,7 @@ func (e *engine) within(ctx context.Context, name string) bool {
 // keyless lets an item without a key pass, or refuses it.
 func (v *visit) keyless(ctx context.Context) (*Outcome, error) {
 	v.ask.KeyHash = ""
-	if v.OptionalKey {
+	if v.OptionalKey && !v.ask.KeyFailed {
 		return v.pass(ctx)
 	}
 	return nil, v.refuse(ctx, v.ask.NoKey)

@@ -55,6 +55,11 @@ func TestOptionalKey(t *testing.T) {
 	if keys := d.rdb.Keys(t.Context(), "*").Val(); len(keys) > 0 {
 		t.Errorf("left %q", keys)
 	}
+	fails := func(context.Context, *asynq.Task) (string, error) { return "", errors.New("no such order") }
+	err := d.deliver(delivery("3"), none, mustNotRun(t, "a key that is not known"), asynqlock.Once(d.locks, fails, asynqlock.OptionalKey()))
+	if !errors.Is(err, asynqlock.ErrNoKey) || !errors.Is(err, asynq.SkipRetry) {
+		t.Errorf("a key function that fails: %v", err)
+	}
 }
 
 // TestTypesAndKeys: the same key means another thing for another type, but the same resource.

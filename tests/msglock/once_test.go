@@ -102,6 +102,46 @@ func TestBadMessages(t *testing.T) {
 		func(context.Context, any) error { return nil })(t.Context(), nothing), msglock.Park)
 }
 
+// TestOptionalKey: a message with an empty key may be handled unguarded. One whose key is not known, because the key function has
+// failed or the message is nil, may well have been handled before.
+func TestOptionalKey(t *testing.T) {
+	t.Parallel()
+	locks, _ := newLocks(t)
+	var handled atomic.Int64
+	key := func(_ context.Context, m *message) (string, error) {
+		switch m.Key {
+		case "fails":
+			return "", errors.New("no such header")
+		case "panics":
+			panic("no such header")
+		}
+		return m.Key, nil
+	}
+	count := func(context.Context, *message) error {
+		handled.Add(1)
+		return nil
+	}
+	batch := msglock.OnceBatch(locks, "batch", key, count, msglock.OptionalKey())
+	for name, handle := range map[string]func(context.Context, *message) error{
+		"once":      msglock.Once(locks, "once", key, count, msglock.OptionalKey()),
+		"exclusive": msglock.Exclusive(locks.Mutex, key, count, msglock.OptionalKey()),
+		"batch":     func(ctx context.Context, m *message) error { return batch(ctx, []*message{m})[0] },
+	} {
+		handled.Store(0)
+		want(t, handle(t.Context(), &message{}), msglock.Ack)
+		for _, m := range []*message{{Key: "fails"}, {Key: "panics"}, nil} {
+			err := handle(t.Context(), m)
+			want(t, err, msglock.Park)
+			if !errors.Is(err, msglock.ErrNoKey) {
+				t.Errorf("%s, %v: %v", name, m, err)
+			}
+		}
+		if handled.Load() != 1 {
+			t.Errorf("%s: handled %d", name, handled.Load())
+		}
+	}
+}
+
 // TestArguments: what is wrong is said when the guard is made.
 func TestArguments(t *testing.T) {
 	t.Parallel()

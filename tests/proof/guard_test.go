@@ -113,24 +113,25 @@ func TestFailOpen(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
 	s := newStore()
-	guard := func() http.Handler { // of another process
+	const unhurried, short = time.Minute, 100 * time.Millisecond
+	on := func(handler http.Handler, limit time.Duration) http.Handler { // of another process
 		locks := coretest.NewClient(t, server.Client(), core.WithLogger(nil))
 		return httplock.Idempotent(locks, httplock.Unscoped(), core.WithProof(s), httplock.FailOpen(),
-			httplock.WithAskTimeout(100*time.Millisecond), httplock.WithFinishTimeout(100*time.Millisecond))(payment(s, created, false))
+			httplock.WithAskTimeout(limit), httplock.WithFinishTimeout(limit))(handler)
 	}
-	h := guard()
-	fails := httplock.Idempotent(coretest.NewClient(t, server.Client(), core.WithLogger(nil)), httplock.Unscoped(), core.WithProof(s),
-		httplock.FailOpen())(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
-	pay(t, fails)
+	pays := payment(s, created, false)
+	fails := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
+	pay(t, on(fails, unhurried))
 	s.goAway(errors.New("connection refused"))
-	if got := pay(t, h); got.StatusCode != http.StatusServiceUnavailable {
+	if got := pay(t, on(pays, unhurried)); got.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("the guard was open for a proof that is away: %d", got.StatusCode)
 	}
 	s.goAway(nil)
 	server.Kill()
+	h := on(pays, short)
 	wantAnswer(t, "first", pay(t, h), true, false)
 	wantAnswer(t, "same process", pay(t, h), true, true)
-	wantAnswer(t, "another process", pay(t, guard()), true, true)
+	wantAnswer(t, "another process", pay(t, on(pays, short)), true, true)
 	if len(s.rows) != 1 {
 		t.Errorf("%d rows", len(s.rows))
 	}
