@@ -18,6 +18,8 @@ const (
 	runSize = 16
 	// retryPause lies between two transactions of InTx that have failed for a reason that passes.
 	retryPause = 10 * time.Millisecond
+	// commitTimeout bounds how long InTx waits for the reply of a commit, also if ctx has no deadline.
+	commitTimeout = 10 * time.Second
 	// decideTimeout bounds how long InTx finds out what has become of a commit without a reply.
 	decideTimeout = 10 * time.Second
 )
@@ -78,11 +80,11 @@ func (s *Store) proving(ctx context.Context) (*proving, error) {
 // If fn returns an error or panics, the transaction is rolled back. So it is if the value is larger than the record may be
 // ([core.ErrValueTooLarge]). Until fn has begun, conflicts with other transactions (serialization failures, deadlocks, lock
 // timeouts) are tried again; afterwards they are errors of InTx, and InTx may be called again in the same run. If the reply of the
-// commit was lost, InTx asks the database what has become of it. If that cannot be found out, the error is [core.ErrUndecided],
+// commit was lost, or has not come after 10 s, InTx asks the database what has become of it. If that cannot be found out, the error is [core.ErrUndecided],
 // and the next attempt asks. After a commit, further calls are [ErrSecondTx].
 //
-// fn must not end the transaction itself, and in MySQL not run statements that commit implicitly, such as DDL. That of a row locked
-// by a process that is stopped lasts until the database ends it: set idle_in_transaction_session_timeout in PostgreSQL.
+// fn must not end the transaction itself, and in MySQL not run statements that commit implicitly, such as DDL. The transaction of a
+// process that is stopped keeps its row locked until the database ends it: set idle_in_transaction_session_timeout in PostgreSQL.
 func (s *Store) InTx(ctx context.Context, fn func(ctx context.Context, tx *sql.Tx) ([]byte, error)) ([]byte, error) {
 	if fn == nil {
 		return nil, invalid("InTx: the function is nil")
@@ -143,7 +145,9 @@ func (p *proving) transact(ctx context.Context, fn func(context.Context, *sql.Tx
 		return nil, refused, fmt.Errorf("holdfast: sqllock: %w", err)
 	}
 	defer conn.Close()
-	tx, err := conn.BeginTx(ctx, &p.tx)
+	whole, cancel := context.WithCancel(ctx) // of the transaction; it ends before ctx if the database does not answer
+	defer cancel()
+	tx, err := conn.BeginTx(whole, &p.tx)
 	if err != nil {
 		return nil, refused, fmt.Errorf("holdfast: sqllock: transaction not begun: %w", err)
 	}
@@ -160,10 +164,12 @@ func (p *proving) transact(ctx context.Context, fn func(context.Context, *sql.Tx
 	case ctx.Err() != nil:
 		return nil, rolledBack, context.Cause(ctx)
 	}
+	stop := time.AfterFunc(commitTimeout, cancel)
+	defer stop.Stop()
 	stored := append([]byte{}, value...) // an empty value is not NULL
-	result, err := tx.ExecContext(ctx, p.write, append([]any{stored, p.id, p.run}, p.scope...)...)
+	result, err := tx.ExecContext(whole, p.write, append([]any{stored, p.id, p.run}, p.scope...)...)
 	switch {
-	case errors.Is(err, sql.ErrTxDone) && ctx.Err() == nil:
+	case errors.Is(err, sql.ErrTxDone) && whole.Err() == nil:
 		return value, uncertain, errEnded
 	case err != nil:
 		return nil, rolledBack, fmt.Errorf("holdfast: sqllock: value not stored with the proof: %w", err)

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -87,6 +89,45 @@ func testReplyLost(t *testing.T, s system) {
 		began := step != afterInsert // else InTx may try again in a new transaction, as some drivers let it see
 		if step == replyLost && err != nil || step != replyLost && (began && err == nil || errors.Is(err, core.ErrOutcomeUnknown)) {
 			t.Errorf("%s: %v", step, err)
+		}
+		wantPaid(t, p, payment)
+	}
+}
+
+// TestCommitWithoutReply: a network that swallows the commit ends InTx within its time, although the context has no deadline, and
+// what has become of the commit is found out over another connection.
+func TestCommitWithoutReply(t *testing.T) {
+	t.Parallel()
+	server := databases.StartPostgreSQL(t)
+	o, _ := newOrder(t, system{"read committed", sqllock.Postgres, sql.LevelReadCommitted, on(server)}).onRedis(t)
+	folder, rest, _ := strings.Cut(strings.TrimPrefix(o.DSN, "host="), " ")
+	relay := testkit.NewRelay(t, "unix", filepath.Join(folder, ".s.PGSQL.5432"))
+	host, port, err := net.SplitHostPort(relay.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.DSN = fmt.Sprintf("host=%s port=%s sslmode=disable %s", host, port, rest)
+	for _, d := range []testkit.Direction{testkit.ToServer, testkit.ToClient} {
+		var done atomic.Bool
+		p := o.mustPayer(t, func(at string) bool {
+			if at == beforeCommit && done.CompareAndSwap(false, true) {
+				relay.DropExisting(d)
+			}
+			return false
+		})
+		payment := fmt.Sprintf("payment:%d", d)
+		ended := make(chan error, 1)
+		go func() { ended <- p.pay(context.WithoutCancel(t.Context()), payment, nil) }()
+		select {
+		case err := <-ended:
+			// The server has got the commit, or holds the transaction open until it notices that its client is gone.
+			if d == testkit.ToClient && err != nil || d == testkit.ToServer && !errors.Is(err, core.ErrUndecided) {
+				t.Errorf("%d: %v", d, err)
+			}
+			relay.Reset()
+			relay.Heal()
+		case <-time.After(within):
+			t.Fatalf("%d: InTx waits for ever", d)
 		}
 		wantPaid(t, p, payment)
 	}
