@@ -298,7 +298,11 @@ func TestOperator(t *testing.T) {
 		return r
 	}
 	for key, resp := range map[string]proto.Message{"resolved": response("by hand"), "without": nil} {
-		if err := guard.Resolve(t.Context(), peek(key, core.StateUnknown), resp); err != nil {
+		seen := peek(key, core.StateUnknown)
+		if err := guard.Resolve(t.Context(), seen, new(testpb.ReconnectParams)); err == nil || !strings.Contains(err.Error(), "SimpleResponse") {
+			t.Errorf("a message of another type: %v", err)
+		}
+		if err := guard.Resolve(t.Context(), seen, resp); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -333,6 +333,11 @@ func (g *Guard) Resolve(ctx context.Context, seen core.Record, response proto.Me
 	}
 	var value []byte
 	if response != nil {
+		// The retry could make nothing but an empty message of another type.
+		got := response.ProtoReflect().Descriptor().FullName()
+		if d := descriptor(seen.Label); d != nil && d.Output().FullName() != got {
+			return fmt.Errorf("holdfast: %s returns a %s, so no retry can get this %s", seen.Label, d.Output().FullName(), got)
+		}
 		var err error
 		if value, err = g.encode(&Answer{Message: response}, seen.Key[strings.LastIndexByte(seen.Key, ':')+1:]); err != nil {
 			return err
