@@ -85,7 +85,11 @@ func TestEveryErrorOfAnOutage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rdb := testkit.Start(t).Client()
+			server := testkit.Start(t, testkit.TCP())
+			if name == "READONLY" { // of a server that is no master, whenever the client asks it for its role
+				server.ReplicaOf(testkit.Start(t, testkit.TCP()).Addr())
+			}
+			rdb := server.Client()
 			log := &coretest.Record{}
 			locks := coretest.NewClient(t, rdb, core.WithLogger(coretest.TextLogger(log)))
 			scripts := coretest.FailScripts(rdb, test.err, coretest.Always)

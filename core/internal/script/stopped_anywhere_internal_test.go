@@ -82,11 +82,19 @@ func (l stoppedLock) wantAtMostTwo(owners ...string) {
 	}
 }
 
-// wantGranted checks that an owner gets the lock once the leases of others have ended.
+// wantGranted checks that an owner gets the lock once the leases of others have ended. Its first request may grant the lock
+// to the stopped one: that queued if its owner's hold had ended, as on Redis 7.0 in the last ms of a TTL.
 func (l stoppedLock) wantGranted(owner, mode string) {
 	l.t.Helper()
-	l.await(l.now(), 2*brief)
-	if reply, ok := l.acquire(never, owner, owner, mode, late).([]any); ok && reply[0] != int64(1) {
+	var reply any
+	for range 2 {
+		l.await(l.now(), 2*brief)
+		reply = l.acquire(never, owner, owner, mode, late)
+		if told, ok := reply.([]any); !ok || told[0] == int64(1) {
+			break
+		}
+	}
+	if told, ok := reply.([]any); ok && told[0] != int64(1) {
 		l.t.Errorf("%s was told %v", owner, reply)
 	}
 	if left := l.rdb.PTTL(l.t.Context(), l.keys.Lock).Val(); left <= 0 || left > late {
