@@ -21,7 +21,7 @@ import (
 type engine struct {
 	clientConfig
 	ids          script.IDs
-	clientNumber string // of this client, see internal/transport/wake_one.go
+	clientNumber string // of this client, see internal/transport/subscriptions.go
 	now          keepalive.Clock
 	redis        []redis.UniversalClient // where the locks live
 

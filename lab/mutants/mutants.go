@@ -78,7 +78,7 @@ var locks = []Mutant{
 		inTests("inspect", "TestRenewalOfASuccessorsLock"),
 	},
 	{
-		"pub/sub without poll", "redisson/redisson#5761: the waiter waits for ever for a lost message", "core/internal/acquire/list.go",
+		"pub/sub without poll", "redisson/redisson#5761: the waiter waits for ever for a lost message", "core/internal/acquire/waiters.go",
 		[][2]string{{"subscribedPollInterval = 2 * time.Second", "subscribedPollInterval = time.Hour"}},
 		inTests("waiting", "TestFreedWithoutAMessage"),
 	},
@@ -136,7 +136,7 @@ var locks = []Mutant{
 		inTests("cluster", "TestLeasesSurviveAMigration/plain"),
 	},
 	{
-		"no timer for the loss", "the holder notices when the server answers, or never", "core/internal/keepalive/lease.go",
+		"no timer for the loss", "the holder notices when the server answers, or never", "core/internal/keepalive/renewer.go",
 		[][2]string{
 			{"return now >= min(v.validUntil, v.endAt) }", "return now >= v.endAt }"},
 			{"return min(v.validUntil, v.renewAt, v.endAt, v.warnAt) }", "return min(v.renewAt, v.endAt, v.warnAt) }"},
@@ -144,7 +144,7 @@ var locks = []Mutant{
 		inTests("strategies", "TestConformance/^Mutex$/(FixedTTLExpires|FrozenServersLoseTheLease)$"),
 	},
 	{
-		"release heeds a context that has ended", "bsm/redislock: it is never sent", "core/internal/acquire/release.go",
+		"release heeds a context that has ended", "bsm/redislock: it is never sent", "core/internal/acquire/acquisition.go",
 		[][2]string{
 			{"p.Release(h.ReleaseCtx.Reset(ctx, transport.FirstAnswerTimeout), h, what)", "p.Release(ctx, h, what)"},
 			{"err error) {\n\tdetached, cancel := Detach(ctx)\n", "err error) {\n\tdetached, cancel := context.WithCancel(ctx)\n"},
@@ -182,7 +182,7 @@ var locks = []Mutant{
 	},
 	{
 		"run again before its own end is sent", "a client begins a key whose end it has not been able to send",
-		"core/internal/script/once_unconfirmed.go",
+		"core/internal/script/once_end.go",
 		[][2]string{{"	if u.count.Load() == 0 {\n", "	if u != nil {\n"}},
 		inTests("once", "TestEndBehindABegin"),
 	},
@@ -230,13 +230,13 @@ var locks = []Mutant{
 		inCore("TestValidUntilOfAPausedProcess"),
 	},
 	{
-		"late request granted", "the end of a hold is forgotten while a request of it may arrive", "core/internal/script/hold.go",
+		"late request granted", "the end of a hold is forgotten while a request of it may arrive", "core/internal/script/strategy.go",
 		[][2]string{{"	case what == NeverHeld || h.Unanswered > 0:", "	case what == NeverHeld:"}},
 		inTests("release", "TestRequestArrivesAfterItsHold/Mutex|TestBeginArrivesAfterItsAttempt"),
 	},
 	{
 		"waiter's late request granted", "the end of a hold that was granted in the queue is forgotten while a request of it may arrive",
-		"core/internal/script/hold.go",
+		"core/internal/script/strategy.go",
 		[][2]string{{"h.Unanswered == 1 && !h.Stored:", "h.Unanswered == 1:"}},
 		inTests("release", "TestRequestArrivesAfterItsWaiter"),
 	},
@@ -246,12 +246,12 @@ var locks = []Mutant{
 		inTests("release", "TestReleaseWithoutAnswer/^forced"),
 	},
 	{
-		"released, and called lost", "an unlock whose answer was lost is reported as a lost lock", "core/internal/script/hold.go",
+		"released, and called lost", "an unlock whose answer was lost is reported as a lost lock", "core/internal/script/strategy.go",
 		[][2]string{{"	if h.ReleasesUnanswered == 0 ||", "	if h.ReleasesUnanswered >= 0 ||"}},
 		inTests("release", "TestReleaseWithoutAnswer/^taken_between"),
 	},
 	{
-		"expired or released, unknown which", "the lease ends during the retries of an unlock", "core/internal/script/hold.go",
+		"expired or released, unknown which", "the lease ends during the retries of an unlock", "core/internal/script/strategy.go",
 		[][2]string{{"h.ValidUntil.Sub(i.Now()) < releaseMemory", "h.ValidUntil.Sub(i.Now()) < 0"}},
 		inTests("lease", "TestUnlockOutlivesTheLease"),
 	},
@@ -266,7 +266,7 @@ var locks = []Mutant{
 		inTests("release", "TestRequestArrivesAfterALeaseThatRanOut/Mutex|TestBeginArrivesAfterALostAttempt"),
 	},
 	{
-		"a goroutine for each release", "an outage leaves as many as calls have failed", "core/internal/transport/pending.go",
+		"a goroutine for each release", "an outage leaves as many as calls have failed", "core/internal/transport/retry.go",
 		[][2]string{{"	if !p.sending {\n", "	if true {\n"}},
 		inTests("release", "TestFrozenServerCostsOneGoroutine"),
 	},
@@ -277,7 +277,7 @@ var locks = []Mutant{
 		inTests("outage", "TestRepeatedRequestIsTakenBack"),
 	},
 	{
-		"lone command heeds no context", "on its caller's goroutine it waits for as long as the connection does", "core/internal/transport/direct.go",
+		"lone command heeds no context", "on its caller's goroutine it waits for as long as the connection does", "core/internal/transport/paths.go",
 		[][2]string{{"directTimeout = 100 * time.Millisecond", "directTimeout = time.Hour"}},
 		inTests("outage", "TestFrozenServerWithoutTimeout"),
 	},
@@ -292,12 +292,12 @@ var locks = []Mutant{
 		inTransport("TestEveryWaitEnds"),
 	},
 	{
-		"no connect deadline", "an unlock waits for as long as go-redis dials", "core/internal/transport/direct.go",
+		"no connect deadline", "an unlock waits for as long as go-redis dials", "core/internal/transport/paths.go",
 		[][2]string{{"	c.ctx = &c.connectCtx\n", ""}},
 		inTests("outage", "TestNoConnectionToBeHad"),
 	},
 	{
-		"hooks lost on the direct path", "the copies that go-redis makes have none", "core/internal/transport/direct.go",
+		"hooks lost on the direct path", "the copies that go-redis makes have none", "core/internal/transport/paths.go",
 		[][2]string{{"	conn := rdb.Conn()\n", "	conn := rdb.WithTimeout(timeout).Conn()\n"}},
 		inTests("outage", "TestHooksSeeLoneCommands"),
 	},
@@ -330,7 +330,7 @@ var locks = []Mutant{
 		inTests("release", "TestBeginArrivesAfterItsAttempt"),
 	},
 	{
-		"bound context forgotten", "the context of a run does not end with its lease", "core/internal/keepalive/lease.go",
+		"bound context forgotten", "the context of a run does not end with its lease", "core/internal/keepalive/renewer.go",
 		[][2]string{{"		bound.end(cause)\n", "		_ = cause\n"}},
 		inTests("once", "TestAttemptBind"),
 	},

@@ -25,12 +25,12 @@ var redlocks = []Mutant{
 		inTests("redlock", "TestRedlockWithoutAMajority"),
 	},
 	{
-		"tokens of a minority", "what one majority grants the next one does not know", "core/internal/quorum/vote_round.go",
+		"tokens of a minority", "what one majority grants the next one does not know", "core/internal/quorum/votes.go",
 		[][2]string{{"for committed := 0; committed < b.quorum.majority; {", "for committed := 0; committed < 1; {"}},
 		inTests("redlock", "TestRedlockTokenIsWrittenToAMajority"),
 	},
 	{
-		"majority taken for a split vote", "a caller that finds a holder without all of the servers never stops asking", "core/internal/quorum/vote_round.go",
+		"majority taken for a split vote", "a caller that finds a holder without all of the servers never stops asking", "core/internal/quorum/votes.go",
 		[][2]string{{"b.othersWon = b.othersWon || v.Committed", "_ = v.TokenCommitted"}},
 		inTests("redlock", "TestRedlockLeavesAMinority"),
 	},

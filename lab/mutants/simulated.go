@@ -29,7 +29,7 @@ var simulated = []Mutant{
 		inSimulationOfRedlock,
 	},
 	{
-		"defeated vote that wakes waiters", "waiters wake each other as fast as servers answer", "core/internal/quorum/vote_round.go",
+		"defeated vote that wakes waiters", "waiters wake each other as fast as servers answer", "core/internal/quorum/votes.go",
 		[][2]string{{"claim.Silent = b.othersWon", "claim.Silent = false"}},
 		inTests("redlock", "TestRedlockDefeatWakesNoWaiter"),
 	},

@@ -42,7 +42,7 @@ func (l *lostRelease) force() {
 	clear(l.taken)
 }
 
-// TestReleaseWithoutAnswer plays the rows of the table in internal/script/hold.go: the first release of a lease loses its
+// TestReleaseWithoutAnswer plays the rows of the table in internal/script/strategy.go: the first release of a lease loses its
 // answer, and Unlock says the truth. before happens before the first release is executed, between after that, and both before the
 // second is. Redis remembers nothing of a release if the lease is valid for long enough.
 func TestReleaseWithoutAnswer(t *testing.T) {

@@ -2,6 +2,9 @@ package acquire
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net"
 	"slices"
 	"time"
 
@@ -395,3 +398,160 @@ func (a *Acquisition) dropParents(ctx context.Context, drops func(Reentry) bool)
 
 // hasEnded returns true if the lease of a re-entry has ended.
 func hasEnded(r Reentry) bool { return r.Parent.Ended() }
+
+const (
+	// ReleaseTimeout bounds how long Unlock and Close wait for an answer.
+	ReleaseTimeout = script.ReleaseTimeout
+	// BackgroundReleaseLimit is how long beyond the TTL of a hold its release is retried in the background. Why beyond: other
+	// holds of the owner may keep it in Redis.
+	BackgroundReleaseLimit = 10 * time.Minute
+)
+
+// Release releases a hold, detached from ctx and bounded by ReleaseTimeout. It returns true if Redis had the hold. If it
+// returns an error, the release is not confirmed and is retried in the background, so the caller need not repeat it.
+//
+// On one server the first try has no timer of its own, because that costs more than the release. Retries follow, unless ctx
+// has ended during the first try: the caller wants to leave, and the background goes on. If ctx had ended before, its end
+// says nothing about how long the caller can wait.
+func (e *Environment) Release(ctx context.Context, p script.Strategy, h *script.Hold, what script.ReleaseReason) (held bool, err error) {
+	over := ctx.Err() != nil
+	if e.OneServer {
+		held, err = p.Release(h.ReleaseCtx.Reset(ctx, transport.FirstAnswerTimeout), h, what)
+	}
+	if !e.OneServer || err != nil && (over || ctx.Err() == nil) {
+		held, err = releaseWithRetry(ctx, p, h, what)
+	}
+	if err != nil {
+		e.ReleaseInBackground(p, h, what)
+	}
+	return held, err
+}
+
+// releaseWithRetry sends a release until it is answered, detached from ctx and bounded by ReleaseTimeout.
+func releaseWithRetry(ctx context.Context, p script.Strategy, h *script.Hold, what script.ReleaseReason) (held bool, err error) {
+	detached, cancel := Detach(ctx)
+	defer cancel()
+	err = transport.RetryUntilAnswered(detached, func(ctx context.Context) (err error) {
+		held, err = p.Release(ctx, h, what)
+		return err
+	})
+	return held, err
+}
+
+// RunDetached sends an idempotent command until it is answered, detached from ctx and bounded by ReleaseTimeout. Unlike
+// Release it retries nothing in the background. It gives up if ctx ends during the first try.
+func (e *Environment) RunDetached(ctx context.Context, command func(context.Context) error) error {
+	if e.OneServer {
+		over := ctx.Err() != nil
+		err := command(new(transport.DetachedContext).Reset(ctx, transport.FirstAnswerTimeout))
+		if err == nil || !over && ctx.Err() != nil {
+			return err
+		}
+	}
+	detached, cancel := Detach(ctx)
+	defer cancel()
+	return transport.RetryUntilAnswered(detached, command)
+}
+
+// Detach returns a context with the values of ctx. It ends after ReleaseTimeout, or transport.ReleaseGrace after the end of
+// ctx. If ctx has ended already, only ReleaseTimeout counts: otherwise nothing could be sent. The caller must call the
+// function.
+func Detach(ctx context.Context) (context.Context, context.CancelFunc) {
+	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), ReleaseTimeout)
+	if ctx.Done() == nil || ctx.Err() != nil {
+		return detached, cancel
+	}
+	stop := context.AfterFunc(ctx, func() {
+		keepalive.Pause(detached, transport.ReleaseGrace, nil, nil)
+		cancel()
+	})
+	return detached, func() { stop(); cancel() }
+}
+
+// ReleaseInBackground releases a hold that was perhaps granted after its caller had returned, or whose release was not
+// confirmed. The release is retried until Redis answers, or until the TTL and BackgroundReleaseLimit have passed. The
+// script remembers the hold if a request may still arrive, so that Redis refuses that request. It copies the hold, so h may
+// be used again. Close does not wait for the release of a hold that has expired by itself.
+func (e *Environment) ReleaseInBackground(p script.Strategy, h *script.Hold, what script.ReleaseReason) {
+	abandoned := *h
+	pending := p.Pending(h)
+	if pending == nil { // each server of a Redlock has one, to which its release adds
+		e.Go(func(ctx context.Context) { _, _ = p.Release(ctx, &abandoned, what) })
+		return
+	}
+	now := e.Now()
+	moot := abandoned.ExpiresAt
+	if moot == 0 {
+		moot = now.Add(max(abandoned.TTL, abandoned.MinHold))
+	}
+	taken := pending.Add(&transport.PendingCommand{
+		Send: func(ctx context.Context) error {
+			_, err := p.Release(new(transport.DetachedContext).Reset(ctx, transport.FirstAnswerTimeout), &abandoned, what)
+			return err
+		},
+		Due: now, Until: now.Add(max(abandoned.TTL, abandoned.MinHold) + BackgroundReleaseLimit), Moot: moot,
+		Ended: func(err error) {
+			// The caller of a lock that was held knows already: from the error of Unlock, or from the loss of the lease.
+			if err != nil && what != script.HeldByCaller && !transport.WrongType(err) {
+				e.NotReleased(&abandoned, err)
+			}
+		},
+	})
+	if !taken && !e.Operations.IsClosed() {
+		e.TooManyPending()
+	}
+}
+
+// ErrWaiterLimit is the end of an acquisition that may not wait because as many callers as the limit allows do.
+var ErrWaiterLimit = errors.New("as many callers wait as may")
+
+// ErrTooLate is what a [Caller] returns for a grant whose time was up before it arrived.
+var ErrTooLate = errors.New("answered after the lease had ended")
+
+// The ends of a request that are not errors of a command.
+var (
+	// errBusy is the answer that another owner has the lock. It never leaves this package.
+	errBusy = errors.New("another owner has the lock")
+	// errHoldReleased is the answer that this hold was released before the request arrived. It counts as an unknown outcome, so
+	// the request is repeated, with another hold.
+	errHoldReleased = errors.New("given up before")
+)
+
+// RefusedError is the end of an acquisition that waiting would not help. Waiters with the same question may share it.
+type RefusedError struct{ Refused *script.Refusal }
+
+// Error returns a text for tests. The API has an error for each kind of refusal.
+func (e *RefusedError) Error() string { return fmt.Sprintf("refused: %d", e.Refused.Kind) }
+
+// UnavailableError is the end of an acquisition that met with an outage. The waiters of a list may share it.
+type UnavailableError struct{ Last error }
+
+// Error returns the error of the last request.
+func (e *UnavailableError) Error() string { return fmt.Sprintf("unavailable: %v", e.Last) }
+
+// FailedError is the end of an acquisition with an error that a repeated request would meet too.
+type FailedError struct{ Err error }
+
+// Error returns the error of the request.
+func (e *FailedError) Error() string { return e.Err.Error() }
+
+// WaitEnded returns true if err says only that the time was up before the answer, or before a connection was made. Such an
+// error is no sign of an outage: the wait may have been too short.
+func WaitEnded(err error) bool {
+	var timeout net.Error
+	if transport.Unwritten(err) && errors.As(err, &timeout) && timeout.Timeout() {
+		return true
+	}
+	for _, end := range []error{transport.ErrNotSent, transport.ErrNotAnswered, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// LooksLikeOutage returns true if Redis has never answered this acquisition, or has not answered its last request although
+// that was sent transport.StallTimeout ago. It is for an acquisition whose last request has no answer.
+func (a *Acquisition) LooksLikeOutage() bool {
+	return !a.Answered || a.Env.Now().Sub(a.sentAt) >= transport.StallTimeout
+}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
@@ -321,4 +323,130 @@ func (q *Strategy) Force(ctx context.Context, k script.Keys) (bool, error) {
 	return q.agree(ctx, func(ctx context.Context, v *node) (bool, error) {
 		return v.Force(ctx, k, id)
 	})
+}
+
+// Environment is what a quorum needs of the client. It must not be changed after New. Its functions are called from many
+// goroutines at once.
+type Environment struct {
+	transport.Background
+	IDs    *script.IDs
+	Prefix string // of keys
+	Logger *slog.Logger
+
+	NodeTimeout  time.Duration // for each request to one server; 0 for one that follows from the TTL
+	RestartDelay time.Duration // for which a server grants no locks after a start
+
+	// TrustedUntil returns until when a grant of that TTL is valid whose first request was sent at t: the TTL less the drift.
+	TrustedUntil func(t keepalive.Instant, ttl time.Duration) keepalive.Instant
+	// SameServer returns the error of two nodes, numbered from 1, that are the same server. a is the smaller number.
+	SameServer func(a, b int) error
+	// TooManyPending warns that a server has transport.MaxPending releases to come, so that further holds expire.
+	TooManyPending func()
+	// Closed is the error of a request of a client that has finished, and so runs no goroutine for a server any more.
+	Closed error
+}
+
+// roster has the nodes of one Redlock by the run IDs of their servers, so that no server has two votes. Of two nodes of one
+// server, the first to enter is verified. Nothing leaves a roster.
+//
+// What it does not find: a server that has restarted has another run ID, which its verified node does not enter. A second
+// node of that server, which was refused before, can enter it.
+type roster struct {
+	mu      sync.Mutex
+	byRunID map[string]*node // guarded by mu
+}
+
+// introductionTimeout bounds how long Introduce waits for the run IDs of the servers.
+const introductionTimeout = 2 * time.Second
+
+// identityError says that two nodes are the same server. The node that gets it has no vote.
+type identityError struct{ error }
+
+func (e *identityError) Unwrap() error { return e.error }
+
+// Outcome is that nothing was executed: a node without a known identity is asked nothing else.
+func (e *identityError) Outcome() transport.Outcome { return transport.Rejected }
+
+// isIdentityError returns true if err is or wraps an identityError.
+func isIdentityError(err error) bool {
+	if err == nil { // by far the most frequent; errors.As costs an allocation
+		return false
+	}
+	var same *identityError
+	return errors.As(err, &same)
+}
+
+// enter records that a node has this run ID. It returns an identityError if another node has it. To enter a node twice
+// changes nothing, so concurrent requests may verify it.
+func (r *roster) enter(runID string, v *node) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if other := r.byRunID[runID]; other != nil && other != v {
+		return &identityError{v.quorum.env.SameServer(min(other.number, v.number), max(other.number, v.number))}
+	}
+	r.byRunID[runID] = v
+	return nil
+}
+
+// Introduce asks all servers for their run IDs, for at most introductionTimeout. It returns an error if two nodes are the
+// same server. Unwrap of that error returns the error of Environment.SameServer.
+//
+// It returns nil even if servers do not answer. Such a server is asked again before its vote counts.
+func (q *Strategy) Introduce() error {
+	ctx, cancel := context.WithTimeout(context.Background(), introductionTimeout)
+	defer cancel()
+	errs := make([]error, len(q.nodes))
+	var all sync.WaitGroup
+	for i, v := range q.nodes {
+		all.Go(func() { errs[i] = v.verifyIdentity(ctx) })
+	}
+	all.Wait()
+	for _, err := range errs {
+		if isIdentityError(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// subscription subscribes to releases on all servers of a Redlock. The first message of any server notifies.
+type subscription struct {
+	c    chan struct{} // shared by all subscribers; it holds one value, so messages that come together notify once
+	each []*transport.Subscriber
+	need int // servers that must have confirmed, for a message to be expected
+}
+
+// Subscribe implements script.Strategy. A majority must confirm the subscription. Why: the servers that had granted the
+// lock are a majority too, so at least one of them is subscribed when they publish its release.
+func (q *Strategy) Subscribe(k script.Keys) script.Subscription {
+	e := &subscription{c: make(chan struct{}, 1), need: q.majority}
+	for _, v := range q.nodes {
+		e.each = append(e.each, v.Subs.SubscribeTo(e.c, k.Channel))
+	}
+	return e
+}
+
+// Notifications implements script.Subscription.
+func (e *subscription) Notifications() <-chan struct{} { return e.c }
+
+// Confirmed implements script.Subscription. It becomes false again if connections break.
+func (e *subscription) Confirmed() bool {
+	confirmed := 0
+	for _, l := range e.each {
+		if l.Confirmed() {
+			confirmed++
+		}
+	}
+	return confirmed >= e.need
+}
+
+// StartAsking implements script.Subscription. It returns false, because a release of a Redlock wakes all clients. Why:
+// each server might wake another client, and none of them would learn that a majority is free.
+func (*subscription) StartAsking() bool { return false }
+
+// Close implements script.Subscription. It ends the subscription on each server.
+func (e *subscription) Close() {
+	for _, l := range e.each {
+		l.Close()
+	}
 }

@@ -19,7 +19,7 @@ type Instance struct {
 	IDs             *IDs
 	TokenKeys       TokenKeys
 	Now             keepalive.Clock
-	ClientNumber    string // see internal/transport/wake_one.go
+	ClientNumber    string // see internal/transport/subscriptions.go
 	ClientNumberArg any    // ClientNumber as an argument of scripts
 	PublishVerb     string // PUBLISH or SPUBLISH, see lua/lock/publish.lua
 	PublishVerbArg  any    // PublishVerb as an argument of scripts

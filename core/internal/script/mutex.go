@@ -139,7 +139,7 @@ func readMutexReply(reply any) (result Result, status int64, err error) {
 	return result, status, nil
 }
 
-// Subscribe implements [Strategy]: to broadcasts and to the number of this client, see internal/transport/wake_one.go.
+// Subscribe implements [Strategy]: to broadcasts and to the number of this client, see internal/transport/subscriptions.go.
 func (m Mutex) Subscribe(k Keys) Subscription {
 	return m.Subs.SubscribeAsClient(k.Channel, k.Lock, k.WaitingClients)
 }

@@ -2,6 +2,9 @@ package script
 
 import (
 	"context"
+	"errors"
+	"math"
+	"math/bits"
 	"strings"
 	"time"
 
@@ -135,4 +138,324 @@ func readList(reply any, prefix string) (read int, keys []string, err error) {
 		return 0, nil, err
 	}
 	return read, keys, nil
+}
+
+// Terms are what an attempt says of the record that it is to leave. The field Terms of its hold refers to them.
+type Terms struct {
+	Retention    time.Duration // for which the record is kept after its end
+	Fingerprint  []byte        // of the request; nil for none
+	HoldFailures bool          // true if an expired attempt has an unknown outcome; false if the next attempt may begin
+	MaxValue     int           // the longest value that is recorded, in bytes
+	Grouped      bool          // true if the records of the same hash tag form a group
+	Group        Group         // that group; zero if Grouped is false
+	Earliest     time.Time     // the window in which an attempt may begin, by the server's clock; zero for no bound
+	Latest       time.Time
+	Note         string // for readers of the record
+	Instance     string // of the client, see package inventory
+	Label        string // place of the guard
+}
+
+// question is what an answer depends on beside the record.
+type question struct {
+	ack              transport.Ack
+	fingerprint      string
+	holdFailures     bool
+	group            Group
+	size             int64 // that the attempt counts in the group
+	earliest, latest any
+}
+
+// Question returns a comparable value. Callers of one key with equal questions get equal answers from one state of Redis.
+func (t *Terms) Question(ack transport.Ack) any {
+	return question{
+		ack: ack, fingerprint: string(t.Fingerprint), holdFailures: t.HoldFailures, group: t.Group,
+		size: Counted(t.content(t.MaxValue)), earliest: windowBound(t.Earliest), latest: windowBound(t.Latest),
+	}
+}
+
+// Group is the group in which a record counts, see lua/once/group.lua. The zero value is no group.
+type Group struct {
+	Key        string // "" if the record is in no group
+	MaxRecords int    // 0 for any number
+}
+
+// bounded returns true if there is a quota. Then what a release leaves of a record has to be counted too.
+func (g Group) bounded() bool { return g.MaxRecords > 0 }
+
+// withGroup returns the keys, followed by that of the group if there is one.
+func (g Group) withGroup(keys ...string) []string {
+	if g.Key == "" {
+		return keys
+	}
+	return append(keys, g.Key)
+}
+
+// recordOverhead is how many bytes a record takes in Redis beside its content, with its membership in the group.
+const recordOverhead = 1536
+
+// Counted returns how many bytes a record with that many bytes of content counts in its group. It adds the overhead, and
+// rounds up to one of four sizes for each power of two, as lua/once/group.lua does.
+func Counted(content int) int64 {
+	n := int64(content) + recordOverhead
+	step := int64(1) << (bits.Len64(uint64(n-1)) - 3)
+	return (n + step - 1) / step * step
+}
+
+// content returns how many bytes of content a record has whose value has that many bytes.
+func (t *Terms) content(value int) int { return value + len(t.Fingerprint) + len(t.Note) }
+
+// Acquire implements [Strategy]: it begins an attempt.
+//
+// It sends unconfirmed ends of the key first, and nothing else while one has no answer. If an end is told that another attempt is
+// running, that is the answer to the begin as well. Why not a begin then: that attempt may have ended before the begin arrives.
+func (s Once) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error) {
+	var other *overtaken
+	if err := s.Unconfirmed.settle(ctx, h.Keys.Lock); errors.As(err, &other) {
+		return Result{WaitState: other.by}, nil
+	} else if err != nil {
+		return Result{}, err
+	}
+	result, err := s.begin(ctx, h)
+	if result.Granted && s.Unconfirmed.first(h.Keys.Lock) != nil {
+		// Another attempt of this client has ended meanwhile, without a lease. Its end comes first, so this one is withdrawn.
+		h.Stored = true
+		return Result{HoldReleased: true}, nil
+	}
+	return result, err
+}
+
+// begin sends the request for an attempt.
+func (s Once) begin(ctx context.Context, h *Hold) (Result, error) {
+	tokenKey := s.TokenKeys.Of(h.Keys.Lock)
+	reply, err := h.do(ctx, s.Exec, onceBeginScript,
+		termsOf(h).Group.withGroup(h.Keys.Lock, tokenKey, h.Released), beginArgs(h)...)
+	if s.TokenKeys.learnSlots(err, h.Keys.Lock, tokenKey) {
+		return s.begin(ctx, h)
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	return readBegin(reply)
+}
+
+// beginArgs returns the arguments of lua/once/begin.lua.
+func beginArgs(h *Hold) []any {
+	t := termsOf(h)
+	onExpiry := ""
+	if t.HoldFailures {
+		onExpiry = ExpiryMeansUnknown
+	}
+	args := []any{
+		h.ID, Milliseconds(h.TTL), Milliseconds(max(t.Retention, h.TTL)), tokenMemoryArg,
+		onExpiry, text(t.Fingerprint), t.Note, t.Instance, t.Label,
+		windowBound(t.Earliest), windowBound(t.Latest),
+	}
+	if g := t.Group; g.Key != "" {
+		args = append(args, Counted(t.content(t.MaxValue)))
+		if g.MaxRecords > 0 {
+			args = append(args, g.MaxRecords)
+		}
+	}
+	return shorten(args)
+}
+
+var tokenMemoryArg any = Milliseconds(tokenMemory)
+
+// text returns bytes as an argument of scripts.
+func text(b []byte) any {
+	if len(b) == 0 {
+		return ""
+	}
+	return b
+}
+
+// shorten returns the arguments without those at the end that are "". The scripts take an absent argument for that.
+func shorten(args []any) []any {
+	for len(args) > 0 && args[len(args)-1] == "" {
+		args = args[:len(args)-1]
+	}
+	return args
+}
+
+// readBegin returns the result for a reply of lua/once/begin.lua.
+func readBegin(reply any) (result Result, err error) {
+	if _, first := reply.(int64); first {
+		token, err := readStatus(reply, 1, TokenLimit)
+		return Result{Granted: err == nil, Grant: Grant{Token: token, Attempt: 1, Began: time.UnixMicro(token)}}, err
+	}
+	d := newDecoder(reply)
+	refused := &Refusal{}
+	switch status := d.Int(-7, 1); status {
+	case 1:
+		result.Granted, result.Token = true, d.Token()
+		result.Attempt, result.Began = int(d.Int(1, math.MaxInt32)), d.Time()
+	case 0:
+		result.HolderTTL, result.Holder = d.TTL(), d.Text()
+	case -1:
+		d.Int(0, 0)
+		result.HoldReleased = true
+	case -2:
+		d.Int(0, 0)
+		refused.Kind = fingerprintMismatch
+	case -3:
+		refused.Kind, refused.Record = OutcomeUnknown, decodeRecord(&d)
+	case -4:
+		refused.Kind, refused.Record = Completed, decodeRecord(&d)
+	case -5:
+		refused.Kind, refused.RetryAfter = TooManyRecords, d.TTL()
+	case -6:
+		refused.Kind, refused.ServerTime = TooEarly, d.Time()
+	case -7:
+		refused.Kind, refused.ServerTime = TooLate, d.Time()
+	}
+	if err := d.End(); err != nil {
+		return Result{}, err
+	}
+	if refused.Kind != 0 {
+		result.Refused = refused
+	}
+	return result, nil
+}
+
+// windowBound returns a bound of a window as an argument of lua/once/begin.lua: ms since 1970, or "" for the zero time, which is no
+// bound. For times that do not fit into milliseconds, it returns one that the clock of no server reaches.
+func windowBound(t time.Time) any {
+	const never = int64(1) << 40 // s
+	switch s := t.Unix(); {
+	case t.IsZero():
+		return ""
+	case s > never:
+		return never * 1000
+	case s < -never:
+		return -never * 1000
+	}
+	return t.UnixMilli()
+}
+
+// Refusal is why an attempt may not begin, a record cannot be resolved or forgotten, or a lock cannot be granted however long its owner
+// waits.
+type Refusal struct {
+	Kind       RefusalKind
+	Record     Record        // of Completed, OutcomeUnknown and Changed; zero for other kinds
+	RetryAfter time.Duration // of TooManyRecords and InProgress; 0 for other kinds
+	ServerTime time.Time     // of TooEarly and TooLate; zero for other kinds
+}
+
+// RefusalKind is the reason of a refusal.
+type RefusalKind int
+
+// The reasons of refusals. Package core takes every other value for fingerprintMismatch.
+const (
+	Completed           RefusalKind = iota + 1 // a run has completed before
+	OutcomeUnknown                             // a run has an unknown outcome, which has to be resolved first
+	InProgress                                 // an attempt is running, so the record cannot be resolved, or forgotten without force
+	fingerprintMismatch                        // the record was made for another fingerprint
+	TooManyRecords                             // the group has as many records as it may have
+	TooEarly                                   // the server's clock has not reached the window
+	TooLate                                    // the server's clock is past the window
+	Changed                                    // the record is not as the operator saw it
+	Upgrade                                    // of a lock: its owner holds it shared, and would wait for itself
+)
+
+// Settled returns true if no attempt will begin unless an operator decides so. Then waiting helps no caller of the key.
+func (r *Refusal) Settled() bool {
+	return r.Kind == Completed || r.Kind == OutcomeUnknown && r.Record.State == "unknown"
+}
+
+// Record is a record as it is in Redis, see lua/once/common.lua. Times are those of the server's clock.
+type Record struct {
+	State        string // running, retry, unknown or completed; "" if there is no record
+	Attempt      int    // number of the last attempt, from 1; 0 if there was none
+	Token        int64  // of that attempt
+	Value        []byte // of a completed run; nil if Omitted
+	Omitted      bool   // true if a completed run had a value that was not recorded
+	Fingerprint  []byte // nil if the attempt had none
+	Reason, Note string
+	Instance     string        // of the client that began the attempt
+	Label        string        // place of the guard that began it
+	Began, Ended time.Time     // of the attempt; zero if it has not begun or ended
+	OnExpiry     string        // state of a running attempt when its lease has expired
+	Lease        time.Duration // until the lease of a running attempt expires
+	Retention    time.Duration // until the record expires
+}
+
+// readRecord returns the record in a reply that is made by report in lua/once/common.lua.
+func readRecord(reply any) (Record, error) {
+	d := newDecoder(reply)
+	d.Int(0, 0)
+	r := decodeRecord(&d)
+	return r, d.End()
+}
+
+// decodeRecord reads what report in lua/once/common.lua returns behind the status. A field with an impossible number counts as absent.
+func decodeRecord(d *decoder) Record {
+	state, lease, retention, fields := d.Text(), d.TTL(), d.TTL(), d.Pairs()
+	r := Record{State: state, Attempt: int(number(usually(fields, "attempt", firstAttempt(fields)), math.MaxInt32))}
+	switch state {
+	case "":
+		return r
+	case "running", ExpiryAllowsRetry, ExpiryMeansUnknown, ExpiryMeansCompleted:
+	default:
+		d.Fail()
+		return Record{}
+	}
+	r.Token = tokenOf(fields["token"])
+	r.Began, r.Ended = moment(usually(fields, "began", fields["token"])), moment(fields["ended"])
+	r.Fingerprint, r.Reason = bytesOf(fields, "fingerprint"), fields["reason"]
+	r.Note, r.Instance, r.Label = fields["note"], fields["by"], fields["label"]
+	r.Lease, r.Retention = lease, retention
+	if state == "running" {
+		r.OnExpiry = usually(fields, "outcome_on_expiry", ExpiryAllowsRetry)
+	}
+	if state != ExpiryMeansCompleted {
+		return r
+	}
+	// A run that was declared completed and has crashed since has left no value. Its record still says that it is running.
+	if r.Omitted = fields["omitted"] != "" || fields["state"] != state; !r.Omitted {
+		r.Value = []byte(fields["value"])
+	}
+	return r
+}
+
+// usually returns the value of a field. It returns usual if the field is absent, see lua/once/common.lua.
+func usually(fields map[string]string, name, usual string) string {
+	if value, ok := fields[name]; ok {
+		return value
+	}
+	return usual
+}
+
+// firstAttempt returns the number of an attempt that is not in the record: a record with a token has had one.
+func firstAttempt(fields map[string]string) string {
+	if fields["token"] != "" {
+		return "1"
+	}
+	return "0"
+}
+
+// bytesOf returns the value of a field. It returns nil if the field is absent, and an empty slice if its value is empty.
+func bytesOf(fields map[string]string, name string) []byte {
+	text, ok := fields[name]
+	if !ok {
+		return nil
+	}
+	return []byte(text)
+}
+
+// Summary reads a record for a list: without its value and fingerprint, and with the bytes of the value. Its State is "" if there
+// is no record. The keys must be those of Keys.Once.
+func (s Once) Summary(ctx context.Context, k Keys) (r Record, size int, err error) {
+	var reply any
+	err = transport.Retry(ctx, 0, transport.Transient, func() (err error) {
+		reply, err = s.Exec.Do(ctx, onceSummaryScript, []string{k.Lock})
+		return err
+	})
+	if err != nil {
+		return Record{}, 0, err
+	}
+	d := newDecoder(reply)
+	d.Int(0, 0)
+	r = decodeRecord(&d)
+	r.Value, size = nil, int(d.Int(0, math.MaxInt32))
+	return r, size, d.End()
 }

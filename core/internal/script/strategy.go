@@ -2,6 +2,9 @@ package script
 
 import (
 	"context"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
@@ -46,7 +49,7 @@ type Strategy interface {
 // ability needs, and nil if the strategy does not have the ability.
 type Abilities struct {
 	Queue   *Instance // waiters have places in a queue there, and are granted the lock by a message
-	WakeOne *Instance // a release there wakes one client of those that are registered, see internal/transport/wake_one.go
+	WakeOne *Instance // a release there wakes one client of those that are registered, see internal/transport/subscriptions.go
 	Batch   *Instance // one script there grants several locks, see MutexBatch
 }
 
@@ -54,7 +57,7 @@ type Abilities struct {
 // has no means for.
 type Wanted struct {
 	Place        bool // true if the hold is queued in Redis unless it is granted at once
-	Registration bool // true if Redis registers the client as waiting, see internal/transport/wake_one.go
+	Registration bool // true if Redis registers the client as waiting, see internal/transport/subscriptions.go
 	Woken        bool // true if the client was woken for this request
 }
 
@@ -108,7 +111,7 @@ type Subscription interface {
 	// Confirmed returns true if Redis has confirmed the subscription, so that messages can be expected.
 	Confirmed() bool
 	// StartAsking records that the waiter asks Redis now. It returns true if this client was woken for that, see
-	// internal/transport/wake_one.go.
+	// internal/transport/subscriptions.go.
 	StartAsking() (woken bool)
 	// Close ends the subscription.
 	Close()
@@ -116,3 +119,274 @@ type Subscription interface {
 
 // Renewal is one request to renew one lease, see keepalive.
 type Renewal = keepalive.Renewal[Hold]
+
+// Hold is one acquisition of a lock in Redis: what Lock requests, and what a Lease keeps. It must not be used by several
+// goroutines at once, except for the requests of a Redlock to its servers, see countRepeated.
+type Hold struct {
+	Name     string // of the lock, for errors
+	Keys     Keys
+	ID       string // never used for another hold; only SetID and IDs.Renew set it
+	Owner    string // not "" once the hold has an ID
+	ParentID string // the hold under which the owner re-enters; "" for a new owner, and for one that WithOwner has named
+	TTL      time.Duration
+	MinHold  time.Duration // for which the lock stays taken at least; 0 for none
+	Ack      transport.Ack
+	Permits  int    // of a semaphore that the hold takes; 0 for any other lock
+	Limit    int    // n of that semaphore: how many permits may be in use; 0 for any other lock
+	Terms    *Terms // of the attempt of a Once; nil for a lock
+
+	Released   string // the key that bars requests of the hold, see bar.lua
+	ScriptArgs ScriptArgs
+	ReleaseCtx transport.DetachedContext // memory for the context of the release
+
+	History
+}
+
+// History is what has happened to a hold.
+type History struct {
+	// Unanswered is how many requests have an unknown outcome. Each of them may still arrive, even if a later one was
+	// answered.
+	Unanswered int
+	// Stored is true if an answer has said that Redis has the hold, granted or in the queue. Then a release that finds the hold
+	// does not tell whether the unanswered requests have arrived.
+	Stored bool
+	// ReleasesUnanswered is how many releases have an unknown outcome. Each of them may have ended the hold.
+	ReleasesUnanswered int
+	// ValidUntil is that of the lease when its release begins; zero if no caller had the hold, and in a Redlock.
+	ValidUntil keepalive.Instant
+	// ExpiresAt is when Redis lets the hold expire by itself, counted from the last grant or renewal that it has confirmed; zero if
+	// that is not known.
+	ExpiresAt keepalive.Instant
+
+	QueueNumber int64  // in the queue in Redis; 0 before it was there
+	Slot        int    // of the first of its permits, as of the last grant
+	Shares      bool   // true if other owners may hold the lock too
+	Compact     bool   // true if the hold was granted in the compact state, see lua/lock/compact_grant.lua
+	Silent      bool   // true if the release wakes no waiter: another client has the lock by a majority of a Redlock
+	Rounds      Rounds // of a Redlock; zero for other locks
+}
+
+// Rounds is what a Redlock remembers of its vote rounds for one hold, from one request to the next. Only the goroutine that acquires uses it.
+type Rounds struct {
+	// Lost is 0 before the first round, and 1 after a round that was not won. After a split, or after a majority without a
+	// lease, it is one more than before. Unless it is 0, the next round asks the servers one by one.
+	Lost int
+	RTT  time.Duration // the longest time that an answer took lately, the scale of the pauses
+}
+
+// do runs a script for the hold, with its Ack, and returns the reply. It counts the request as unanswered if it was repeated.
+func (h *Hold) do(ctx context.Context, e *transport.Executor, s *transport.Script, keys []string, args ...any) (any, error) {
+	c := transport.NewCommand(s, keys, args...)
+	c.Ack = h.Ack
+	err := e.Run(ctx, c)
+	h.countRepeated(c)
+	if err != nil {
+		return nil, err
+	}
+	return c.Reply, nil
+}
+
+// countRepeated counts a repeated request as unanswered. It writes to the hold only then. Why: the requests of a Redlock
+// to its servers share one hold and run concurrently, and are never repeated.
+func (h *Hold) countRepeated(c *transport.Command) {
+	if c.Repeated {
+		h.Unanswered++
+	}
+}
+
+// SetID sets the ID of a hold, and what depends on it.
+func (h *Hold) SetID(id string) {
+	h.ID, h.Released = id, h.Keys.Released(id)
+	h.setScriptArgs()
+}
+
+// ScriptArgs are parts of a hold as arguments of scripts. Why kept: each conversion to any costs an allocation. The first
+// two are the same for all holds of a lock, so a caller may set them before it sets the ID.
+type ScriptArgs struct {
+	Lock, WaitingClients, released, id any
+}
+
+// setScriptArgs sets the arguments that depend on the ID, and the others unless they are set.
+func (h *Hold) setScriptArgs() {
+	if h.ScriptArgs.Lock == nil {
+		h.ScriptArgs.Lock, h.ScriptArgs.WaitingClients = h.Keys.Lock, h.Keys.WaitingClients
+	}
+	h.ScriptArgs.released, h.ScriptArgs.id = h.Released, h.ID
+}
+
+// ownerArg returns the owner as an argument.
+func (h *Hold) ownerArg() any {
+	if h.Owner == h.ID {
+		return h.ScriptArgs.id
+	}
+	return h.Owner
+}
+
+// Scripts take their last arguments only as far as these differ from their defaults. So a request of the most frequent kind is
+// short, and tells the fast path of its script so by the number of its arguments.
+
+// appendOptional appends arguments up to the last one that is not its default: "", 0 or false.
+func appendOptional(args []any, optional ...any) []any {
+	n := len(optional)
+	for n > 0 && isDefault(optional[n-1]) {
+		n--
+	}
+	return append(args, optional[:n]...)
+}
+
+func isDefault(arg any) bool {
+	switch arg {
+	case "", 0, int64(0), false:
+		return true
+	}
+	return false
+}
+
+// idArg returns the ID of the hold as an optional argument: it is the name of the owner by default.
+func (h *Hold) idArg() any {
+	if h.Owner == h.ID {
+		return ""
+	}
+	return h.ScriptArgs.id
+}
+
+// releaseMemoryArgs returns the memories of [Instance.releaseMemories] as optional arguments: missing is found by default.
+func (i *Instance) releaseMemoryArgs(h *Hold, what ReleaseReason) (found, missing any) {
+	found, missing = i.releaseMemories(h, what)
+	if missing == found {
+		missing = noMemoryArg
+	}
+	return found, missing
+}
+
+// IDs makes the IDs of owners and holds of one client: its UUID, a colon and a number that is never used again. An owner has
+// the ID of the first of its holds. It is safe for concurrent use.
+type IDs struct {
+	Client  string // the UUID; must be set before the first ID is made
+	counter atomic.Uint64
+}
+
+// Next returns a new ID.
+func (ids *IDs) Next() string {
+	var digits [20]byte
+	return ids.Client + ":" + string(strconv.AppendUint(digits[:0], ids.counter.Add(1), 10))
+}
+
+// Renew gives a hold a new ID, without unanswered requests. Why not SetID: ID and Released are parts of one string here, which
+// costs one allocation.
+func (ids *IDs) Renew(h *Hold) {
+	var digits [20]byte
+	number := strconv.AppendUint(digits[:0], ids.counter.Add(1), 10)
+	h.Released = released + h.Keys.tag + ":" + ids.Client + ":" + string(number)
+	h.ID = h.Released[len(h.Released)-len(ids.Client)-1-len(number):]
+	h.Unanswered, h.Stored = 0, false
+	h.setScriptArgs()
+}
+
+// ClientOf returns the UUID of the client that has made an owner. It returns false for an owner of another form, which
+// WithOwner has named. Owners of Redisson's clients have the same form.
+func ClientOf(owner string) (client string, ok bool) {
+	client, number, _ := strings.Cut(owner, ":")
+	if len(client) != 36 || number == "" || len(number) > 20 {
+		return "", false
+	}
+	for i := range len(client) {
+		switch c := client[i]; {
+		case i == 8 || i == 13 || i == 18 || i == 23:
+			if c != '-' {
+				return "", false
+			}
+		case (c < '0' || c > '9') && (c < 'a' || c > 'f'):
+			return "", false
+		}
+	}
+	return client, strings.Trim(number, "0123456789") == ""
+}
+
+// A release may have to be repeated because its answer was lost. What the client knows decides what Redis must remember of it,
+// and what it means if a hold is not in Redis any more:
+//
+//	request without | release without | lease is valid for  | Redis remembers  | a missing hold was
+//	an answer       | an answer       | the time of retries | the release for  |
+//	no              | no              | yes                 | nothing          | expired, forced or lost
+//	no              | yes             | yes                 | nothing          | released, unless a mark says: forced
+//	no              | no or yes       | no                  | releaseMemory    | what Redis remembers
+//	yes             | no or yes       | yes or no           | AbandonMemory    | what Redis remembers
+//
+// Why no memory in the first two rows: before the lease expires, only its own release and ForceUnlock delete a hold. ForceUnlock
+// leaves a mark of each hold that it ends, for longer than the lease, see lua/lock/force.lua.
+//
+// What the second row cannot see: that Redis lost the hold, or an operator deleted its key, before the release whose answer was
+// lost.
+
+const (
+	// ReleaseTimeout bounds how long a caller waits for the answer to a release, and so its retries.
+	ReleaseTimeout = 5 * time.Second
+	// releaseMemory is how long Redis remembers a release of a lease that may expire during the retries.
+	releaseMemory = ReleaseTimeout + time.Second
+	// redlockMemory is how long one server of a Redlock remembers any release. Why: a read repair of the hold may be in flight,
+	// and would grant it anew.
+	redlockMemory = 15 * time.Second
+)
+
+// releaseMemories returns for how many ms Redis remembers the release of a hold, and refuses requests of the hold that arrive
+// later: found if the release finds the hold in Redis, missing if it does not. Both are arguments of scripts; 0 is no memory.
+//
+// Why two: the only request that can have stored a hold may be the unanswered one. If its release finds such a hold, the request
+// has arrived, and no other will. It is different if an answer has said that Redis has the hold:
+//
+//  1. A request is answered: the hold is in the queue.
+//  2. The waiter asks again. The request is still on its way when the holder's release grants the lock to the waiter.
+//  3. The waiter gives up. Its release finds the hold, and must be remembered.
+//  4. The request arrives. Otherwise it would take the lock for a caller that does not exist.
+func (i *Instance) releaseMemories(h *Hold, what ReleaseReason) (found, missing any) {
+	switch {
+	case i.OfRedlock && what == NeverHeld: // votes are not counted as unanswered
+		return redlockMemoryArg, abandonMemoryArg
+	case i.OfRedlock:
+		return redlockMemoryArg, redlockMemoryArg
+	case what == OnlyQueued, what == NeverHeld && h.Unanswered == 0:
+		return noMemoryArg, noMemoryArg
+	case what == NeverHeld && h.Unanswered == 1 && !h.Stored:
+		return noMemoryArg, abandonMemoryArg
+	case what == NeverHeld || h.Unanswered > 0:
+		return abandonMemoryArg, abandonMemoryArg
+	case h.ValidUntil.Sub(i.Now()) < releaseMemory:
+		return releaseMemoryArg, releaseMemoryArg
+	}
+	return noMemoryArg, noMemoryArg
+}
+
+// atLeast returns a memory of [Instance.releaseMemories], or d if that is longer.
+func atLeast(d time.Duration, memory any) any {
+	if ms, ok := memory.(int64); ok {
+		return max(ms, Milliseconds(d))
+	}
+	return memory
+}
+
+// sendRelease runs a command that releases the hold, and notes whether it may have been executed without an answer.
+func (h *Hold) sendRelease(ctx context.Context, e *transport.Executor, c *transport.Command) error {
+	err := e.Run(ctx, c)
+	if c.Repeated || err != nil && transport.MayHaveRun(err) {
+		h.ReleasesUnanswered++
+	}
+	return err
+}
+
+// wasReleased returns whether an earlier release has ended a hold that Redis does not have any more, and does not remember. The
+// caller must have found the hold missing just now.
+//
+// Why the clock is read last: the hold was found missing, and the mark was read, before that. So the lease had not expired then,
+// and the mark would have been there.
+func (i *Instance) wasReleased(ctx context.Context, h *Hold) (bool, error) {
+	if h.ReleasesUnanswered == 0 || i.Now() >= h.ValidUntil {
+		return false, nil
+	}
+	reply, err := i.Exec.Do(ctx, wasForcedScript, []string{h.Keys.Forced()}, h.ID)
+	if err != nil {
+		return false, err
+	}
+	forced, err := readStatus(reply, 0, 1)
+	return err == nil && forced == 0 && i.Now() < h.ValidUntil, err
+}

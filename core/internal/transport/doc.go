@@ -70,6 +70,6 @@
 //   - Refresh: reading again which master of a Cluster owns which slots.
 //   - Address: the first word of a message. A subscriber with an address receives only the messages that begin with it. A
 //     message for an address is its waiter's ID, and the token if the message grants the lock.
-//   - Client number: the number under which a release wakes one client (wake-one), see wake_one.go.
+//   - Client number: the number under which a release wakes one client (wake-one), see subscriptions.go.
 //   - Grace: how long the other clients leave a lock to the client that was woken.
 package transport

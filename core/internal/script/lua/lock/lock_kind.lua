@@ -4,7 +4,7 @@
 -- A number that no script writes makes a hash data of another program too. So the work of a script is bounded by what it
 -- checks here, not by what it finds: one permit costs a script one member of a sorted set.
 
--- Bounds of locks: MaxLimit and MaxPermits in queue.go, more ms than any TTL has, and TokenLimit in reply.go.
+-- Bounds of locks: MaxLimit and MaxPermits in queue.go, more ms than any TTL has, and TokenLimit in script.go.
 local maxLimit = 1000000
 local maxPermits = 1000
 local maxTTL = 1000000000000

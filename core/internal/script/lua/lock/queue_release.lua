@@ -13,7 +13,7 @@
 --
 -- Returns 1  released
 --         0  not held: the hold expired, was forced out, was never granted, or an earlier run has ended it. The caller
---            knows which, see wasReleased in hold.go
+--            knows which, see wasReleased in strategy.go
 --         3, 2  the same, but a message could not be published: waiters find out by polling
 --
 -- Running it twice changes nothing, however many other owners held the lock between the runs. If KEYS[7] is kept, a

@@ -1,0 +1,208 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
+)
+
+const (
+	// minRefreshInterval is the shortest interval between two queries for the slots of a Cluster.
+	minRefreshInterval = 250 * time.Millisecond
+	// maxRefreshes bounds the queries in flight. Each goes to a random node, and waits for several seconds if that node does
+	// not answer. Why more than one: the next one may meet a node that answers.
+	maxRefreshes = 8
+)
+
+// topology has go-redis read the slots of a Cluster again when the outcome of commands suggests that they have moved. Why:
+// by itself go-redis reads them once a minute, and after a redirection. A master that has crashed does not redirect.
+type topology struct {
+	cluster   *redis.ClusterClient
+	queries   *keepalive.Operations
+	onRefresh func()            // called after each query
+	recovered func(call func()) // calls a function that runs hooks of the user's client, see Background
+
+	mu sync.Mutex
+
+	// Guarded by mu.
+	refreshedAt time.Time
+	inFlight    int
+	timer       *time.Timer // set while a query is due
+}
+
+// requestRefresh has the slots read as soon as minRefreshInterval has passed since the last query. It does not wait.
+func (t *topology) requestRefresh() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.timer == nil {
+		t.timer = time.AfterFunc(time.Until(t.refreshedAt.Add(minRefreshInterval)), t.refresh)
+	}
+}
+
+// refresh has go-redis read the slots. The timer calls it. It does nothing if maxRefreshes queries are in flight, or if Nodes
+// was closed.
+func (t *topology) refresh() {
+	t.mu.Lock()
+	t.timer = nil
+	t.refreshedAt = time.Now()
+	if t.inFlight >= maxRefreshes || !t.queries.Start() {
+		t.mu.Unlock()
+		return
+	}
+	defer t.queries.Finish()
+	t.inFlight++
+	t.mu.Unlock()
+	// ForEachMaster begins with a query of its own. Why not ReloadState: it would wait for the query that is in flight,
+	// however long that one waits for a frozen node.
+	t.recovered(func() {
+		_ = t.cluster.ForEachMaster(context.Background(), func(context.Context, *redis.Client) error { return nil })
+	})
+	t.mu.Lock()
+	t.inFlight--
+	t.mu.Unlock()
+	t.onRefresh()
+}
+
+// suggestsMove returns true if err may mean that another master owns the slot now.
+func suggestsMove(err error) bool {
+	if err == nil {
+		return false
+	}
+	var dial *net.OpError
+	switch Classify(err) {
+	case Unknown:
+		return !errors.Is(err, context.Canceled)
+	case NotExecuted:
+		for _, prefix := range []string{"READONLY", "MASTERDOWN", "CLUSTERDOWN", "MOVED"} {
+			if hasCode(err, prefix) {
+				return true
+			}
+		}
+		return errors.As(err, &dial)
+	}
+	return false
+}
+
+// IsOneServer returns true if rdb is known to send all commands to one server or Sentinel group.
+func IsOneServer(rdb redis.UniversalClient) bool {
+	_, ok := rdb.(*redis.Client)
+	return ok
+}
+
+// SameSlot returns true if one script may take all these keys, of which there must be one at least. It returns false if a
+// Cluster has them in several slots. It also returns false for clients that are not of go-redis or spread keys over several
+// servers, because their rules are not known.
+func SameSlot(rdb redis.UniversalClient, keys []string) bool {
+	switch rdb.(type) {
+	case *redis.Client:
+		return true
+	case *redis.ClusterClient:
+		for _, key := range keys[1:] {
+			if Slot(key) != Slot(keys[0]) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// Slot returns the hash slot of a key: CRC16 (XMODEM) of its hash tag, modulo 16384. The hash tag is the part between the
+// first "{" and the next "}". If there is no such part, or it is empty, the whole key is the hash tag. Source: Redis Cluster
+// specification, key distribution model.
+func Slot(key string) uint16 {
+	if _, rest, found := strings.Cut(key, "{"); found {
+		if tag, _, closed := strings.Cut(rest, "}"); closed && tag != "" {
+			key = tag
+		}
+	}
+	var crc uint16
+	for i := range len(key) {
+		crc ^= uint16(key[i]) << 8
+		for range 8 {
+			carry := crc&0x8000 != 0
+			crc <<= 1
+			if carry {
+				crc ^= 0x1021
+			}
+		}
+	}
+	return crc % 16384
+}
+
+// Answer is the reply of a server to one command, or its error.
+type Answer struct {
+	Reply any
+	Err   error
+}
+
+// AskServer sends commands that read to one master, or to the only server if master is nil, in one pipeline: so one process answers
+// them all. Each answer has an error of its own. AskServer returns soon after ctx ends, and after AnswerTimeout, whatever the
+// connection does. If the slots of a Cluster may have moved, it has them read again.
+//
+// The pipeline runs on a goroutine of its own, which may be abandoned. Why: go-redis does not end a read when its context ends.
+func (e *Executor) AskServer(ctx context.Context, master *redis.Client, commands ...[]any) ([]Answer, error) {
+	rdb := piper(e.Client)
+	if master != nil {
+		rdb = master
+	}
+	done := make(chan []Answer, 1) // has room, so that an abandoned goroutine ends too
+	go func() {
+		answers := make([]Answer, len(commands))
+		for i := range answers {
+			answers[i].Err = ErrPanic // unless the pipeline returns
+		}
+		defer func() { done <- answers }()
+		e.background.recovered(func() { askPipelined(ctx, rdb, commands, answers) })
+	}()
+	timer := time.NewTimer(AnswerTimeout)
+	defer timer.Stop()
+	select {
+	case answers := <-done:
+		for i, a := range answers {
+			if suggestsMove(a.Err) {
+				e.Nodes.RequestRefresh()
+			}
+			answers[i].Err = e.lasting(a.Err, nil)
+		}
+		return answers, nil
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-e.stop:
+	}
+	e.Nodes.RequestRefresh()
+	return nil, ErrNotAnswered
+}
+
+// askPipelined sends commands in one pipeline, and sets their answers.
+func askPipelined(ctx context.Context, rdb piper, commands [][]any, answers []Answer) {
+	pipe := rdb.Pipeline()
+	sent := make([]*singleTryCmd, len(commands))
+	for i, args := range commands {
+		sent[i] = newSingleTryCmd(args...)
+		_ = pipe.Process(ctx, sent[i])
+	}
+	execPipeline(ctx, pipe)
+	for i, c := range sent {
+		answers[i].Reply, answers[i].Err = c.Result()
+		answers[i].Err = readable(answers[i].Err)
+	}
+}
+
+// MasterOf returns the master that owns a key's slot, as far as the client knows. It returns nil without a Cluster. Unlike
+// Nodes.Master it waits until the slots have been read.
+func (e *Executor) MasterOf(ctx context.Context, key string) (master *redis.Client, err error) {
+	if e.Nodes.cluster == nil {
+		return nil, nil
+	}
+	err = ErrPanic // unless the call returns
+	e.background.recovered(func() { master, err = e.Nodes.cluster.MasterForKey(ctx, key) })
+	return master, err
+}

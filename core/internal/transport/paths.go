@@ -1,0 +1,544 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
+)
+
+// node is one server, with its batch queues. Renewals have a queue of their own, so that they never wait behind commands for
+// which callers wait. Commands that replicas have to acknowledge have two more, so that a slow replica delays no others.
+type node struct {
+	commands      *batchQueue
+	renewals      *batchQueue
+	ackedCommands *batchQueue
+	ackedRenewals *batchQueue
+	pending       *Pending
+	answers       atomic.Uint64 // of the server to batches and to commands on the direct path
+}
+
+// queueFor returns the queue of a command for which a caller waits.
+func (n *node) queueFor(c *Command) *batchQueue {
+	if c.Ack.Wanted() {
+		return n.ackedCommands
+	}
+	return n.commands
+}
+
+// renewalQueueFor returns the queue of a renewal.
+func (n *node) renewalQueueFor(c *Command) *batchQueue {
+	if c.Ack.Wanted() {
+		return n.ackedRenewals
+	}
+	return n.renewals
+}
+
+// Nodes finds the node of a key. Without a Cluster, all keys have the same node. In a Cluster there is one node for each
+// master. Why: commands for different masters must not share a batch. A master that does not answer would delay the
+// answers of the others. It is safe for concurrent use.
+type Nodes struct {
+	background *Background
+	sendBatch  func([]*Command)
+	only       *node                // of all keys without a Cluster; in a Cluster, of keys whose master is not known
+	cluster    *redis.ClusterClient // nil without a Cluster
+
+	topology *topology             // nil without a Cluster
+	queries  *keepalive.Operations // queries for the slots of the Cluster
+
+	known    atomic.Bool // true if the ClusterClient knows the owners of the slots
+	learning atomic.Bool // true while learnSlots runs
+	byAddr   sync.Map    // of *node, by the address of the master
+}
+
+// newNodes returns the nodes of rdb. Their batch queues send with sendBatch. It does no I/O. The caller must call Close.
+func newNodes(rdb redis.UniversalClient, background *Background, sendBatch func([]*Command)) *Nodes {
+	n := &Nodes{background: background, sendBatch: sendBatch, queries: keepalive.NewOperations()}
+	n.only = n.newNode()
+	if n.cluster, _ = rdb.(*redis.ClusterClient); n.cluster != nil {
+		n.topology = &topology{cluster: n.cluster, queries: n.queries, onRefresh: func() {}, recovered: background.recovered}
+	}
+	return n
+}
+
+// newNode returns a node with empty queues.
+func (n *Nodes) newNode() *node {
+	return &node{
+		commands: newBatchQueue(maxCommandsInFlight, n.sendBatch), renewals: newBatchQueue(maxRenewalsInFlight, n.sendBatch),
+		ackedCommands: newBatchQueue(maxCommandsInFlight, n.sendBatch), ackedRenewals: newBatchQueue(maxRenewalsInFlight, n.sendBatch),
+		pending: newPending(n.background),
+	}
+}
+
+// answers returns a number that grows with the answers of the server that has the key.
+func (n *Nodes) answers(key string) uint64 { return n.of(key).answers.Load() }
+
+// onRefresh has f called after each refresh of the slots of a Cluster. There is one such function. It must be set before the
+// first command. Without a Cluster, f is never called.
+func (n *Nodes) onRefresh(f func()) {
+	if n.topology != nil {
+		n.topology.onRefresh = f
+	}
+}
+
+// of returns the node of a key. Until the slots of the Cluster are known, all keys have the same node.
+func (n *Nodes) of(key string) *node {
+	master := n.master(key)
+	if master == nil {
+		return n.only // if no master owns the slot, the error of the command says so
+	}
+	addr := master.Options().Addr
+	if known, ok := n.byAddr.Load(addr); ok {
+		return known.(*node)
+	}
+	known, _ := n.byAddr.LoadOrStore(addr, n.newNode())
+	return known.(*node)
+}
+
+// master returns the client of the master that owns a key's slot. It returns nil without a Cluster, or if the master is
+// not known. It does no I/O. Why: go-redis reads the slots when it first needs them, which may take long, and keeps them
+// up to date from then on.
+func (n *Nodes) master(key string) *redis.Client {
+	if n.cluster == nil {
+		return nil
+	}
+	if !n.known.Load() {
+		if n.learning.CompareAndSwap(false, true) && n.queries.Start() {
+			go n.learnSlots(key)
+		}
+		return nil
+	}
+	master, err := n.cluster.MasterForKey(context.Background(), key)
+	if err != nil {
+		return nil
+	}
+	return master
+}
+
+// rerouted returns true if the key of c now belongs to another master than when c was submitted. It returns false if the
+// master was not known then.
+func (n *Nodes) rerouted(c *Command) bool { return c.node != n.only && n.of(c.key()) != c.node }
+
+// RequestRefresh has the slots of the Cluster read again soon, at most once each minRefreshInterval. It does not wait.
+// Without a Cluster it does nothing.
+func (n *Nodes) RequestRefresh() {
+	if n.topology != nil {
+		n.topology.requestRefresh()
+	}
+}
+
+// learnSlots has the ClusterClient read the slots. The caller must have called queries.Start and set learning.
+func (n *Nodes) learnSlots(key string) {
+	defer n.queries.Finish()
+	defer n.learning.Store(false) // after a failure, the next command tries again
+	n.background.recovered(func() {
+		_, err := n.cluster.MasterForKey(context.Background(), key)
+		n.known.Store(err == nil)
+	})
+}
+
+// Close stops queries to the Cluster. It waits for those in flight, but not longer than limit. Commands may still be sent
+// afterwards.
+func (n *Nodes) Close(limit time.Duration) {
+	if n.queries.BeginClose() {
+		n.queries.Finish()
+	}
+	keepalive.Pause(context.Background(), limit, n.queries.Finished, nil)
+}
+
+const (
+	// maxCommandsInFlight is how many batches of commands may be in flight at a server. Why so few: a command that waits a
+	// moment for the next batch costs less than a system call of its own.
+	maxCommandsInFlight = 4
+	// maxRenewalsInFlight is the same for renewals. It is smaller because no caller waits for them.
+	maxRenewalsInFlight = 2
+	// MaxBatch bounds the commands of one batch, so that one batch does not hold a server or a connection for long.
+	MaxBatch = 256
+	// StallTimeout is how long a batch may be in flight before its sender no longer counts. Why: on a dead connection
+	// go-redis waits for its whole read timeout, and the commands in the queue must not wait with it.
+	StallTimeout = 250 * time.Millisecond
+)
+
+// batchQueue sends commands in batches, with a bounded number of batches in flight (group commit). Commands that arrive
+// meanwhile are queued, and the next free sender sends them together. So batches grow with the load. A command that finds
+// the queue empty and a sender free never waits.
+type batchQueue struct {
+	maxSenders int
+	send       func([]*Command) // returns when all commands of the batch were answered
+
+	mu sync.Mutex
+
+	// Guarded by mu.
+	queue      []*Command
+	senders    map[*sender]struct{} // those that count: in flight, and not stalled
+	stallTimer *time.Timer          // set while commands are queued and all senders are busy
+	reserved   *sender              // for a caller on the direct path; nil if there is none
+	spare      *sender              // memory for the next reserved one; nil if that is in use
+}
+
+// sender is a goroutine that sends batches until the queue is empty.
+type sender struct {
+	// Of the present batch. Guarded by the mutex of the queue.
+	sentAt     time.Time
+	ackTimeout time.Duration // of WAIT, which comes on top of StallTimeout
+}
+
+func newBatchQueue(maxSenders int, send func([]*Command)) *batchQueue {
+	return &batchQueue{maxSenders: maxSenders, send: send, senders: make(map[*sender]struct{})}
+}
+
+// submit queues commands and starts a sender if one is free. It does not wait for answers.
+func (q *batchQueue) submit(commands ...*Command) {
+	q.mu.Lock()
+	q.queue = append(q.queue, commands...)
+	q.dispatchLocked()
+	q.mu.Unlock()
+}
+
+// dispatchLocked starts a sender if commands are queued and one more may run. Otherwise it sets the stall timer.
+func (q *batchQueue) dispatchLocked() {
+	switch {
+	case len(q.queue) == 0:
+	case len(q.senders) < q.maxSenders:
+		s := &sender{sentAt: time.Now()}
+		q.senders[s] = struct{}{}
+		go q.run(s)
+	case q.stallTimer == nil:
+		q.stallTimer = time.AfterFunc(StallTimeout, q.dropStalled)
+	}
+}
+
+// tryReserve reserves the queue for a caller that sends a command itself. It returns false if another command is queued
+// or in flight. If it returns true, the caller counts as a sender and must call unreserve.
+func (q *batchQueue) tryReserve() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.reserved != nil || len(q.senders) > 0 || len(q.queue) > 0 {
+		return false
+	}
+	if q.spare == nil {
+		q.spare = new(sender)
+	}
+	q.reserved, q.spare = q.spare, nil
+	q.reserved.sentAt, q.reserved.ackTimeout = time.Now(), 0
+	q.senders[q.reserved] = struct{}{}
+	return true
+}
+
+// unreserve ends a reservation of tryReserve.
+func (q *batchQueue) unreserve() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.senders, q.reserved)
+	q.reserved, q.spare = nil, q.reserved
+	q.dispatchLocked()
+}
+
+// dropStalled stops counting the senders whose batch has stalled, so that others may start. A dropped sender ends when its
+// batch is answered.
+func (q *batchQueue) dropStalled() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.stallTimer = nil
+	for s := range q.senders {
+		if time.Since(s.sentAt) >= StallTimeout+s.ackTimeout {
+			delete(q.senders, s)
+		}
+	}
+	q.dispatchLocked()
+}
+
+// run sends batches until the queue is empty, or until s was dropped.
+func (q *batchQueue) run(s *sender) {
+	for {
+		batch := q.nextBatch(s)
+		if len(batch) == 0 {
+			return
+		}
+		q.send(batch)
+	}
+}
+
+// nextBatch takes the next batch out of the queue, without the commands that were withdrawn. If it returns an empty batch,
+// the sender must end: the queue is empty, or s was dropped as stalled.
+func (q *batchQueue) nextBatch(s *sender) []*Command {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, counts := q.senders[s]; !counts {
+		return nil
+	}
+	n := 0
+	var batch []*Command
+	for ; n < len(q.queue) && len(batch) < MaxBatch; n++ {
+		if q.queue[n].state.CompareAndSwap(commandQueued, commandSent) {
+			batch = append(batch, q.queue[n])
+		}
+	}
+	q.queue = slices.Delete(q.queue, 0, n)
+	if len(batch) == 0 {
+		delete(q.senders, s)
+		return nil
+	}
+	s.sentAt, s.ackTimeout = time.Now(), strictestAck(batch).Timeout
+	q.dispatchLocked() // if the queue was longer than a batch, another sender may take the rest
+	return batch
+}
+
+const (
+	// fastRTTLimit is the longest round trip after which the next command may be sent on its caller's goroutine.
+	fastRTTLimit = 5 * time.Millisecond
+	// directTimeout is the read timeout on the direct path. A command that exceeds it is sent once more through the batch
+	// queue, where its caller can return before the answer. Why not shorter: timers that fire often disturb round trips.
+	directTimeout = 100 * time.Millisecond
+	// directConnectTimeout bounds the wait for a connection, with the same consequence. The sum of both timeouts is how
+	// long after the cancellation of its context a command on the direct path may return.
+	directConnectTimeout = 100 * time.Millisecond
+	// fastRTTMemory is for how long one round trip within fastRTTLimit opens the direct path.
+	fastRTTMemory = time.Second
+	// shortTimeoutClientTTL limits the age of the client with the short timeout. Why: the user may add hooks at any time,
+	// and the client has only those that were there when it was made.
+	shortTimeoutClientTTL = time.Second
+)
+
+// directPath sends a command on its caller's goroutine if no other command is queued or in flight.
+//
+// Why: the hand-over to a sender goroutine and back costs more than all else that a lock adds to a round trip. But a
+// caller on the direct path cannot return before the answer. So only a server that has answered quickly of late is used
+// this way. A Cluster is not, because go-redis may send one command to several masters one after the other.
+type directPath struct {
+	rdb          *redis.Client // nil if there is no direct path
+	start        time.Time     // zero point of now
+	fastUntil    atomic.Int64  // until when the direct path is open, in nanoseconds by now
+	shortTimeout atomic.Pointer[shortTimeoutClient]
+
+	deadline connectDeadline // of the command on the direct path
+}
+
+// shortTimeoutClient is the user's client if its read timeout is short enough. Otherwise it is a view of that client with
+// a read timeout of directTimeout.
+type shortTimeoutClient struct {
+	processor
+	made time.Duration // by directPath.now
+}
+
+// processor sends a single command.
+type processor interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+}
+
+// now returns the time since start. It may stop while the host is suspended. Why not the clock of leases: to read it is a
+// system call.
+func (p *directPath) now() time.Duration { return time.Since(p.start) }
+
+// observeRTT records the round trip of a command that was sent at sentAt. A round trip within fastRTTLimit opens the direct
+// path for fastRTTMemory. A longer one, or none, closes the path.
+func (p *directPath) observeRTT(sentAt time.Duration, replied bool) {
+	if p.rdb == nil {
+		return
+	}
+	now, until := p.now(), time.Duration(0)
+	if replied && now-sentAt <= fastRTTLimit {
+		until = now + fastRTTMemory
+	}
+	p.fastUntil.Store(int64(until))
+}
+
+// tryReserve decides whether c may be sent on the caller's goroutine. If it returns true, the batch queue of c is reserved
+// and the caller must call unreserve on that queue. It returns false if
+//   - c waits for replicas or belongs to a batch group;
+//   - the server has not answered within fastRTTLimit lately;
+//   - other commands are queued or in flight;
+//   - the context has ended, or its deadline is nearer than the timeouts of the direct path.
+func (p *directPath) tryReserve(c *Command) bool {
+	if p.rdb == nil || c.Ack.Wanted() {
+		return false
+	}
+	if p.now() >= time.Duration(p.fastUntil.Load()) || !c.node.commands.tryReserve() {
+		return false
+	}
+	end, ends := c.ctx.Deadline()
+	member, _ := c.ctx.Value(groupMemberKey{}).(*groupMember)
+	if ends && time.Until(end) < directConnectTimeout+directTimeout || member != nil || c.ctx.Err() != nil {
+		c.node.commands.unreserve()
+		return false
+	}
+	return true
+}
+
+// client returns the user's client with a read timeout of at most directTimeout. It makes a new view each
+// shortTimeoutClientTTL.
+func (p *directPath) client(now time.Duration) processor {
+	c := p.shortTimeout.Load()
+	if c == nil || now-c.made >= shortTimeoutClientTTL {
+		c = &shortTimeoutClient{p.rdb, now}
+		if limit := p.rdb.Options().ReadTimeout; limit <= 0 || limit > directTimeout {
+			c.processor = withTimeout(p.rdb, directTimeout)
+		}
+		p.shortTimeout.Store(c)
+	}
+	return c.processor
+}
+
+// sendDirect sends a command on the direct path. The caller must have called tryReserve with true as its result; sendDirect
+// calls unreserve.
+func (e *Executor) sendDirect(c *Command) {
+	defer c.node.commands.unreserve()
+	sentAt := e.direct.now()
+	e.sendWithConnectDeadline(c, sentAt)
+	e.noteReply(c, sentAt)
+	e.judge(c)
+}
+
+// sendWithConnectDeadline sends a command with a context that ends if there is no connection in time.
+func (e *Executor) sendWithConnectDeadline(c *Command, now time.Duration) {
+	defer catch(c)
+	e.direct.deadline.watch(c)
+	defer e.direct.deadline.unwatch(c)
+	sendSingle(e.direct.client(now), c)
+}
+
+// timedOut returns true if err is a timeout of the connect deadline or of a connection. It returns false for the deadline of
+// a context.
+func timedOut(err error) bool {
+	if err == nil {
+		return false
+	}
+	var timeout net.Error
+	return errors.Is(err, errConnectTimeout) || errors.As(err, &timeout) && timeout.Timeout() && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// errConnectTimeout is the error of a connectContext: a command on the direct path got no connection within
+// directConnectTimeout.
+var errConnectTimeout = errors.New("no connection soon")
+
+// connectContext is the context of a command on the direct path. It has the values and the deadline of the caller's
+// context. It ends when connectDeadline expires, and only then. Why: go-redis retries the dial for as long as its own
+// limits allow, whatever deadline the caller's context has.
+type connectContext struct {
+	context.Context
+	done <-chan struct{}
+}
+
+// Done returns the channel that connectDeadline closes.
+func (c *connectContext) Done() <-chan struct{} { return c.done }
+
+// Err returns errConnectTimeout after connectDeadline has expired, nil before.
+func (c *connectContext) Err() error {
+	select {
+	case <-c.done:
+		return errConnectTimeout
+	default:
+		return nil
+	}
+}
+
+// connectDeadline ends the context of the one command on the direct path after directConnectTimeout. The zero value is
+// ready to use.
+//
+// Why not a timer for each command: setting and stopping a timer wakes threads of the runtime and costs a twentieth of
+// the command's time. So one timer serves all commands:
+//
+//  1. watch sets the timer for the first command, and unwatch leaves it set.
+//  2. When the timer fires, checkExpired looks at the command that is watched then.
+//  3. If that command has time left, the timer is set for the rest. If no command is watched, the timer is left unset
+//     until the next one.
+type connectDeadline struct {
+	mu sync.Mutex
+
+	// Guarded by mu.
+	done  chan struct{} // of the present command; the next one gets it too, unless it was closed
+	since time.Time     // when watch was called for the present command; zero if there is none
+	timer *time.Timer   // nil before the first command
+	armed bool          // true if the timer will fire
+}
+
+// watch sets the deadline of c by putting a connectContext in place of its context. The caller must call unwatch, and must
+// not watch another command before.
+func (d *connectDeadline) watch(c *Command) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.done == nil {
+		d.done = make(chan struct{})
+	}
+	if d.since = time.Now(); !d.armed {
+		d.armLocked(directConnectTimeout)
+	}
+	c.connectCtx = connectContext{c.ctx, d.done}
+	c.ctx = &c.connectCtx
+}
+
+// unwatch removes the deadline of c, and restores its context.
+func (d *connectDeadline) unwatch(c *Command) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.since = time.Time{}
+	c.ctx = c.connectCtx.Context
+}
+
+// armLocked sets the timer.
+func (d *connectDeadline) armLocked(in time.Duration) {
+	d.armed = true
+	if d.timer == nil {
+		d.timer = time.AfterFunc(in, d.checkExpired)
+		return
+	}
+	d.timer.Reset(in)
+}
+
+// checkExpired ends the context of the present command if its deadline has passed, and otherwise sets the timer for the rest.
+// It does nothing if there is no command.
+func (d *connectDeadline) checkExpired() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.armed = false
+	if d.since.IsZero() {
+		return
+	}
+	if left := directConnectTimeout - time.Since(d.since); left > 0 {
+		d.armLocked(left)
+		return
+	}
+	close(d.done)
+	d.done = nil
+}
+
+// withTimeout returns a view of rdb with another read timeout. It uses the connection pool of rdb, and the hooks that
+// rdb has now.
+//
+// Why a [redis.Conn]: the copies that [redis.Client.WithTimeout] makes have no hooks, but a Conn has those of its
+// client. The innermost hook of this Conn sends every command through such a copy. So the Conn itself never takes a
+// connection from the pool.
+func withTimeout(rdb *redis.Client, timeout time.Duration) *redis.Conn {
+	conn := rdb.Conn()
+	conn.AddHook(redirectHook{rdb.WithTimeout(timeout)})
+	return conn
+}
+
+// redirectHook is a [redis.Hook] that sends commands through another client. It has to be the last hook that is added, because
+// the hooks behind it are not called.
+type redirectHook struct{ target *redis.Client }
+
+// DialHook changes nothing, because the client of the hook never dials.
+func (redirectHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook sends a command through the target.
+func (h redirectHook) ProcessHook(redis.ProcessHook) redis.ProcessHook { return h.target.Process }
+
+// ProcessPipelineHook sends a pipeline through the target.
+func (h redirectHook) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		pipe := h.target.Pipeline()
+		if err := pipe.BatchProcess(ctx, cmds...); err != nil {
+			return err
+		}
+		_, err := pipe.Exec(ctx)
+		return err
+	}
+}
