@@ -1,8 +1,13 @@
 package core
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
+	"github.com/holdfast-go/holdfast/core/internal/script"
 )
 
 // Hooks are functions for tracing, metrics and audit. Each may be nil. They run on the goroutine that does the work,
@@ -201,3 +206,401 @@ const (
 	LossAbandoned LossReason = "abandoned" // [Lease.Abandon]
 	LossClosed    LossReason = "closed"    // [Client.Close]
 )
+
+// Outcome is how the begin of a [Once] or the end of an attempt went.
+type Outcome string
+
+// The outcomes of a begin.
+const (
+	OutcomeBegun      Outcome = "begun"       // the attempt runs
+	OutcomeReplayed   Outcome = "replayed"    // an earlier run had completed, [ErrCompleted]
+	OutcomeInProgress Outcome = "in-progress" // another attempt is running, [ErrInProgress]
+	OutcomeMismatch   Outcome = "mismatch"    // the record has another fingerprint, [ErrFingerprintMismatch]
+	OutcomeUnknown    Outcome = "unknown"     // that of an earlier run is unknown, [ErrOutcomeUnknown]
+	OutcomeRefused    Outcome = "refused"     // by a quota or a window, [ErrTooManyKeys] and [ErrOutsideWindow]
+	OutcomeFailed     Outcome = "failed"      // Redis did not decide: it is unavailable, or the context ended first
+)
+
+// The outcomes of the end of an attempt.
+const (
+	OutcomeCompleted   Outcome = "completed"   // recorded by [Attempt.Complete]
+	OutcomeReleased    Outcome = "released"    // by [Attempt.Release]
+	OutcomeWithdrawn   Outcome = "withdrawn"   // by a guard that has not run anything
+	OutcomeHeld        Outcome = "held"        // recorded as unknown by [Attempt.Hold]
+	OutcomeStale       Outcome = "stale"       // another attempt has begun, or an operator has decided, [ErrStale]
+	OutcomeUnconfirmed Outcome = "unconfirmed" // Redis has not answered; the client tries further
+)
+
+// BeginStart describes a call of [Once.Begin].
+type BeginStart struct {
+	Key string
+}
+
+// BeginEnd describes the result of a call of [Once.Begin].
+type BeginEnd struct {
+	Key     string
+	Outcome Outcome
+	// Attempt is the number of the attempt, and Token its fencing token; 0 unless it may run.
+	Attempt int
+	Token   int64
+	// TTL is that of the attempt's lease; 0 unless it may run.
+	TTL time.Duration
+	// Contended is true if another attempt was running, or other callers waited before this one.
+	Contended bool
+	// Waited is the time from the call to its return.
+	Waited time.Duration
+	// Asked counts the requests sent to Redis.
+	Asked int
+	// Holder is the attempt that was running at the last answer, and HolderInstance its instance, as in [Wait]. Both are
+	// empty if the attempt may run.
+	Holder, HolderInstance string
+	// Err is what the call returned.
+	Err error
+}
+
+// AttemptEnd describes how an attempt ended.
+type AttemptEnd struct {
+	Key     string
+	Outcome Outcome
+	Attempt int
+	Token   int64
+	// State is what was to be recorded: [StateCompleted], [StateUnknown], or [StateNone] after a release.
+	State State
+	// Recreated says that Redis had lost the record before the attempt was recorded, by an eviction or [Once.Forget], or that
+	// a later attempt had begun and took no effect.
+	// The attempt may have overlapped another one.
+	Recreated bool
+	// LeaseLost is true if the lease had ended before the attempt. Then Lost was called for it.
+	LeaseLost bool
+	// Held is the time since the key was claimed.
+	Held time.Duration
+	// Err is what the call returned.
+	Err error
+}
+
+// Work is what came to a guard: a request, a tick of a schedule, a task, a message.
+type Work struct {
+	// Place is where: "http", "rpc", "cron", "task" or "message".
+	Place string
+	// Label is its kind, one of few: the route of a request, the name of a job, the type of a task, the consumer of a message. It is "" if the guard
+	// knows none.
+	Label string
+	// KeyHash is that of the lines of the log. Within a run that has a record, [KeyHash] returns it too. It is "" without a key.
+	KeyHash string
+	// Due is the tick, or when the message was sent; zero if the guard knows neither.
+	Due time.Time
+}
+
+// RunStart describes work that a guard lets run.
+type RunStart struct {
+	Work
+	// Token is the fencing token; 0 if the run is unguarded.
+	Token int64
+	// Attempt counts the runs for the key, from 1; 0 without a record.
+	Attempt int
+	// Waited is the time from the arrival to the run.
+	Waited time.Duration
+}
+
+// RunEnd describes a run that has ended.
+type RunEnd struct {
+	Work
+	// Token and Attempt are those of [RunStart].
+	Token   int64
+	Attempt int
+	// State is what was to be recorded: [StateCompleted], [StateUnknown], or [StateNone] if nothing was.
+	State State
+	// Took is the duration of the run.
+	Took time.Duration
+	// Panicked is true if the run ended with a panic or with [runtime.Goexit]. Err is nil then, unless the guard has more to tell.
+	Panicked bool
+	// Err is why the run failed, by the rules of the guard; nil if it succeeded.
+	Err error
+}
+
+// NotRun describes work that a guard does not let run.
+type NotRun struct {
+	Work
+	// Reason is why, in a word of the place: the code of an HTTP problem, a reason of package cronlock or package asynqlock.
+	// It is [ReasonReplayed] if an earlier run has completed and its result was returned.
+	Reason string
+	// Attempt is the number of the run whose result was returned; 0 if there is none.
+	Attempt int
+	// Waited is the time from the arrival to the decision.
+	Waited time.Duration
+	// RetryAfter is when the work will come again, or may; 0 if unknown, or if it does not.
+	RetryAfter time.Duration
+	// Err is the reason as an error. It is nil if the caller got the result of an earlier run. A tick that another replica has
+	// run has a [CompletedError].
+	Err error
+}
+
+// ReasonReplayed is the Reason of a [NotRun] whose caller got the result of an earlier run.
+const ReasonReplayed = "replayed"
+
+// Incident describes what went wrong with work although it runs, or has run.
+type Incident struct {
+	Work
+	// Kind is what went wrong.
+	Kind IncidentKind
+	// Err tells more.
+	Err error
+}
+
+// IncidentKind is what went wrong in an [Incident].
+type IncidentKind string
+
+// The kinds of incidents. A place may have more.
+const (
+	// IncidentUnguarded is a run that began without Redis, because its guard fails open.
+	IncidentUnguarded IncidentKind = "unguarded"
+	// IncidentLost is a run whose lease was lost before it ended.
+	IncidentLost IncidentKind = "lost"
+	// IncidentUnrecorded is a run whose end Redis has not confirmed. It is retried in the background.
+	IncidentUnrecorded IncidentKind = "unrecorded"
+	// IncidentOverrun is a run that goes on long after it was told to end. Its lease is not renewed any more.
+	IncidentOverrun IncidentKind = "overrun"
+)
+
+// then returns hooks that call those of h first, and those of next after them.
+func (h Hooks) then(next Hooks) Hooks {
+	return Hooks{
+		AcquireStart: bothStarts(h.AcquireStart, next.AcquireStart),
+		Wait:         both(h.Wait, next.Wait),
+		AcquireEnd:   both(h.AcquireEnd, next.AcquireEnd),
+		ReleaseStart: bothStarts(h.ReleaseStart, next.ReleaseStart),
+		ReleaseEnd:   both(h.ReleaseEnd, next.ReleaseEnd),
+		BeginStart:   bothStarts(h.BeginStart, next.BeginStart),
+		BeginEnd:     both(h.BeginEnd, next.BeginEnd),
+		AttemptEnd:   both(h.AttemptEnd, next.AttemptEnd),
+		Renewed:      both(h.Renewed, next.Renewed),
+		Lost:         both(h.Lost, next.Lost),
+		ProofAsked:   both(h.ProofAsked, next.ProofAsked),
+		RunStart:     bothStarts(h.RunStart, next.RunStart),
+		RunEnd:       both(h.RunEnd, next.RunEnd),
+		NotRun:       both(h.NotRun, next.NotRun),
+		Incident:     both(h.Incident, next.Incident),
+	}
+}
+
+// both returns a hook that calls two, of which each may be nil. The second is called even if the first panics. Why: a
+// fault of the one must not make the counts of the other wrong.
+func both[T any](first, second func(context.Context, T)) func(context.Context, T) {
+	if first == nil {
+		return second
+	}
+	if second == nil {
+		return first
+	}
+	return func(ctx context.Context, event T) {
+		defer second(ctx, event)
+		first(ctx, event)
+	}
+}
+
+// bothStarts is both for hooks that return a context: the second gets that of the first.
+func bothStarts[T any](first, second func(context.Context, T) context.Context) func(context.Context, T) context.Context {
+	if first == nil {
+		return second
+	}
+	if second == nil {
+		return first
+	}
+	return func(ctx context.Context, event T) context.Context {
+		ctx = cmp.Or(first(ctx, event), ctx)
+		return cmp.Or(second(ctx, event), ctx)
+	}
+}
+
+// Each method makes the struct of a hook only if the hook is set. Why: a clock that continues in a suspend is read by a
+// system call.
+
+// errHookPanics is the error that hooks get of a call that a panic of another hook has ended.
+var errHookPanics = errors.New("holdfast: a hook panics")
+
+// nowFor reads the clock if wanted is true, and returns 0 otherwise. Why: to read a clock that continues in a suspend is a
+// system call.
+func (e *engine) nowFor(wanted bool) keepalive.Instant {
+	if !wanted {
+		return 0
+	}
+	return e.now()
+}
+
+func (e *engine) acquireStarts(ctx context.Context, s script.Strategy, h *script.Hold, try bool) context.Context {
+	if e.hooks.AcquireStart == nil {
+		return ctx
+	}
+	return cmp.Or(e.hooks.AcquireStart(ctx, AcquireStart{
+		Name: h.Name, Owner: h.Owner, Mode: modeOf(s), Permits: h.Permits, Limit: h.Limit, Try: try,
+	}), ctx)
+}
+
+// acquireEnds calls the hook for the hold h of the acquisition, or of a member of its batch. parent is that of the hold.
+// The token is 0 without a grant.
+func (a *acquisition) acquireEnds(ctx context.Context, h *script.Hold, parent *holding, token int64, began keepalive.Instant, err error) {
+	e := a.engine
+	if e.hooks.AcquireEnd == nil {
+		return
+	}
+	end := AcquireEnd{
+		Name: h.Name, Owner: h.Owner, Mode: modeOf(a.Strategy), Permits: h.Permits, Limit: h.Limit,
+		Token: token, Contended: a.Contended, Position: a.Position, Waited: e.now().Sub(began), Asked: a.Requests, Err: err,
+	}
+	if err == nil {
+		end.TTL = min(h.TTL, a.grant.TTL) // a member of a batch may have less than the batch, and a grant by message less than the hold
+		end.Reentered = parent != nil && (token == parent.token || token == parent.lease.token)
+	} else {
+		end.Holder, end.HolderInstance = a.Holder, e.directory.Instance(a.Holder)
+	}
+	e.hooks.AcquireEnd(ctx, end)
+}
+
+// Waiting implements acquire.Caller: it calls the Wait hook. A client that waits is one that others should know.
+func (a *acquisition) Waiting(ctx context.Context, position int, holderTTL time.Duration) {
+	e, h := a.engine, &a.Hold
+	e.announcer.Touch(e.now(), h.TTL)
+	instance := e.directory.Instance(a.Holder) // also without the hook, so that it is known if the wait lasts
+	if e.hooks.Wait != nil {
+		e.hooks.Wait(ctx, Wait{
+			Name: h.Name, Owner: h.Owner, Mode: modeOf(a.Strategy), Permits: h.Permits, Limit: h.Limit,
+			Position: position, RetryAfter: holderTTL, Holder: a.Holder, HolderInstance: instance,
+		})
+	}
+}
+
+// releaseStarts returns the context of the call, and that of ReleaseEnd. Without ReleaseStart the call keeps its own, because
+// each value that it looks up in one of hooks would cost an allocation.
+func (l *Lease) releaseStarts(ctx context.Context, left time.Duration) (call, end context.Context) {
+	hooks, h := &l.engine.hooks, &l.hold
+	if hooks.ReleaseStart == nil && hooks.ReleaseEnd == nil {
+		return ctx, ctx
+	}
+	end = l.hookContext(ctx)
+	if hooks.ReleaseStart == nil {
+		return ctx, end
+	}
+	end = cmp.Or(hooks.ReleaseStart(end, ReleaseStart{
+		Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: h.Limit,
+		Token: l.token, Left: left,
+	}), end)
+	return end, end
+}
+
+func (l *Lease) releaseEnds(ctx context.Context, left time.Duration, err error) {
+	hooks, h := &l.engine.hooks, &l.hold
+	if hooks.ReleaseEnd != nil {
+		hooks.ReleaseEnd(ctx, ReleaseEnd{
+			Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: h.Limit,
+			Token: l.token, Held: l.engine.now().Sub(l.entry.Granted), Left: left, Err: err,
+		})
+	}
+}
+
+func (e *engine) renewEnds(l *Lease, answer keepalive.Answer) {
+	if h := &l.hold; e.hooks.Renewed != nil {
+		e.recovered(func() {
+			e.hooks.Renewed(l.hookContext(context.Background()), Renewed{
+				Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: h.Limit,
+				Token: l.token, TTL: h.TTL, Left: answer.Left, Took: answer.Took, Err: answer.Err,
+			})
+		})
+	}
+}
+
+func (e *engine) loses(l *Lease, cause error) {
+	if h := &l.hold; e.hooks.Lost != nil {
+		e.recovered(func() {
+			e.hooks.Lost(l.hookContext(context.Background()), Lost{
+				Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: h.Limit,
+				Token: l.token, Reason: lossReason(cause), Held: e.now().Sub(l.entry.Granted), Left: l.left(), Cause: cause,
+			})
+		})
+	}
+}
+
+// beginEnds calls the hook for a begin that has returned err.
+func (a *acquisition) beginEnds(ctx context.Context, began keepalive.Instant, err error) {
+	e := a.engine
+	if e.hooks.BeginEnd == nil {
+		return
+	}
+	end := BeginEnd{
+		Key: a.Hold.Name, Outcome: beginOutcome(err), Attempt: a.grant.Attempt, Token: a.grant.Token, TTL: a.grant.TTL,
+		Contended: a.Contended, Waited: e.now().Sub(began), Asked: a.Requests, Err: err,
+	}
+	if end.Outcome == OutcomeInProgress {
+		end.Holder, end.HolderInstance = a.Holder, e.directory.Instance(a.Holder)
+	}
+	e.hooks.BeginEnd(ctx, end)
+}
+
+// ends calls the hook for the end of an attempt. It adds to end what is known of the attempt.
+func (a *Attempt) ends(ctx context.Context, outcome Outcome, end AttemptEnd) {
+	e := a.once.client.engine
+	if e.hooks.AttemptEnd == nil {
+		return
+	}
+	end.Key, end.Attempt, end.Token = a.once.key, a.number, a.lease.token
+	end.State = map[Outcome]State{OutcomeCompleted: StateCompleted, OutcomeHeld: StateUnknown}[outcome]
+	end.Held = e.now().Sub(a.lease.entry.Granted)
+	switch end.Outcome = outcome; {
+	case errors.Is(end.Err, ErrStale):
+		end.Outcome = OutcomeStale
+	case end.Err != nil:
+		end.Outcome = OutcomeUnconfirmed
+	}
+	e.hooks.AttemptEnd(a.lease.hookContext(ctx), end)
+}
+
+// left returns for how long the lease is valid without a renewal.
+func (l *Lease) left() time.Duration {
+	return max(0, l.engine.renewer.ValidUntil(&l.entry).Sub(l.engine.now()))
+}
+
+// lossReason returns the reason for metrics of the cause of a lost lease.
+func lossReason(cause error) LossReason {
+	for err, reason := range map[error]LossReason{
+		errExpired: LossExpired, errRanOut: LossFixedTTL, errHeldTooLong: LossMaxHold, errGone: LossGone, errReplaced: LossReplaced,
+		errAbandoned: LossAbandoned, ErrClosed: LossClosed,
+	} {
+		if errors.Is(cause, err) {
+			return reason
+		}
+	}
+	return LossTaken
+}
+
+// hookContext returns ctx with the values of the context that the lease was acquired with, and with its own.
+func (l *Lease) hookContext(ctx context.Context) context.Context {
+	return &acquiredContext{ctx, l.base.caller}
+}
+
+// acquiredContext is a context with the values of the one in which a lease was acquired.
+type acquiredContext struct {
+	context.Context
+	acquired context.Context // but not its end and its cause, which package context finds by Value
+}
+
+func (c *acquiredContext) Value(key any) any {
+	if value := context.WithoutCancel(c.acquired).Value(key); value != nil {
+		return value
+	}
+	return c.Context.Value(key)
+}
+
+// beginOutcome returns the outcome of a begin that has returned err.
+func beginOutcome(err error) Outcome {
+	if err == nil {
+		return OutcomeBegun
+	}
+	for sentinel, outcome := range map[error]Outcome{
+		ErrCompleted: OutcomeReplayed, ErrInProgress: OutcomeInProgress, ErrFingerprintMismatch: OutcomeMismatch,
+		ErrOutcomeUnknown: OutcomeUnknown, ErrTooManyKeys: OutcomeRefused, ErrOutsideWindow: OutcomeRefused,
+	} {
+		if errors.Is(err, sentinel) {
+			return outcome
+		}
+	}
+	return OutcomeFailed
+}

@@ -1,10 +1,17 @@
 package core
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/acquire"
 	"github.com/holdfast-go/holdfast/core/internal/script"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
@@ -242,4 +249,252 @@ func (c *Client) FairWrite(name string, opts ...LockOption) *Lock {
 // writer is decided when the write ends.
 func (c *Client) queue(mode string) script.Queue {
 	return script.Queue{Instance: c.server.Instance, Mode: mode}
+}
+
+// Mode is how a lock is held, or how a call will hold it. The zero value is that of a free lock.
+type Mode string
+
+// The modes. A member of a [Multi] has its own.
+const (
+	ModeMutex     Mode = "mutex"     // by one owner, with [Client.Mutex] or Redisson's RLock
+	ModeFair      Mode = "fair"      // by one owner, with [Client.Fair]
+	ModeRead      Mode = "read"      // by readers, with [Client.Read] or [Client.FairRead]
+	ModeWrite     Mode = "write"     // by a writer, which may also read, with [Client.Write] or [Client.FairWrite]
+	ModeSemaphore Mode = "semaphore" // by owners with permits of a [Client.Semaphore], and perhaps by readers
+	ModeRedlock   Mode = "redlock"   // by one owner on a majority of servers, with [Redlock.Mutex]
+	ModeElection  Mode = "election"  // by the leader of an [Election]
+	ModeOnce      Mode = "once"      // no lock: by an attempt of a [Once]; of hooks only in Wait, Renewed and Lost
+)
+
+// modeOf returns the mode in which a strategy holds.
+func modeOf(s script.Strategy) Mode { return Mode(s.Name()) }
+
+// lockConfig holds the effective options of one call: client defaults, then lock options, then call options.
+type lockConfig struct {
+	ttl     time.Duration
+	fixed   bool
+	wait    time.Duration // negative: as long as the context allows
+	maxHold time.Duration
+	minHold time.Duration
+	owner   string
+	fresh   bool // a new owner, whatever the context carries
+	permits int  // of a semaphore; 0 for any other lock
+	limit   int  // n of that semaphore; 0 for any other lock
+	ack     transport.Ack
+	// leavesLosses is true if a lost lease is left to expire in Redis, as after Abandon: a leader may need time to stop.
+	leavesLosses bool
+	restartDelay time.Duration // of a Redlock; 0 for none
+	err          error         // the first invalid option
+}
+
+// hold returns a hold of a lock with these options, but without an ID.
+func (c *lockConfig) hold(name string, k script.Keys) script.Hold {
+	return script.Hold{Name: name, Keys: k, Owner: c.owner, TTL: c.ttl, MinHold: c.minHold, Ack: c.ack, Permits: c.permits, Limit: c.limit}
+}
+
+func (c *lockConfig) with(opts []LockOption) lockConfig {
+	if len(opts) == 0 {
+		return *c
+	}
+	changed := *c
+	for _, opt := range opts {
+		if opt != nil {
+			opt.applyLock(&changed)
+		}
+	}
+	return changed
+}
+
+// check returns the first invalid option, or what is wrong with them taken together, for locks on these servers.
+func (c lockConfig) check(rdbs []redis.UniversalClient) error {
+	return cmp.Or(c.err, checkAck(c.ack, c.ttl, rdbs), checkPermits(c.permits, c.limit),
+		checkRestartDelay(c.restartDelay, max(c.ttl, c.minHold)))
+}
+
+// checkPermits refuses permits that the lock cannot have. The limit is 0 for a lock that is not a semaphore.
+func checkPermits(permits, limit int) error {
+	switch {
+	case limit == 0 && permits > 0:
+		return invalidOption("WithPermits(%d): only a Semaphore has permits", permits)
+	case permits > limit:
+		return invalidOption("WithPermits(%d): the semaphore has only %d", permits, limit)
+	}
+	return nil
+}
+
+// checkRestartDelay refuses a lock that may last longer than the delay, because a server that has restarted votes after the
+// delay, and does not know the lock.
+func checkRestartDelay(delay, longest time.Duration) error {
+	if delay == 0 || longest <= delay {
+		return nil
+	}
+	return invalidOption("WithRestartDelay(%v): a TTL or WithMinHold of %v is longer, so a restarted server would grant the lock "+
+		"while it is held", delay, longest)
+}
+
+// checkAck finds what is wrong with a timeout among the other options, and with the clients that should wait.
+func checkAck(a transport.Ack, ttl time.Duration, rdbs []redis.UniversalClient) error {
+	if !a.Wanted() {
+		return nil
+	}
+	if len(rdbs) > 1 {
+		return invalidOption("WithReplicaAck: not with a Redlock, whose masters have no replicas")
+	}
+	if a.Timeout >= ttl {
+		return invalidOption("WithReplicaAck(%d, %v): a timeout shorter than the TTL of %v is needed",
+			a.Replicas, a.Timeout, ttl)
+	}
+	for _, rdb := range rdbs {
+		switch rdb.(type) {
+		case *redis.Client, *redis.ClusterClient:
+		default:
+			// It may send WAIT to another server than the command before.
+			return invalidOption("WithReplicaAck: not with a %T, only with *redis.Client and *redis.ClusterClient", rdb)
+		}
+	}
+	return nil
+}
+
+// acquisition is one call of Lock, TryLock or Begin: it makes the lease of a grant, and the error of the API otherwise.
+type acquisition struct {
+	acquire.Acquisition
+	engine *engine
+	config lockConfig
+
+	// parents has the lease under which each hold is a re-entry, nil if there is none. That of a hold which is none any more
+	// does not count, see parentOf.
+	parents []*holding
+	parent  [1]*holding        // memory for parents
+	reentry [1]acquire.Reentry // memory for Reentries
+
+	lease *Lease       // nil before a grant was accepted
+	grant script.Grant // of the lease
+}
+
+// newAcquisition prepares the acquisition of one lock. Its memory comes from a pool.
+func (l *singleLock) newAcquisition(ctx context.Context, config lockConfig) *acquisition {
+	e := l.engine
+	a, _ := e.acquisitions.Get().(*acquisition)
+	*a = acquisition{engine: e, config: config}
+	a.Request = acquire.Request{
+		Env: &e.acquiring, Strategy: l.strategy, Abilities: l.abilities, Caller: a, Wait: config.wait,
+		Hold: config.hold(l.name, l.keys), RenewsGrants: !config.fixed && config.minHold == 0,
+	}
+	h := &a.Hold
+	h.ScriptArgs = l.args
+	e.ids.Renew(h)
+	if h.Owner != "" {
+		a.Reenters, a.NamedOwner = true, true
+		return a
+	}
+	// Only a lease of this very lock is entered again. Under the lease of another lock each call is a new owner. So the
+	// tasks of one batch, which share the batch's lease, exclude each other here.
+	parent := holdingFrom(ctx).of(e, h.Keys.Lock)
+	if parent == nil || config.fresh {
+		h.Owner = h.ID
+		return a
+	}
+	a.parent[0], a.parents = parent, a.parent[:]
+	a.reentry[0], a.Reentries, a.Reenters = acquire.Reentry{Hold: h, Parent: parent}, a.reentry[:], true
+	a.ForeignParent = h.Limit > 0 && !sameRedis(parent.lease.engine, e)
+	h.Owner, h.ParentID = parent.lease.hold.Owner, parent.lease.hold.ID
+	return a
+}
+
+// recycle returns the memory to the pool, if nothing else can refer to it.
+func (a *acquisition) recycle() {
+	if a.Reusable() {
+		a.engine.acquisitions.Put(a)
+	}
+}
+
+// run acquires the lock. Without a lease, it leaves no hold in Redis, and returns the error of the API.
+func (a *acquisition) run(caller context.Context) (*Lease, error) {
+	if err := a.Run(caller); err != nil {
+		return nil, a.publicError(caller, err)
+	}
+	return a.lease, nil
+}
+
+// Accept implements acquire.Caller.
+func (a *acquisition) Accept(ctx context.Context, h *script.Hold, g script.Grant) (err error) {
+	a.lease, err = a.engine.newLease(ctx, a.Strategy, *h, g, &a.config, a.parentOf(0, h).entered(a.engine, g.Token))
+	if err == nil {
+		a.grant = g
+	}
+	return err
+}
+
+// parentOf returns the lease under which the n-th hold of the acquisition has entered; nil if there is none.
+func (a *acquisition) parentOf(n int, h *script.Hold) *holding {
+	if h.ParentID == "" {
+		return nil
+	}
+	return a.parents[n]
+}
+
+// publicError returns the error of the API for the end of the acquisition.
+func (a *acquisition) publicError(caller context.Context, err error) error {
+	switch end := err.(type) {
+	case *acquire.RefusedError:
+		if end.Refused.Kind == script.Upgrade {
+			return fmt.Errorf("%w: %q", ErrUpgrade, a.Hold.Name)
+		}
+		return onceError(a.Hold.Name, end.Refused)
+	case *acquire.UnavailableError:
+		return a.failed(unavailable(end.Last, nil))
+	case *acquire.FailedError:
+		return a.failed(failure(caller, a.Hold.Keys.Lock, end.Err))
+	}
+	switch err {
+	case acquire.ErrTimeUp:
+		return a.timeUpError(caller)
+	case acquire.ErrWaiterLimit:
+		return a.notAcquired(tooManyWaiters(a.engine.acquiring.Waits.Most))
+	}
+	return err
+}
+
+// timeUpError is the error of an acquisition whose time is up.
+func (a *acquisition) timeUpError(caller context.Context) error {
+	cause := ended(caller)
+	switch {
+	case cause == nil && a.engine.operations.IsClosed():
+		return ErrClosed
+	case a.LastErr != nil && !acquire.WaitEnded(a.LastErr):
+		return a.failed(trouble(a.Hold.Keys.Lock, a.LastErr, cause))
+	case a.LastErr != nil && a.LooksLikeOutage():
+		cause = errors.Join(trouble(a.Hold.Keys.Lock, a.Outage, nil), cause)
+	}
+	return a.notAcquired(cause)
+}
+
+// failed is the error of an acquisition that another error has ended.
+func (a *acquisition) failed(err error) error {
+	what := "lock"
+	if a.Hold.Terms != nil {
+		what = "once"
+	}
+	return errorf("holdfast: %s %q: %w", what, a.Hold.Name, err)
+}
+
+// notAcquired is the error of an acquisition that another owner has kept from the lock, as far as is known.
+func (a *acquisition) notAcquired(cause error) error {
+	return &NotAcquiredError{
+		Name: a.Hold.Name, RetryAfter: max(a.HolderTTL, 0), Holder: a.Holder, Instance: a.engine.directory.Instance(a.Holder), cause: cause,
+	}
+}
+
+// ended returns why a caller's context is over, nil if it is not.
+func ended(caller context.Context) error {
+	err := caller.Err()
+	if cause := context.Cause(caller); cause != err {
+		return errors.Join(err, cause)
+	}
+	return err
+}
+
+// tooManyWaiters is the error of a call beyond the limit of [WithMaxWaiters].
+func tooManyWaiters(limit int) error {
+	return fmt.Errorf("%w: %d of this client do, see WithMaxWaiters", ErrTooManyWaiters, limit)
 }

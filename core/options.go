@@ -1,14 +1,11 @@
 package core
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/inventory"
 	"github.com/holdfast-go/holdfast/core/internal/script"
@@ -55,24 +52,6 @@ type clientConfig struct {
 	nodeTimeout time.Duration // of a Redlock; 0: by the TTL
 }
 
-// lockConfig holds the effective options of one call: client defaults, then lock options, then call options.
-type lockConfig struct {
-	ttl     time.Duration
-	fixed   bool
-	wait    time.Duration // negative: as long as the context allows
-	maxHold time.Duration
-	minHold time.Duration
-	owner   string
-	fresh   bool // a new owner, whatever the context carries
-	permits int  // of a semaphore; 0 for any other lock
-	limit   int  // n of that semaphore; 0 for any other lock
-	ack     transport.Ack
-	// leavesLosses is true if a lost lease is left to expire in Redis, as after Abandon: a leader may need time to stop.
-	leavesLosses bool
-	restartDelay time.Duration // of a Redlock; 0 for none
-	err          error         // the first invalid option
-}
-
 func newClientConfig(opts []Option) clientConfig {
 	c := clientConfig{
 		prefix: defaultPrefix, logger: slog.Default(), maxWaiters: defaultMaxWaiters,
@@ -85,41 +64,6 @@ func newClientConfig(opts []Option) clientConfig {
 		}
 	}
 	return c
-}
-
-// hold returns a hold of a lock with these options, but without an ID.
-func (c *lockConfig) hold(name string, k script.Keys) script.Hold {
-	return script.Hold{Name: name, Keys: k, Owner: c.owner, TTL: c.ttl, MinHold: c.minHold, Ack: c.ack, Permits: c.permits, Limit: c.limit}
-}
-
-func (c *lockConfig) with(opts []LockOption) lockConfig {
-	if len(opts) == 0 {
-		return *c
-	}
-	changed := *c
-	for _, opt := range opts {
-		if opt != nil {
-			opt.applyLock(&changed)
-		}
-	}
-	return changed
-}
-
-// check returns the first invalid option, or what is wrong with them taken together, for locks on these servers.
-func (c lockConfig) check(rdbs []redis.UniversalClient) error {
-	return cmp.Or(c.err, checkAck(c.ack, c.ttl, rdbs), checkPermits(c.permits, c.limit),
-		checkRestartDelay(c.restartDelay, max(c.ttl, c.minHold)))
-}
-
-// checkPermits refuses permits that the lock cannot have. The limit is 0 for a lock that is not a semaphore.
-func checkPermits(permits, limit int) error {
-	switch {
-	case limit == 0 && permits > 0:
-		return invalidOption("WithPermits(%d): only a Semaphore has permits", permits)
-	case permits > limit:
-		return invalidOption("WithPermits(%d): the semaphore has only %d", permits, limit)
-	}
-	return nil
 }
 
 func (c *lockConfig) refuse(err error) {
@@ -231,16 +175,6 @@ func WithRestartDelay(least time.Duration) Option {
 		}
 		c.lock.restartDelay = least
 	})
-}
-
-// checkRestartDelay refuses a lock that may last longer than the delay, because a server that has restarted votes after the
-// delay, and does not know the lock.
-func checkRestartDelay(delay, longest time.Duration) error {
-	if delay == 0 || longest <= delay {
-		return nil
-	}
-	return invalidOption("WithRestartDelay(%v): a TTL or WithMinHold of %v is longer, so a restarted server would grant the lock "+
-		"while it is held", delay, longest)
 }
 
 // WithTTL sets how long Redis keeps a lease without renewal. That is how long a crashed holder blocks the others. The
@@ -404,29 +338,6 @@ func WithReplicaAck(n int, timeout time.Duration) LockOption {
 		}
 		c.ack = transport.Ack{Replicas: n, Timeout: timeout}
 	})
-}
-
-// checkAck finds what is wrong with a timeout among the other options, and with the clients that should wait.
-func checkAck(a transport.Ack, ttl time.Duration, rdbs []redis.UniversalClient) error {
-	if !a.Wanted() {
-		return nil
-	}
-	if len(rdbs) > 1 {
-		return invalidOption("WithReplicaAck: not with a Redlock, whose masters have no replicas")
-	}
-	if a.Timeout >= ttl {
-		return invalidOption("WithReplicaAck(%d, %v): a timeout shorter than the TTL of %v is needed",
-			a.Replicas, a.Timeout, ttl)
-	}
-	for _, rdb := range rdbs {
-		switch rdb.(type) {
-		case *redis.Client, *redis.ClusterClient:
-		default:
-			// It may send WAIT to another server than the command before.
-			return invalidOption("WithReplicaAck: not with a %T, only with *redis.Client and *redis.ClusterClient", rdb)
-		}
-	}
-	return nil
 }
 
 // publicAck returns err with an transport.AckError as the [ErrNotReplicated] of the API.

@@ -9,7 +9,7 @@ var redlocks = []Mutant{
 		inTests("redlock", "TestRedlockRestartDelayIsNoShorter"),
 	},
 	{
-		"restart delay below the TTL", "a server of a Redlock grants what another owner still holds", "core/options.go",
+		"restart delay below the TTL", "a server of a Redlock grants what another owner still holds", "core/lock.go",
 		[][2]string{{"if delay == 0 || longest <= delay {", "if delay == 0 || longest > delay || longest <= delay {"}},
 		inTests("redlock", "TestRedlockRestartDelayCoversEveryLease"),
 	},
