@@ -62,6 +62,7 @@ func newEngine(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 	e.renewer = keepalive.NewRenewer[script.Hold](e.now, drift)
 	e.losses = keepalive.NewLosses(e.reportFurther)
 	e.announcer = inventory.NewAnnouncer(e.ids.Client, config.instance, e.now, e.cannotAnnounce)
+	e.renewer.InUse = e.announcer.Touch
 	e.directory = inventory.NewDirectory(e.ids.Client, config.instance, e.now)
 	e.acquisitions.New = func() any { return new(acquisition) }
 	e.acquiring = acquire.Environment{

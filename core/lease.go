@@ -58,7 +58,6 @@ func (e *engine) newLease(ctx context.Context, p script.Strategy, h script.Hold,
 		e.renewer.LimitTo(&l.entry, outer.entry.EndAt())
 		l.end.Follow(&outer.end, l.outerEnded)
 	}
-	e.announcer.Touch(g.SentAt, h.TTL)
 	return l, nil
 }
 

@@ -56,9 +56,7 @@ func (e *engine) reportFurther(f keepalive.Further) {
 // renewed takes note of a renewal.
 func (e *engine) renewed(l *Lease, answer keepalive.Answer) {
 	answer.Err = publicAck(answer.Err)
-	now := e.now()
-	e.announcer.Touch(now, l.hold.TTL)
-	e.logRenewal(now, answer.Err)
+	e.logRenewal(e.now(), answer.Err)
 	e.renewEnds(l, answer)
 }
 

@@ -32,7 +32,7 @@ func walk() *svg.Picture {
 		{6, "sendDirect", "transport/paths.go", "if nothing is queued or in flight"},
 		{7, "sendSingle, byHash", "transport/executor.go", "EVALSHA, and the reply"},
 		{4, "accept", "acquire/acquisition.go", ""},
-		{5, "acquisition.Accept, newLease", "core/lease.go", "instance: inventory/instances.go"},
+		{5, "acquisition.Accept, newLease", "core/lease.go", ""},
 		{6, "Renewer.Add", "keepalive/renewer.go", "from now on it is renewed"},
 	}
 	unlock := []call{

@@ -108,8 +108,8 @@ func NewAnnouncer(client, text string, now keepalive.Clock, failed func(error)) 
 // AddServer adds a server, to which the text is written. A Redlock has several.
 func (a *Announcer) AddServer(exec *transport.Executor) { a.servers = append(a.servers, exec) }
 
-// Touch says that the client has a lease of that TTL, or waits for one. It writes the text if that is due, and does not
-// wait for the answer. now may be some milliseconds old.
+// Touch must be called about every second while the client has leases or waiters, with the longest TTL that is new since the
+// last call. It writes the text if that is due, and does not wait for the answer.
 func (a *Announcer) Touch(now keepalive.Instant, ttl time.Duration) {
 	if int64(now) < a.due.Load() && int64(ttl) <= a.covered.Load() {
 		return

@@ -363,10 +363,16 @@ type Renewer[H any] struct {
 	now   Clock
 	drift func(ttl time.Duration) time.Duration
 
+	// InUse is called, on a goroutine of the Renewer, right after the first lease was added, and then about every second while
+	// there are leases. longest is the longest TTL of those that were added since the last call. InUse must not block. It may be
+	// nil, and must be set before the first Add.
+	InUse func(now Instant, longest time.Duration)
+
 	mu sync.Mutex
 
 	// Guarded by mu.
 	live   entries[H]
+	added  time.Duration // the longest TTL since the last call of InUse; 0 if no lease was added
 	closed bool
 	timer  *time.Timer // nil before the first entry
 	wakeAt Instant     // when the timer fires; Never if it is not set
@@ -411,6 +417,7 @@ func (r *Renewer[H]) Add(e *Entry[H], lease Lease[H], t Terms) bool {
 		return false
 	}
 	heap.Push(&r.live, e)
+	r.added = max(r.added, t.TTL)
 	r.armLocked(now)
 	return true
 }
@@ -450,7 +457,6 @@ func (r *Renewer[H]) RemoveIfOver(e *Entry[H]) error {
 // Close ends all entries without a loss and returns their leases. After Close, Add returns false.
 func (r *Renewer[H]) Close() []Lease[H] {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.closed = true
 	drained := make([]Lease[H], 0, len(r.live))
 	for len(r.live) > 0 {
@@ -458,6 +464,12 @@ func (r *Renewer[H]) Close() []Lease[H] {
 	}
 	if r.timer != nil {
 		r.timer.Stop()
+	}
+	added, now := r.added, r.now()
+	r.added = 0
+	r.mu.Unlock()
+	if added > 0 && r.InUse != nil {
+		r.InUse(now, added) // their holds may outlast the Renewer
 	}
 	return drained
 }
@@ -553,6 +565,8 @@ func (r *Renewer[H]) tick() {
 	r.wakeAt = Never
 	over, long, due := r.takeDueLocked(now)
 	r.armLocked(now)
+	added, inUse := r.added, r.added > 0 || len(r.live) > 0
+	r.added = 0
 	r.mu.Unlock()
 
 	// Why this order: a hook or logger in Lost may take long. Holders must stop and renewals must be sent before that.
@@ -561,6 +575,9 @@ func (r *Renewer[H]) tick() {
 	}
 	for sender, renewals := range due {
 		sender.RenewAll(renewals)
+	}
+	if inUse && r.InUse != nil {
+		r.InUse(now, added)
 	}
 	for _, e := range over {
 		e.lease.Lost(e.validity.lossCause(now))
@@ -670,7 +687,7 @@ func (r *Renewer[H]) armLocked(now Instant) {
 	r.wakeAt = at
 	in := max(at.Sub(now), 0)
 	if r.timer == nil {
-		r.timer = time.AfterFunc(in, r.tick)
+		r.timer = time.AfterFunc(0, r.tick) // InUse is due
 	} else {
 		r.timer.Reset(in)
 	}
