@@ -163,7 +163,7 @@ func (w *queuedWaiter) acceptMessage(token int64, slot int) {
 	switch {
 	case at.LastToken == 0 || token <= at.LastToken:
 		return // a message about an older grant, or about none; or the last token is unknown
-	case token > script.TokenLimit, slot < 0 || slot > 0 && slot >= w.Hold.Slots():
+	case slot < 0 || slot > 0 && slot >= w.Hold.Slots():
 		return // another program has published it
 	case !w.RenewsGrants:
 		return

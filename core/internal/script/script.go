@@ -71,9 +71,8 @@ func source(names ...string) string {
 }
 
 const (
-	// TokenLimit is the greatest fencing token, see lua/lock/token.lua. A greater number in a reply, a message or a key is no
-	// token: another program has written it, and a resource that saw it once would refuse all real tokens.
-	TokenLimit = 9007194959773696
+	// TokenLimit is that of package transport, which also reads tokens in messages.
+	TokenLimit = transport.TokenLimit
 
 	// maxExact is the greatest integer up to which the numbers of Lua are exact.
 	maxExact = 1 << 53

@@ -77,6 +77,10 @@ func (u *unheard) look(answers uint64, now time.Time) bool {
 	return !u.since.IsZero() && now.Sub(u.since) >= unheardWarning
 }
 
+// TokenLimit is the greatest fencing token, see lua/lock/token.lua of package script. A greater number in a reply, a message or
+// a key is no token: another program has written it, and a resource that saw it once would refuse all real tokens.
+const TokenLimit = 9007194959773696
+
 // Subscriber is one waiter on a channel. It is notified of a message, and of the start of the subscription, before which
 // messages may have been missed. A subscriber with an address receives only the messages that begin with the address.
 type Subscriber struct {
@@ -86,7 +90,7 @@ type Subscriber struct {
 	channel   *channelState
 	address   string         // "" if it receives broadcasts
 	client    *waitingClient // nil unless it is woken by the client's number
-	lastToken int64          // the greatest in a message to the address; guarded by the mutex of Subscriptions
+	lastToken int64          // the greatest in a message to the address, up to TokenLimit; guarded by the mutex of Subscriptions
 	lastSlot  int            // in the same message
 }
 
@@ -284,7 +288,7 @@ func (s *Subscriptions) dispatch(channel, message string) {
 	address, grant, _ := strings.Cut(message, " ")
 	if sub := ch.addressed[address]; sub != nil {
 		text, slot, _ := strings.Cut(grant, " ")
-		if token, _ := strconv.ParseInt(text, 10, 64); token > sub.lastToken {
+		if token, _ := strconv.ParseInt(text, 10, 64); token > sub.lastToken && token <= TokenLimit {
 			sub.lastToken = token
 			sub.lastSlot, _ = strconv.Atoi(slot)
 		}

@@ -67,6 +67,8 @@ func TestAddressedMessages(t *testing.T) {
 	s.dispatch("c", "a:1 7 3")
 	s.dispatch("c", "a:1") // a message without a token leaves LastGrant as it is
 	s.dispatch("c", "a:1 6 2")
+	s.dispatch("c", "a:1 9007194959773697 4") // no script grants such a token: another program has published it
+	s.dispatch("c", "a:1 99999999999999999999")
 	s.dispatch("c", "a:3 9")
 	if len(one.C) != 1 || len(two.C) != 0 {
 		t.Error("not notified, or of a grant to another waiter")
