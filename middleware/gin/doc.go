@@ -43,8 +43,8 @@
 //
 // # The writer
 //
-// Behind Exclusive c.Writer is gin's own if that came in. Otherwise, and behind Once and Idempotent, it is a writer of the
-// guard with the same optional methods. Once and Idempotent hold the response back until it is recorded. A response that
+// Behind a guard c.Writer is gin's own if that came in, and otherwise one of gin's own in front of the one that came in, with the same
+// optional methods. Once and Idempotent hold the response back until it is recorded, whatever HandleContext adds to it. A response that
 // grows above 256 KiB, is flushed or hijacked passes through. The middlewares around the guard get c.Request and c.Writer
 // back as they were, and see the status and size of the response as they would without guard.
 //
@@ -57,7 +57,7 @@
 // Each refusal is in c.Errors as a public error: errors.As finds its [httplock.Conflict], whose text, other than that of the
 // error itself, says the cause. A service that renders c.Errors itself takes [ErrorsOnly].
 //
-// What HandleContext writes for another route goes around the guard. Order and status are those without the guard, and the
+// With a writer of another middleware around the guard, what HandleContext writes for another route goes around the guard, and the
 // response is recorded without its body.
 //
 // # Where to put it

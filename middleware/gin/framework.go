@@ -19,7 +19,7 @@ import (
 var framework = hosted.Framework[*gin.Context]{
 	Request:    func(c *gin.Context) *http.Request { return c.Request },
 	SetRequest: func(c *gin.Context, r *http.Request) { c.Request = r },
-	Writer:     func(c *gin.Context) http.ResponseWriter { return c.Writer },
+	Writer:     func(c *gin.Context) http.ResponseWriter { return belowOf(c.Writer) },
 	Pattern: func(c *gin.Context) string {
 		if c.FullPath() == "" {
 			return ""
@@ -45,7 +45,10 @@ var framework = hosted.Framework[*gin.Context]{
 		}
 		return nil
 	},
-	Serve:     serve,
+	Serve: func(_ *gin.Context, w http.ResponseWriter, around writer.Full, next func(*gin.Context) error) (error, bool) {
+		around.(*front).serve(w, next)
+		return nil, false
+	},
 	Front:     newFront,
 	Unguarded: func(*gin.Context) error { return nil }, // and gin calls what comes next
 	Stop:      (*gin.Context).Abort,
@@ -58,26 +61,6 @@ func next(c *gin.Context) error {
 	c.Set(seal.ContextKey, c.Request.Context())
 	c.Next()
 	return nil
-}
-
-// serve has the chain answer to the guard's writer: into its capture, or to the writer of c, which is watched.
-func serve(c *gin.Context, w http.ResponseWriter, around writer.Full, next func(*gin.Context) error) (error, bool) {
-	real, before := c.Writer, len(c.Errors)
-	defer func() { c.Writer = real }()
-	if capture, ok := writer.Behind(w).(writer.Capture); ok {
-		chain, end := newChainWriter(c, w, capture, around.(*front))
-		defer end()
-		c.Writer = exposed(chain, real)
-		_ = next(c)
-		chain.ended(c, len(c.Errors)-before)
-		return nil, false
-	}
-	watched := watch(c)
-	status := watched.status()
-	_ = next(c)
-	begun, errors := watched.begun(), len(c.Errors) > before
-	writer.Behind(w).(writer.Answer).Ended(watched.status(), begun || watched.status() != status, errors && !begun)
-	return nil, false
 }
 
 // boundBody is a body that ShouldBindBodyWith has read in front of the guard. If nothing is left of it, it has what gin

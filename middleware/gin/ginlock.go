@@ -91,6 +91,9 @@ func (g *Guard) Wrap(c *gin.Context) {
 
 // handler returns a guard of net/http as a handler in front of the rest of a chain.
 func handler(guard func(http.Handler) http.Handler) gin.HandlerFunc {
+	if _, known := blank.Type().Elem().FieldByName(field); !known {
+		panic("holdfast: the writer of this version of gin is not known: use another version of gin or of holdfast")
+	}
 	guarded := framework.Middleware(guard, next)
 	return func(c *gin.Context) {
 		real := c.Writer

@@ -27,12 +27,12 @@ func WithRefusalHandler(handler RefusalHandler) httplock.Option {
 		return httplock.WithRefusalHandler(nil)
 	}
 	return httplock.WithRefusalHandler(func(w http.ResponseWriter, r *http.Request, conflict *httplock.Conflict) {
-		c, found := hosted.Visitor[*gin.Context](r)
+		_, around, found := hosted.Visitor[*gin.Context](r)
 		if !found { // a guard of net/http
 			httplock.Refuse(w, r, conflict)
 			return
 		}
-		refuse(c, w, conflict, handler)
+		around.(*front).refuse(w, conflict, handler)
 	})
 }
 
@@ -52,15 +52,16 @@ func Refuse(c *gin.Context, conflict *httplock.Conflict) {
 // statusOnly leaves the answer to a middleware around the guard.
 func statusOnly(c *gin.Context, conflict *httplock.Conflict) { c.Status(conflict.Status) }
 
-func refuse(c *gin.Context, w http.ResponseWriter, conflict *httplock.Conflict, handler RefusalHandler) {
-	status := conflict.Status
-	begun := c.Writer.Written() // by a handler between this guard and the one around it, whose answer counts
-	answer := watch(c)
-	defer func() { c.Writer = answer.real }()
-	before, errors := answer.status(), len(c.Errors)
+// refuse has a handler answer a refused request, and answers if it has not.
+func (f *front) refuse(w http.ResponseWriter, conflict *httplock.Conflict, handler RefusalHandler) {
+	c, status := f.c, conflict.Status
+	begun := f.own.Written() // by a handler between this guard and the one around it, whose answer counts
+	before, errors := f.own.Status(), len(c.Errors)
+	c.Writer = f.chain
+	defer func() { c.Writer = f.real }()
 	handler(c, conflict)
-	switch now := answer.status(); {
-	case answer.begun(), now >= http.StatusMultipleChoices: // or a renderer of c.Errors will write
+	switch now := f.own.Status(); {
+	case f.own.Written(), now >= http.StatusMultipleChoices: // or a renderer of c.Errors will write
 	case now != before && now >= http.StatusOK: // 1xx is no answer: net/http sends 200 after it
 	case len(c.Errors) > errors: // for a renderer, which may set no status
 		statusOnly(c, conflict)
@@ -68,7 +69,7 @@ func refuse(c *gin.Context, w http.ResponseWriter, conflict *httplock.Conflict, 
 		Refuse(c, conflict)
 	}
 	if !begun {
-		status = answer.status()
+		status = f.own.Status()
 	}
 	writer.Behind(w).(writer.Answer).Ended(status, true, false)
 }

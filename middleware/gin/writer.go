@@ -1,51 +1,79 @@
 package ginlock
 
 import (
-	"bufio"
-	"io"
-	"net"
 	"net/http"
+	"reflect"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/middleware/internal/writer"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
-// chainWriter is the writer of a chain of handlers while its answer is captured. Its status and size are those that
-// the real writer would have: the last status before the first byte is the answer's. Whether the answer has begun is what
-// was written here, or what Written of the real writer returns. A size does not tell it: that of a writer which buffers
-// may be 0 from the beginning.
-type chainWriter struct {
-	gin.ResponseWriter                     // the real one
-	guarded            http.ResponseWriter // the guard's
-	capture            writer.Capture      // behind it
-	detours            bool                // are noticed, because the real writer is gin's own
-	early              bool                // the real writer gets a status as soon as it is set, and sends nothing yet
-	initial            int                 // the status before the handlers
-	status             int
-	size               int
-	written            bool
+// The chain behind a guard answers to a writer of gin's own, which knows the status before it is sent, and what has been written.
+// It is the one that came in, or a new one in front of a writer of somebody else. While the answer is captured, gin's own writer
+// writes to the capture in place of what is below it. So what HandleContext answers is captured too: gin's HandleContext puts
+// gin's own writer in the place of all others.
+
+// field is the name of the exported field of gin's own writer that has the writer below.
+const field = "ResponseWriter"
+
+// blank is a writer of gin's own before the answer has begun.
+var blank = reflect.ValueOf(gin.CreateTestContextOnly(nil, new(gin.Engine)).Writer)
+
+// isGinsOwn reports whether w is a writer that gin has made.
+func isGinsOwn(w gin.ResponseWriter) bool { return reflect.TypeOf(w) == blank.Type() }
+
+// belowOf returns what is below gin's own writer, and another writer itself.
+func belowOf(w gin.ResponseWriter) http.ResponseWriter {
+	if isGinsOwn(w) {
+		return w.(interface{ Unwrap() http.ResponseWriter }).Unwrap()
+	}
+	return w
 }
 
-// newChainWriter returns the writer for the chain, and what to call when that has ended, however.
-func newChainWriter(c *gin.Context, guarded http.ResponseWriter, capture writer.Capture, f *front) (w *chainWriter, end func()) {
-	w = &chainWriter{
-		ResponseWriter: c.Writer, guarded: guarded, capture: capture,
-		initial: statusOf(c.Writer), size: c.Writer.Size(), written: c.Writer.Written(),
+// front stands between the guard and the writer of the chain.
+type front struct {
+	writer.Forward // to real, or to what is below gin's own writer if that has counted the answer already
+	c              *gin.Context
+	real           gin.ResponseWriter // as it came
+	own            gin.ResponseWriter // gin's own, to which the chain answers
+	chain          gin.ResponseWriter // the writer of the chain: own, or what hides it
+	cover          *cover             // which hides it; nil if own came in
+	aborted        bool               // before the guard
+	begun          bool               // the answer, before the chain
+	before         reflect.Value      // own before the chain, if its answer is captured
+}
+
+func newFront(c *gin.Context) writer.Full {
+	f := &front{Forward: writer.Forward{ResponseWriter: c.Writer}, c: c, real: c.Writer, chain: c.Writer, aborted: c.IsAborted()}
+	if outer, nested := c.Writer.(interface{ covers() *cover }); nested {
+		f.cover = outer.covers()
+		f.own = f.cover.ResponseWriter
+	} else if f.own = c.Writer; !isGinsOwn(f.own) {
+		f.uncover()
 	}
-	w.status = w.initial
-	undo := f.watch(capture)
-	_, nested := c.Writer.(*chainWriter)
-	w.detours = f.detour != nil
-	w.early = nested || w.detours
-	if w.written { // by a middleware around the guard, whose status holds
-		guarded.WriteHeader(w.status)
+	c.Writer = f.chain
+	return f
+}
+
+// uncover makes a writer of gin's own in front of that of somebody else.
+func (f *front) uncover() {
+	own := reflect.New(blank.Type().Elem())
+	own.Elem().Set(blank.Elem())
+	own.Elem().FieldByName(field).Set(reflect.ValueOf(f.real))
+	f.own = own.Interface().(gin.ResponseWriter)
+	f.own.WriteHeader(statusOf(f.real))
+	if f.real.Written() {
+		f.own.WriteHeaderNow()
 	}
-	return w, func() {
-		undo()
-		if w.early && !w.ResponseWriter.Written() {
-			w.ResponseWriter.WriteHeader(w.initial)
-		}
+	f.cover = &cover{ResponseWriter: f.own, real: f.real}
+	f.chain = f.cover
+	if p, pushes := f.real.(http.Pusher); pushes {
+		f.chain = struct {
+			*cover
+			pusher
+		}{f.cover, p}
 	}
 }
 
@@ -57,130 +85,123 @@ func statusOf(w gin.ResponseWriter) int {
 	return http.StatusOK
 }
 
-// A chained writer is one of this package for a chain.
-type chained interface {
-	gin.ResponseWriter
-	io.ReaderFrom
-	Unwrap() http.ResponseWriter
-}
-
 type pusher interface{ http.Pusher }
 
-// exposed returns w, which can push if the real writer can.
-func exposed(w chained, real gin.ResponseWriter) gin.ResponseWriter {
-	if p, pushes := real.(http.Pusher); pushes {
-		return struct {
-			chained
-			pusher
-		}{w, p}
-	}
-	return w
+// cover is gin's own writer in front of a writer of somebody else, whose status is set as soon as without the guard.
+type cover struct {
+	gin.ResponseWriter // gin's own
+	real               gin.ResponseWriter
+	captured           bool // what is written does not get there
 }
 
-// Unwrap is for [http.ResponseController]. It does not lead around the capture.
-func (w *chainWriter) Unwrap() http.ResponseWriter { return w.guarded }
+func (w *cover) covers() *cover { return w }
 
-// look takes over an answer that was begun around this writer.
-func (w *chainWriter) look() {
-	if w.written || !w.ResponseWriter.Written() {
-		return
-	}
-	w.written = true
-	w.status, w.size = statusOf(w.ResponseWriter), w.ResponseWriter.Size()
-	w.guarded.WriteHeader(w.status)
-	w.capture.Partial()
-}
+// Unwrap is for [http.ResponseController]. It does not lead around a capture.
+func (w *cover) Unwrap() http.ResponseWriter { return belowOf(w.ResponseWriter) }
 
-func (w *chainWriter) Header() http.Header { return w.guarded.Header() }
+func (w *cover) Pusher() http.Pusher { return w.real.Pusher() }
 
-func (w *chainWriter) Status() int {
-	w.look()
-	return w.status
-}
-
-func (w *chainWriter) Size() int {
-	w.look()
-	return w.size
-}
-
-func (w *chainWriter) Written() bool {
-	w.look()
-	return w.written
-}
-
-// WriteHeader takes the status of the answer unless that has begun.
-func (w *chainWriter) WriteHeader(status int) {
-	if status <= 0 || w.Written() {
-		return
-	}
-	w.status = status
-	if w.early {
-		w.ResponseWriter.WriteHeader(status) // for what goes around this writer
+func (w *cover) WriteHeader(status int) {
+	w.ResponseWriter.WriteHeader(status)
+	if !w.captured {
+		w.real.WriteHeader(status)
 	}
 }
 
-func (w *chainWriter) WriteHeaderNow() {
-	if !w.Written() {
-		w.begin()
-		w.guarded.WriteHeader(w.status)
+func (w *cover) WriteHeaderNow() {
+	begun := w.Written()
+	w.ResponseWriter.WriteHeaderNow()
+	if !begun && !w.captured {
+		w.real.WriteHeaderNow()
 	}
 }
 
-// begin notes that the answer has begun here.
-func (w *chainWriter) begin() { w.written, w.size = true, max(w.size, 0) }
-
-func (w *chainWriter) Write(p []byte) (int, error) {
-	w.WriteHeaderNow()
-	n, err := w.guarded.Write(p)
-	w.size += n
-	return n, err
+// Answered reports whether what limits the body has answered while it was read, as gin-contrib/size does.
+func (f *front) Answered() bool {
+	f.c.Writer = f.real
+	return !f.aborted && f.c.IsAborted() && f.own.Written()
 }
 
-func (w *chainWriter) WriteString(s string) (int, error) {
-	w.WriteHeaderNow()
-	n, err := io.WriteString(w.guarded, s)
-	w.size += n
-	return n, err
+// Refused aborts the chain, and puts the conflict into c.Errors. With the problem as its meta data, the JSON of c.Errors is the
+// problem.
+func (f *front) Refused(err error) {
+	conflict, _ := err.(*httplock.Conflict)
+	f.c.Abort()
+	_ = f.c.Error(public{conflict}).SetType(gin.ErrorTypePublic).SetMeta(conflict.Problem())
 }
 
-// ReadFrom writes the content of src, by sendfile where the real writer does so.
-func (w *chainWriter) ReadFrom(src io.Reader) (int64, error) {
-	w.WriteHeaderNow()
-	n, err := io.Copy(w.guarded, src)
-	w.size += int(n)
-	return n, err
-}
-
-func (w *chainWriter) Flush() {
-	w.WriteHeaderNow()
-	_ = w.capture.FlushError()
-}
-
-func (w *chainWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	if !w.Written() {
-		w.begin()
-	}
-	return w.capture.Hijack()
-}
-
-// ended tells the guard of a chain that has returned and reported that many errors. With errors and nothing written, a
-// middleware around the guard will answer.
-func (w *chainWriter) ended(c *gin.Context, errors int) {
-	if !w.Written() {
-		w.capture.Ended(w.status, w.status != w.initial, errors > 0)
-		return
-	}
-	// After c.AbortWithError the renderers around the guard still add a body.
-	if w.passedBy(c) || errors > 0 && w.size == 0 {
-		w.capture.Partial()
+// Abandoned has gin's own writer forget an answer that nobody gets.
+func (f *front) Abandoned() {
+	if f.before.IsValid() {
+		reflect.ValueOf(f.own).Elem().Set(f.before)
+		f.ResponseWriter, f.begun, f.before = f.real, false, reflect.Value{}
 	}
 }
 
-// passedBy reports whether a part of the answer was written around this writer, although it was begun here: by gin's
-// HandleContext, which puts gin's own writer in the place of all others. With a detour that is known more exactly.
-func (w *chainWriter) passedBy(c *gin.Context) bool {
-	if w.detours {
-		return false
+// WriteHeader ignores a second status, as gin's own writer does.
+func (f *front) WriteHeader(status int) {
+	if !f.begun {
+		f.ResponseWriter.WriteHeader(status)
 	}
-	return w.capture.Held() && w.ResponseWriter.Written() || isGinsOwn(c.Writer)
+}
+
+// WriteHeaderNow is for an answer without a body.
+func (f *front) WriteHeaderNow() {
+	if w, waits := f.ResponseWriter.(interface{ WriteHeaderNow() }); waits {
+		w.WriteHeaderNow()
+	}
+}
+
+// serve calls next with a writer of gin's own, and tells the guard how the chain has ended.
+func (f *front) serve(w http.ResponseWriter, next func(*gin.Context) error) {
+	c, answer := f.c, writer.Behind(w).(writer.Answer)
+	status, begun, errors := f.own.Status(), f.own.Written(), len(c.Errors)
+	c.Writer = f.chain
+	defer func() { c.Writer = f.real }()
+	capture, captures := answer.(writer.Capture)
+	if captures {
+		defer f.divert(w)()
+	}
+	_ = next(c)
+	failed := len(c.Errors) > errors
+	switch passed := c.Writer != f.own && isGinsOwn(c.Writer); {
+	case captures && !begun && !f.own.Written() && f.around(): // by HandleContext
+		w.WriteHeader(statusOf(f.cover.real))
+		capture.Partial()
+	case !captures, !f.own.Written():
+		answer.Ended(f.own.Status(), f.own.Written() || f.own.Status() != status, failed && !f.own.Written())
+	case passed, f.around() && capture.Held(), failed && f.own.Size() == 0:
+		// HandleContext has answered, with gin's own writer behind that of somebody else. After c.AbortWithError the renderers
+		// around the guard still add a body.
+		capture.Partial()
+	}
+}
+
+// around reports whether an answer has begun on a writer of somebody else.
+func (f *front) around() bool { return f.cover != nil && f.cover.real.Written() }
+
+// divert has gin's own writer write to that of a capture, until the result is called.
+func (f *front) divert(w http.ResponseWriter) (end func()) {
+	own := reflect.ValueOf(f.own).Elem()
+	f.before = reflect.New(own.Type()).Elem()
+	f.before.Set(own)
+	f.begun = f.own.Written()
+	f.ResponseWriter = belowOf(f.own)
+	own.FieldByName(field).Set(reflect.ValueOf(w))
+	outer := f.cover != nil && f.cover.captured
+	if f.cover != nil {
+		f.cover.captured = true
+	}
+	if f.begun { // by a middleware around the guard, whose status holds
+		w.WriteHeader(f.own.Status())
+	}
+	return func() {
+		own.FieldByName(field).Set(f.before.FieldByName(field))
+		if f.cover != nil {
+			f.cover.captured = outer
+		}
+		if !f.own.Written() {
+			f.ResponseWriter = f.real
+		}
+	}
 }

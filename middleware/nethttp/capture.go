@@ -228,17 +228,6 @@ func (c *capture) Send() error {
 	return err
 }
 
-// Pass sends what was held back, and passes the rest of the answer through: for a framework that finds that something is
-// about to be written around the capture. It does nothing if the handler has not begun an answer. The error is that of the
-// connection.
-func (c *capture) Pass() error {
-	if !c.Held() {
-		return nil
-	}
-	_, err := c.pass(nil)
-	return err
-}
-
 // Abandon is for a handler that has panicked or has not answered. It sends nothing of what was held back, and restores the header from
 // before the handler. So the answer of a recovery around the guard contains nothing of the handler's answer. What was
 // passed through cannot be taken back.
@@ -248,6 +237,9 @@ func (c *capture) Abandon() {
 		return
 	}
 	replace(c.ResponseWriter.Header(), c.before)
+	if host, hosted := writer.Behind(c.ResponseWriter).(writer.Host); hosted {
+		host.Abandoned()
+	}
 	c.status, c.implicit, c.frozen, c.body, c.declared, c.wanted = 0, false, nil, nil, -1, 0
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -123,6 +124,33 @@ func TestStatusBehindAnotherWriter(t *testing.T) {
 					sameAnswer(t, order(t, serve(t, router(around, guard, answer)), "k"), want)
 				})
 			}
+		}
+	}
+}
+
+// TestNestedBehindAnotherWriter: both of two guards behind a writer of somebody else hold the answer back and record it whole, or the
+// inner one does behind a lock.
+func TestNestedBehindAnotherWriter(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	inner := httplock.Keys(httplock.ByHeader("X-User"), httplock.Constant("inner"))
+	for name, around := range foreign() {
+		for kind, outer := range map[string]gin.HandlerFunc{
+			"Exclusive": ginlock.Exclusive(locks.Mutex, httplock.Constant(name), patient),
+			"Once":      ginlock.Once(locks, httplock.Keys(httplock.ByHeader("Idempotency-Key"), httplock.Constant(name)), httplock.WithReplay()),
+		} {
+			guard := ginlock.Idempotent(locks, inner, patiently()...)
+			srv := serve(t, router(around, outer, guard, func(c *gin.Context) {
+				c.Status(http.StatusAccepted)
+				c.String(http.StatusCreated, "created")
+				c.Status(http.StatusTeapot)
+			}))
+			key := kind + strings.ReplaceAll(name, " ", "-")
+			first := order(t, srv, key)
+			if first.wantRun(t, http.StatusCreated); first.body != "created" {
+				t.Errorf("%s, %s: body %q", kind, name, first.body)
+			}
+			order(t, srv, key).wantReplay(t, http.StatusCreated, "created")
 		}
 	}
 }

@@ -21,7 +21,7 @@ type Framework[C any] struct {
 	// Request and SetRequest are the request of a context.
 	Request    func(c C) *http.Request
 	SetRequest func(c C, r *http.Request)
-	// Writer is the writer of a context.
+	// Writer is the writer of a context, or what is below it, with the methods that the guard's writer is to have.
 	Writer func(c C) http.ResponseWriter
 	// Pattern is the matched route in the form of [http.ServeMux], without a method; empty if there is none.
 	Pattern func(c C) string
@@ -160,13 +160,14 @@ func (f Framework[C]) Refusal(handler func(c C, conflict *httplock.Conflict) err
 	}
 }
 
-// Visitor returns the context of the framework that a guard of the framework answers for, and false for the request of another guard.
-func Visitor[C any](r *http.Request) (c C, found bool) {
+// Visitor returns the context of the framework that a guard of the framework answers for, and what stands between the two; false
+// for the request of another guard.
+func Visitor[C any](r *http.Request) (c C, front writer.Full, found bool) {
 	v := visitOf[C](r)
 	if v == nil {
-		return c, false
+		return c, nil, false
 	}
-	return v.c, true
+	return v.c, v.writer, true
 }
 
 // keyContext is the context of the request for a key function. It has the values of the framework's context too.

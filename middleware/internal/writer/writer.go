@@ -147,9 +147,8 @@ type Answer interface {
 // Capture is the Answer of a guard that holds the answer back until it is recorded.
 type Capture interface {
 	Answer
-	Held() bool  // an answer has begun and is held back
-	Pass() error // sends what is held back, and the rest of the answer as it is written
-	Partial()    // a part of the answer was written around the capture: its body is not recorded
+	Held() bool // an answer has begun and is held back
+	Partial()   // a part of the answer was written around the capture: its body is not recorded
 }
 
 // Host stands behind the writer that a framework hands to a guard, if it has to know more than is written there.
@@ -160,6 +159,8 @@ type Host interface {
 	Answered() bool
 	// Refused is called before a refusal is answered.
 	Refused(conflict error)
+	// Abandoned is called when nothing of the answer of the handler is sent, whatever was written to the capture of it.
+	Abandoned()
 }
 
 // plain has what all writers have.
