@@ -2,7 +2,6 @@ package httplock
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/holdfast-go/holdfast/core"
 	guards "github.com/holdfast-go/holdfast/internal/guard"
@@ -31,16 +30,6 @@ func newExclusive(strategy core.Strategy, key KeyFunc, s settings) (*exclusive, 
 		return nil, errNoKey
 	}
 	return &exclusive{newGuard(s, key, locks, &locks.Log), locks}, nil
-}
-
-// exclusiveHandler is a guarded handler.
-type exclusiveHandler struct {
-	*exclusive
-	next http.Handler
-}
-
-func (e *exclusiveHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	e.serve(w, r, e.next, e.run)
 }
 
 func (e *exclusive) run(r *run) *Conflict {

@@ -96,13 +96,27 @@ func (g *guard) newRun(w http.ResponseWriter, came *http.Request, next http.Hand
 	return r
 }
 
-// serve lets a request pass, has do run it under the guard, or refuses it.
-func (g *guard) serve(w http.ResponseWriter, came *http.Request, next http.Handler, do func(*run) *Conflict) {
+// handler is a guarded handler.
+type handler struct {
+	*guard
+	next http.Handler
+	do   func(*run) *Conflict // runs a request under the guard
+}
+
+func (g *guard) wrap(next http.Handler, do func(*run) *Conflict) http.Handler {
+	if next == nil {
+		panic("holdfast: the handler to guard is nil")
+	}
+	return &handler{g, next, do}
+}
+
+// ServeHTTP lets a request pass, runs it under the guard, or refuses it.
+func (g *handler) ServeHTTP(w http.ResponseWriter, came *http.Request) {
 	if !g.Guards(came.Method) {
-		next.ServeHTTP(w, came)
+		g.next.ServeHTTP(w, came)
 		return
 	}
-	r := g.newRun(w, came, next)
+	r := g.newRun(w, came, g.next)
 	defer func() { request.GiveBack(came, r.request) }()
 	defer g.admit(r.request)()
 	var err error
@@ -115,7 +129,7 @@ func (g *guard) serve(w http.ResponseWriter, came *http.Request, next http.Handl
 	case hosted && host.Answered():
 		return
 	case err == nil:
-		conflict = do(r)
+		conflict = g.do(r)
 	case g.OptionalKey && errors.Is(err, ErrKeyRequired):
 		r.handle(came.Context(), w)
 	default:

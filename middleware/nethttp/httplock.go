@@ -25,7 +25,7 @@ func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (func(htt
 	if err != nil {
 		return nil, err
 	}
-	return func(next http.Handler) http.Handler { return &exclusiveHandler{e, guarded(next)} }, nil
+	return func(next http.Handler) http.Handler { return e.wrap(next, e.run) }, nil
 }
 
 // Once returns a middleware that lets a request of each key take effect once: for instance one order per user. A
@@ -75,11 +75,4 @@ func must[G any](guard G, err error) G {
 		panic(err)
 	}
 	return guard
-}
-
-func guarded(next http.Handler) http.Handler {
-	if next == nil {
-		panic("holdfast: the handler to guard is nil")
-	}
-	return next
 }

@@ -56,6 +56,8 @@ func NewKey(name, value string) (Key, error) {
 	return Key{parts: []part{{name, value}}}, nil
 }
 
+var errPartMissing = fmt.Errorf("%w: a part is missing", ErrKeyRequired)
+
 // Join returns the key of all keys together, as [Keys] makes it. It is for business code without a request, to
 // identify what a request has left. Join [RouteKey], [PrincipalKey], [PathKey] and [NewKey] in the order in which the
 // guard has them. The error is [ErrKeyRequired] if there are none, or one is the zero Key.
@@ -67,7 +69,7 @@ func Join(keys ...Key) (Key, error) {
 	joined := Key{parts: make([]part, 0, size)}
 	for _, k := range keys {
 		if k.IsZero() {
-			return Key{}, fmt.Errorf("%w: a part is missing", ErrKeyRequired)
+			return Key{}, errPartMissing
 		}
 		joined.parts = append(joined.parts, k.parts...)
 	}
@@ -206,15 +208,20 @@ type KeyFunc func(r *http.Request) (Key, error)
 func Keys(fns ...KeyFunc) KeyFunc {
 	fns = checked("Keys", fns)
 	return func(r *http.Request) (Key, error) {
-		keys := make([]Key, len(fns))
-		for i, fn := range fns {
+		joined := Key{parts: make([]part, 0, len(fns)+1)}
+		missing := false
+		for _, fn := range fns {
 			key, err := fn(r)
 			if err != nil {
 				return Key{}, err
 			}
-			keys[i] = key
+			missing = missing || key.IsZero()
+			joined.parts = append(joined.parts, key.parts...)
 		}
-		return Join(keys...)
+		if missing {
+			return Key{}, errPartMissing
+		}
+		return joined, nil
 	}
 }
 
@@ -235,7 +242,7 @@ func FirstOf(fns ...KeyFunc) KeyFunc {
 			case err == nil && !key.IsZero():
 				return key, nil
 			case err == nil:
-				err = fmt.Errorf("%w: a part is missing", ErrKeyRequired)
+				err = errPartMissing
 			case !errors.Is(err, ErrKeyRequired) && !errors.Is(err, ErrScopeRequired):
 				return Key{}, err
 			}

@@ -24,14 +24,14 @@ import (
 // with the user: [ByContext].
 func ByHeader(name string) KeyFunc {
 	name = http.CanonicalHeaderKey(name)
-	return orOfTexts(func(parts *keyParts) (Key, error) { return parts.New("header:" + name) }, func(r *http.Request) (Key, error) {
+	return orOfText(named("header:"+name), func(r *http.Request) (Key, error) {
 		return single("header:"+name, r.Header[name])
 	})
 }
 
 // ByCookie identifies requests by the value of a cookie, which must occur exactly once.
 func ByCookie(name string) KeyFunc {
-	return orOfTexts(func(parts *keyParts) (Key, error) { return parts.New("cookie:" + name) }, func(r *http.Request) (Key, error) {
+	return orOfText(named("cookie:"+name), func(r *http.Request) (Key, error) {
 		var values []string
 		for _, c := range r.CookiesNamed(name) {
 			values = append(values, c.Value)
@@ -42,7 +42,7 @@ func ByCookie(name string) KeyFunc {
 
 // ByQuery identifies requests by a parameter of the query in the URL, which must occur exactly once.
 func ByQuery(name string) KeyFunc {
-	return orOfTexts(func(parts *keyParts) (Key, error) { return parts.New("query:" + name) }, func(r *http.Request) (Key, error) {
+	return orOfText(named("query:"+name), func(r *http.Request) (Key, error) {
 		query, err := url.ParseQuery(r.URL.RawQuery)
 		if err != nil {
 			// The error of url repeats what the client sent.
@@ -71,7 +71,7 @@ func single(name string, values []string) (Key, error) {
 //
 // The error is [ErrKeyRequired] if a request has no host.
 func ByHost() KeyFunc {
-	return orOfTexts(func(parts *keyParts) (Key, error) { return parts.Key(HostKey) }, func(r *http.Request) (Key, error) {
+	return orOfText(plainly(HostKey), func(r *http.Request) (Key, error) {
 		return HostKey(r.Host)
 	})
 }
@@ -136,7 +136,7 @@ func ByContext(ctxKey any) KeyFunc {
 	if ctxKey == nil {
 		panic("holdfast: ByContext: the context key is nil")
 	}
-	return orOfTexts(func(parts *keyParts) (Key, error) { return parts.Principal() }, func(r *http.Request) (Key, error) {
+	return orOfText(principalOfText, func(r *http.Request) (Key, error) {
 		key, err := PrincipalKey(r.Context().Value(ctxKey))
 		if err != nil {
 			return Key{}, fmt.Errorf("%w (the value at %s in the context)", err, nameOf(ctxKey))
@@ -169,7 +169,7 @@ func ByPrincipal(of func(r *http.Request) (string, error)) KeyFunc {
 	if of == nil {
 		panic("holdfast: ByPrincipal: the function is nil")
 	}
-	return orOfTexts(func(parts *keyParts) (Key, error) { return parts.Principal() }, func(r *http.Request) (Key, error) {
+	return orOfText(principalOfText, func(r *http.Request) (Key, error) {
 		user, err := of(r)
 		if err != nil {
 			return Key{}, err
@@ -263,7 +263,7 @@ func ByClientIP(resolve func(r *http.Request) (netip.Addr, error)) KeyFunc {
 	if resolve == nil {
 		panic("holdfast: ByClientIP: the resolver is nil: pass RemoteAddr if there is no proxy")
 	}
-	return orOfTexts(func(parts *keyParts) (Key, error) { return parts.Client() }, func(r *http.Request) (Key, error) {
+	return orOfText(clientOfText, func(r *http.Request) (Key, error) {
 		addr, err := resolve(r)
 		if err != nil {
 			return Key{}, err
@@ -323,7 +323,7 @@ const keyBodyLimit = 64 << 10
 // malformed or has a Content-Encoding. What was read before the guard is missing, unless the ParseForm of net/http
 // or gin's ShouldBindBodyWith read it.
 func ByForm(name string) KeyFunc {
-	return orOfTexts(func(parts *keyParts) (Key, error) { return parts.New("form:" + name) }, func(r *http.Request) (Key, error) {
+	return orOfText(named("form:"+name), func(r *http.Request) (Key, error) {
 		if mediaType(r) != "application/x-www-form-urlencoded" {
 			return Key{}, KeyError(ErrKeyRequired, "the body is no form")
 		}
@@ -357,7 +357,7 @@ func ByJSON(pointer string) KeyFunc {
 	if err := jsonfield.CheckPointer(pointer); err != nil {
 		panic(err)
 	}
-	return orOfTexts(func(parts *keyParts) (Key, error) { return parts.New("json:" + pointer) }, func(r *http.Request) (Key, error) {
+	return orOfText(named("json:"+pointer), func(r *http.Request) (Key, error) {
 		if mt := mediaType(r); mt != "application/json" && !strings.HasSuffix(mt, "+json") {
 			return Key{}, KeyError(ErrKeyRequired, "the Content-Type of the body is not application/json")
 		}

@@ -57,43 +57,18 @@ func (o *once) fromProof(ask guards.Ask, committed []byte) []byte {
 // scoped returns the key function of Idempotent: it joins the scope of a request to its Idempotency-Key. The scope comes
 // first, so that no user reaches another user's records by guessing keys.
 func (o *once) scoped(scope KeyFunc) KeyFunc {
-	return func(r *http.Request) (Key, error) {
-		user, err := scope(r)
+	field := http.CanonicalHeaderKey(o.KeyHeader)
+	return Keys(scope, orOfText(plainly(IdempotencyKey), func(r *http.Request) (Key, error) {
+		value, err := parseKeyField(o.KeyHeader, r.Header[field])
 		if err != nil {
 			return Key{}, err
 		}
-		chosen, err := o.chosen(r)
-		if err != nil {
-			return Key{}, err
-		}
-		return Join(user, chosen)
-	}
+		return NewKey(idempotencyKey, value)
+	}))
 }
 
-// chosen returns the part of a key that the client has chosen.
-func (o *once) chosen(r *http.Request) (Key, error) {
-	if parts := partsOf(r); parts != nil {
-		return parts.Key(IdempotencyKey)
-	}
-	value, err := parseKeyField(o.KeyHeader, r.Header[http.CanonicalHeaderKey(o.KeyHeader)])
-	if err != nil {
-		return Key{}, err
-	}
-	return NewKey(idempotencyKey, value)
-}
-
-// onceHandler is a guarded handler.
-type onceHandler struct {
-	*once
-	next http.Handler
-}
-
-// ServeHTTP has the handler answer into a capture, which is sent once the answer is recorded. That nothing is recovered keeps
+// run has the handler answer into a capture, which is sent once the answer is recorded. That nothing is recovered keeps
 // the stack of a panic, and covers http.ErrAbortHandler and runtime.Goexit.
-func (o *onceHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	o.serve(w, r, o.next, o.run)
-}
-
 func (o *once) run(r *run) *Conflict {
 	defer func() {
 		if r.capture != nil { // also if the handler, a judge or a hook has panicked

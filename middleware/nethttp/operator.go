@@ -39,7 +39,7 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 	if g == nil || g.once == nil {
 		panic("holdfast: the guard is the zero Guard: make it with NewOnce or NewIdempotent")
 	}
-	return &onceHandler{g.once, guarded(next)}
+	return g.once.wrap(next, g.once.run)
 }
 
 // made returns the guard that a constructor has made.
@@ -241,7 +241,7 @@ func (o *once) read(r core.Record) core.Record {
 }
 
 // keyParts are the texts of a key, in the order of the guard's key function, in place of a request: what an operator knows of it.
-// Each key function takes its own.
+// Each key function takes its own, see [orOfText].
 type keyParts struct {
 	left    []string
 	pattern string // of the route, once its part was taken
@@ -249,84 +249,59 @@ type keyParts struct {
 
 type partsKey struct{}
 
-// partsOf returns the texts in place of a request. It is nil for a request.
-func partsOf(r *http.Request) *keyParts {
-	parts, _ := r.Context().Value(partsKey{}).(*keyParts)
-	return parts
-}
-
-// orOfTexts returns a key function that makes the key of a request, or in its place of the texts of an operator.
-func orOfTexts(ofTexts func(*keyParts) (Key, error), of KeyFunc) KeyFunc {
+// orOfText returns a key function that makes the key of a request, or in its place of the next text of an operator.
+func orOfText(ofText func(p *keyParts, text string) (Key, error), of KeyFunc) KeyFunc {
 	return func(r *http.Request) (Key, error) {
-		if parts := partsOf(r); parts != nil {
-			return ofTexts(parts)
+		parts, _ := r.Context().Value(partsKey{}).(*keyParts)
+		switch {
+		case parts == nil:
+			return of(r)
+		case len(parts.left) == 0:
+			return Key{}, fmt.Errorf("%w: too few parts", ErrKeyShape)
 		}
-		return of(r)
+		text := parts.left[0]
+		parts.left = parts.left[1:]
+		return ofText(parts, text)
 	}
 }
 
-// errFewParts says that there is no text for a key function.
-var errFewParts = fmt.Errorf("%w: too few parts", ErrKeyShape)
-
-// next takes the next text.
-func (p *keyParts) next() (string, error) {
-	if len(p.left) == 0 {
-		return "", errFewParts
-	}
-	next := p.left[0]
-	p.left = p.left[1:]
-	return next, nil
+func plainly(of func(text string) (Key, error)) func(*keyParts, string) (Key, error) {
+	return func(_ *keyParts, text string) (Key, error) { return of(text) }
 }
 
-// Key makes the key of the next text.
-func (p *keyParts) Key(of func(text string) (Key, error)) (Key, error) {
-	text, err := p.next()
+func named(name string) func(*keyParts, string) (Key, error) {
+	return func(_ *keyParts, text string) (Key, error) { return NewKey(name, text) }
+}
+
+func principalOfText(_ *keyParts, user string) (Key, error) { return PrincipalKey(user) }
+
+func clientOfText(_ *keyParts, text string) (Key, error) {
+	addr, err := netip.ParseAddr(text)
 	if err != nil {
-		return Key{}, err
+		return Key{}, fmt.Errorf("%w: no address: %w", ErrKeyInvalid, err)
 	}
-	return of(text)
+	return clientKey(addr)
 }
 
-// New makes the key of the next text, as [NewKey] does.
-func (p *keyParts) New(name string) (Key, error) {
-	return p.Key(func(text string) (Key, error) { return NewKey(name, text) })
-}
-
-// Principal makes the key of the next text, which is a user.
-func (p *keyParts) Principal() (Key, error) {
-	return p.Key(func(text string) (Key, error) { return PrincipalKey(text) })
-}
-
-// Client makes the key of the next text, which is the address of a client.
-func (p *keyParts) Client() (Key, error) {
-	return p.Key(func(text string) (Key, error) {
-		addr, err := netip.ParseAddr(text)
-		if err != nil {
-			return Key{}, fmt.Errorf("%w: no address: %w", ErrKeyInvalid, err)
-		}
-		return clientKey(addr)
-	})
-}
-
-// Route makes the key of the next text, which is a method, a space and the pattern of a route.
-func (p *keyParts) Route() (Key, error) {
-	return p.Key(func(text string) (Key, error) {
-		method, pattern, found := strings.Cut(text, " ")
-		if !found {
-			return Key{}, fmt.Errorf(`%w: %q is no route, such as "POST /orders"`, ErrKeyInvalid, text)
-		}
-		p.pattern = pattern
-		return RouteKey(method, pattern)
-	})
-}
-
-// Path makes the key of the next text, which is the value of a wildcard of the route that was taken before.
-func (p *keyParts) Path(name string) (Key, error) {
-	if p.pattern == "" {
-		return Key{}, fmt.Errorf("%w: the wildcard %q is that of a route, but no route comes before it: use PeekKey with PathKey",
-			ErrKeyShape, name)
+// route makes the key of a method, a space and the pattern of a route.
+func (p *keyParts) route(text string) (Key, error) {
+	method, pattern, found := strings.Cut(text, " ")
+	if !found {
+		return Key{}, fmt.Errorf(`%w: %q is no route, such as "POST /orders"`, ErrKeyInvalid, text)
 	}
-	return p.Key(func(text string) (Key, error) { return PathKey(p.pattern, name, text) })
+	p.pattern = pattern
+	return RouteKey(method, pattern)
+}
+
+// pathOfText makes the key of the value of a wildcard of the route that was taken before.
+func pathOfText(name string) func(*keyParts, string) (Key, error) {
+	return func(p *keyParts, value string) (Key, error) {
+		if p.pattern == "" {
+			return Key{}, fmt.Errorf("%w: the wildcard %q is that of a route, but no route comes before it: use PeekKey with PathKey",
+				ErrKeyShape, name)
+		}
+		return PathKey(p.pattern, name, value)
+	}
 }
 
 // errOwnFunction says that a key function could do nothing with texts.

@@ -305,7 +305,7 @@ func (s settings) with(place guards.Place, wait time.Duration, maxValue int, opt
 func (s *settings) fail(err error) { s.err = cmp.Or(s.err, err) }
 
 // forEngine returns what the engine has to know. A request keeps its lease until its handler returns, and only one kind of
-// request without a key passes: see [guard.serve].
+// request without a key passes: see [handler.ServeHTTP].
 func (s *settings) forEngine() guards.Config {
 	config := s.Config
 	config.ZombieGrace, config.OptionalKey = 0, false

@@ -27,7 +27,7 @@ import (
 // ByRoute fails with [ErrNoRoute] if no pattern has matched yet, and if the pattern does not fit the path. It fails with
 // [ErrKeyInvalid] if the path has a segment "..": whether the router has resolved it is not known.
 func ByRoute() KeyFunc {
-	return orOfTexts(func(parts *keyParts) (Key, error) { return parts.Route() }, func(r *http.Request) (Key, error) {
+	return orOfText((*keyParts).route, func(r *http.Request) (Key, error) {
 		return routingOf(r).Key(r)
 	})
 }
@@ -47,7 +47,7 @@ func ByRoute() KeyFunc {
 // "..". Escapes in a value do not count: "%37" is 7, also with a router that hands it on as it was sent. Other spellings
 // count: a handler that parses 7 and 07 as one number has two keys for it, unless a [KeyFunc] parses them too.
 func ByPathValue(name string) KeyFunc {
-	return orOfTexts(func(parts *keyParts) (Key, error) { return parts.Path(name) }, func(r *http.Request) (Key, error) {
+	return orOfText(pathOfText(name), func(r *http.Request) (Key, error) {
 		return routingOf(r).PathKey(r, name, r.PathValue(name))
 	})
 }
