@@ -51,8 +51,6 @@ func WithRefusalHandler(handler RefusalHandler) Option {
 // RefusalHandler answers a refused request. To flush its answer, use [http.ResponseController].
 type RefusalHandler func(w http.ResponseWriter, r *http.Request, conflict *Conflict)
 
-// The options in this file are for all guards of all frameworks.
-
 // WithMethods sets the guarded request methods, in upper case. Requests of other methods pass. Defaults to all but
 // GET, HEAD, OPTIONS and TRACE; to POST and PATCH for [Idempotent].
 func WithMethods(methods ...string) Option {
@@ -113,7 +111,7 @@ func OptionalKey() Option { return guards.OptionalKey() }
 // secret no record is found. Defaults to none.
 func WithKeySecret(secret []byte) Option { return guards.WithKeySecret(secret) }
 
-// The options in this file are for Once and Idempotent; Exclusive keeps no records and refuses them.
+// The options from here on are for Once and Idempotent; Exclusive keeps no records and refuses them.
 
 // WithRetentionUntil sets the end of a record's retention, as a function of the time at which its request begins: for
 // instance midnight, for one order a day. A refused request gets that time as Retry-After. Several goroutines may call
@@ -205,53 +203,31 @@ func newOption(name string, apply func(*settings)) Option {
 	return option{seal.Mark{Name: "httplock." + name}, apply}
 }
 
-// settings is what the options of a guard amount to.
+// settings is what the options of a guard amount to, see there.
 type settings struct {
-	// The options of core and those of all guards.
-	guards.Config
-	// Refusal answers refused requests.
-	Refusal RefusalHandler
-	// Methods are the request methods that are guarded. Nil is all but GET, HEAD, OPTIONS, TRACE.
-	Methods []string
-	// WaitersPerKey and Waiters bound how many requests wait at this guard in this process.
-	WaitersPerKey, Waiters int
-	// BodyLimit is how many bytes of body are read before Redis is asked; 0 reads none.
-	BodyLimit int64
-	// BodyMemory bounds the bytes of all bodies that this guard has buffered in this process.
-	BodyMemory int64
-	// StrictBody refuses larger bodies with 413.
-	StrictBody     bool
-	recordSettings       // of Once and Idempotent
-	err            error // of the first option that is invalid
-}
+	guards.Config       // the options of core and those of all guards
+	err           error // of the first option that is invalid
 
-// recordSettings is the configuration of Once and Idempotent beyond that of all guards. It is zero for Exclusive.
-type recordSettings struct {
-	// RetentionUntil returns the end of the retention, for a request that begins now. If it is not nil, it replaces
-	// Retention.
-	RetentionUntil func(now time.Time) time.Time
-	// Completion judges how a handler ended; it returns [Auto] for the default judgement. Nil is always the default.
-	Completion func(Handled) Disposition
-	// CompleteRefusals counts a 4xx as completed unless it is temporary.
-	CompleteRefusals bool
-	// Detached keeps the end of the request's context from the handler.
-	Detached bool
-	// Replay answers a request with the recorded answer if an earlier one completed.
-	Replay bool
-	// Scoped is true if keys have a scope, as those of Idempotent do.
-	Scoped bool
-	// Codec encrypts recorded answers. Nil stores them in plain text.
-	Codec Codec
-	// CompareHeader are the names of header fields that are compared too.
-	CompareHeader []string
-	// Compare refuses another request with the same key.
-	Compare bool
-	// Fingerprint returns the part of a payload that is compared, beside method and path. Nil is all of it.
-	Fingerprint func(Payload) []byte
-	// KeyHeader is the header field of the key of Idempotent.
-	KeyHeader string
-	// Marker is the header field that marks a replay.
-	Marker string
+	Refusal                RefusalHandler
+	Methods                []string // nil is all but GET, HEAD, OPTIONS, TRACE
+	WaitersPerKey, Waiters int
+	BodyLimit              int64
+	BodyMemory             int64
+	StrictBody             bool // larger bodies are refused with 413
+
+	// Of Once and Idempotent. They are zero for Exclusive.
+	RetentionUntil   func(now time.Time) time.Time // nil: Retention counts
+	Completion       func(Handled) Disposition
+	CompleteRefusals bool // a 4xx counts as completed, unless it is temporary
+	Detached         bool
+	Replay           bool
+	Scoped           bool  // keys have a scope, as those of Idempotent do
+	Codec            Codec // nil: plain text
+	Compare          bool  // another request with the same key is refused
+	CompareHeader    []string
+	Fingerprint      func(Payload) []byte // nil: all of the payload
+	KeyHeader        string
+	Marker           string
 }
 
 // exclusiveWait is how long Exclusive waits by default: a client that sends one request after the other may be faster than the
@@ -277,7 +253,7 @@ func idempotentSettings(opts ...Option) settings {
 func defaults() settings {
 	return settings{
 		Refusal: Refuse, WaitersPerKey: 16, Waiters: 1024, BodyLimit: 64 << 10, BodyMemory: 64 << 20,
-		recordSettings: recordSettings{KeyHeader: HeaderIdempotencyKey, Marker: MarkerField},
+		KeyHeader: HeaderIdempotencyKey, Marker: MarkerField,
 	}
 }
 
@@ -340,19 +316,18 @@ func (c *settings) check() error {
 
 // checkOnce finds what is wrong for Once and Idempotent.
 func (c *settings) checkOnce() error {
-	r := &c.recordSettings
 	switch {
 	case c.MaxValue > mostRecorded:
 		return fmt.Errorf("%w: WithMaxValue(%d): a response of %d bytes can be recorded", core.ErrInvalidOption, c.MaxValue, mostRecorded)
-	case !httprecord.FieldName.MatchString(r.KeyHeader):
-		return fmt.Errorf("holdfast: key header %q is no name of a header field", r.KeyHeader)
-	case !httprecord.FieldName.MatchString(r.Marker):
-		return fmt.Errorf("holdfast: WithMarkerField(%q): no name of a header field", r.Marker)
-	case len(r.CompareHeader) > 0 && !r.Compare:
+	case !httprecord.FieldName.MatchString(c.KeyHeader):
+		return fmt.Errorf("holdfast: key header %q is no name of a header field", c.KeyHeader)
+	case !httprecord.FieldName.MatchString(c.Marker):
+		return fmt.Errorf("holdfast: WithMarkerField(%q): no name of a header field", c.Marker)
+	case len(c.CompareHeader) > 0 && !c.Compare:
 		return errors.New("holdfast: WithComparedHeader with Once: nothing is compared without WithFingerprint")
-	case slices.ContainsFunc(r.CompareHeader, func(name string) bool { return !httprecord.FieldName.MatchString(name) }):
-		return fmt.Errorf("holdfast: compared header: of %q one is no name of a header field", r.CompareHeader)
-	case r.Compare && r.Fingerprint == nil && c.BodyLimit == 0:
+	case slices.ContainsFunc(c.CompareHeader, func(name string) bool { return !httprecord.FieldName.MatchString(name) }):
+		return fmt.Errorf("holdfast: compared header: of %q one is no name of a header field", c.CompareHeader)
+	case c.Compare && c.Fingerprint == nil && c.BodyLimit == 0:
 		return errors.New("holdfast: body limit 0: bodies that are not read cannot be compared")
 	}
 	digest := core.WithFingerprint(make([]byte, sha256.Size)) // each request has one, which counts
