@@ -65,13 +65,6 @@ func (e *Exclusive) Do(ctx context.Context, ask Ask, run Run) (*Outcome, error) 
 	return v.do(ctx)
 }
 
-func acquire(ctx context.Context, lock *core.Lock, wait time.Duration) (*core.Lease, error) {
-	if wait < ShortestWait {
-		return lock.TryLock(ctx)
-	}
-	return lock.Lock(ctx, core.WithWait(wait))
-}
-
 // leaseGrant is a lock that was granted to a run.
 type leaseGrant struct {
 	*core.Lease

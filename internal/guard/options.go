@@ -16,7 +16,7 @@ type Option = seal.Option
 // Config is what the options of core and the shared options of a guard amount to. Adapters keep their own options elsewhere.
 type Config struct {
 	// Lock has the lock options in the order given, except core.WithWait. Guards do the waiting themselves, so that a busy
-	// lock is never taken for an
+	// lock is never taken for an outage.
 	Lock []core.LockOption
 	// Once has the same except core.WithMinHold, which only locks have, and the options of records.
 	Once []core.OnceOption

@@ -74,16 +74,19 @@ func (p Patience) Begin(ctx context.Context, begin func(ctx context.Context, wai
 }
 
 // Lock takes a lock by [Patience.Begin].
-func (p Patience) Lock(ctx context.Context, lock *core.Lock, opts ...core.LockOption) (lease *core.Lease, err error) {
+func (p Patience) Lock(ctx context.Context, lock *core.Lock) (lease *core.Lease, err error) {
 	err = p.Begin(ctx, func(ctx context.Context, wait time.Duration) (err error) {
-		if wait < ShortestWait {
-			lease, err = lock.TryLock(ctx, opts...)
-		} else {
-			lease, err = lock.Lock(ctx, append(slices.Clip(opts), core.WithWait(wait))...)
-		}
+		lease, err = acquire(ctx, lock, wait)
 		return err
 	})
 	return lease, err
+}
+
+func acquire(ctx context.Context, lock *core.Lock, wait time.Duration) (*core.Lease, error) {
+	if wait < ShortestWait {
+		return lock.TryLock(ctx)
+	}
+	return lock.Lock(ctx, core.WithWait(wait))
 }
 
 // retryInterval lies between two calls of first.
