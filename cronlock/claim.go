@@ -115,7 +115,7 @@ func untilAnswered(ctx context.Context, ask func() error) error {
 			busy = err
 		}
 		doubtful = doubtful || errors.Is(err, core.ErrUnavailable)
-		if !idleFor(ctx, pause) {
+		if !guard.Pause(ctx, pause) {
 			return cmp.Or(busy, err)
 		}
 	}
@@ -133,18 +133,6 @@ func isAnswer(err error) bool {
 	}
 	_, known := err.(decided)
 	return known || guard.Mistaken(err)
-}
-
-// idleFor waits, and reports false if ctx ended.
-func idleFor(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // pauses are what Redis knows of the pauses of a job.

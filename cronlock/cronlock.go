@@ -110,14 +110,14 @@ var adding sync.Mutex
 func (j *job) list() cron.EntryID {
 	adding.Lock()
 	defer adding.Unlock()
-	other, shared := firstJob(j.cron, func(*job) bool { return true })
-	if shared {
+	other, _ := firstJob(j.cron, func(*job) bool { return true })
+	if other != nil {
 		j.watch = other.watch
 	} else {
 		j.watch = &watch{cron: weak.Make(j.cron)}
 	}
 	id := j.cron.Schedule(j, j)
-	if !shared {
+	if other == nil {
 		j.watch.await()
 	}
 	if j.config.attempts > 1 || j.config.catchUp > 0 {
@@ -159,16 +159,18 @@ func parse(c *cron.Cron, spec string) (s cron.Schedule, err error) {
 
 // find returns the job of that name.
 func find(c *cron.Cron, name string) (*job, bool) {
-	return firstJob(c, func(j *job) bool { return j.name == name })
+	j, _ := firstJob(c, func(j *job) bool { return j.name == name })
+	return j, j != nil
 }
 
-func firstJob(c *cron.Cron, cond func(*job) bool) (*job, bool) {
+// firstJob returns the first job for which cond is true, and its entry; nil if there is none.
+func firstJob(c *cron.Cron, cond func(*job) bool) (*job, cron.Entry) {
 	for _, entry := range c.Entries() {
 		if j, ok := entry.Job.(*job); ok && cond(j) {
-			return j, true
+			return j, entry
 		}
 	}
-	return nil, false
+	return nil, cron.Entry{}
 }
 
 // warn logs that replicas in different zones would not have the same ticks, and that the schedule names a date that does not exist,

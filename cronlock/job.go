@@ -58,12 +58,8 @@ func (j *job) now() time.Time { return time.Now().In(j.cron.Location()) }
 
 // entry returns the entry of the job, and false if it was removed from its cron.
 func (j *job) entry() (cron.Entry, bool) {
-	for _, entry := range j.cron.Entries() {
-		if other, ok := entry.Job.(*job); ok && other == j {
-			return entry, true
-		}
-	}
-	return cron.Entry{}, false
+	found, entry := firstJob(j.cron, func(other *job) bool { return other == j })
+	return entry, found != nil
 }
 
 // Next implements [cron.Schedule]. It is pure for those who list ticks. When the scheduler begins, it asks for the first tick: from
