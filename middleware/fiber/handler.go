@@ -22,6 +22,7 @@ import (
 // the chain runs on fiber's goroutine, and handOver returns when the response is complete.
 type visit struct {
 	c      fiber.Ctx
+	values hosted.Values[fiber.Ctx] // the context of the request
 	answer *answer
 	may    chan struct{} // closed by handOver
 	ended  chan struct{} // closed when the chain has ended, and its stream
@@ -193,15 +194,13 @@ func keyFunc(key httplock.KeyFunc) httplock.KeyFunc {
 	if key == nil {
 		return nil // which the guard refuses
 	}
-	return func(inner *http.Request) (httplock.Key, error) {
-		v := visitOf(inner)
+	return func(r *http.Request) (httplock.Key, error) {
+		v := visitOf(r)
 		if v == nil { // an operator's texts, in place of a request
-			return key(inner)
+			return key(r)
 		}
-		r, end := hosted.ForKey(inner, v.c, valueOf)
-		defer end()
-		made, err := key(r)
-		if inner.Pattern == "" && errors.Is(err, httplock.ErrNoRoute) {
+		made, err := v.values.During(v.c, key, r)
+		if r.Pattern == "" && errors.Is(err, httplock.ErrNoRoute) {
 			err = errors.Join(err, errUse)
 		}
 		return made, err

@@ -37,10 +37,11 @@ func requestOf(c fiber.Ctx, v *visit) (*http.Request, error) {
 	if c.App().Config().UnescapePath {
 		base = context.WithValue(base, request.DecodedPathsKey{}, true)
 	}
+	v.values.Context, v.values.Of = base, valueOf
 	r := (&http.Request{
 		Method: string(ctx.Method()), URL: u, RequestURI: target, Host: string(ctx.Host()), RemoteAddr: ctx.RemoteAddr().String(),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, TLS: ctx.TLSConnectionState(), Header: http.Header{},
-	}).WithContext(base)
+	}).WithContext(&v.values)
 	for name, value := range in.Header.All() {
 		switch key := http.CanonicalHeaderKey(string(name)); key {
 		case "Host", "Transfer-Encoding":

@@ -49,7 +49,7 @@ type visitKey[C any] struct{}
 
 // visit is a request at a guard, and the context of the copy that the guard gets.
 type visit[C any] struct {
-	context.Context
+	Values[C]
 	decoded bool // see [Framework]
 
 	c      C
@@ -78,7 +78,7 @@ func (f Framework[C]) Middleware(guard func(http.Handler) http.Handler, next fun
 			}
 			return next(c)
 		}
-		v := &visit[C]{Context: outer.Context(), decoded: f.Decoded, c: c, outer: outer}
+		v := &visit[C]{Values: Values[C]{Context: outer.Context(), Of: f.Value}, decoded: f.Decoded, c: c, outer: outer}
 		if f.Front != nil {
 			v.writer = f.Front(c)
 		} else {
@@ -113,7 +113,7 @@ func (v *visit[C]) Value(key any) any {
 	case request.DecodedPathsKey{}:
 		return v.decoded
 	}
-	return v.Context.Value(key)
+	return v.Values.Value(key)
 }
 
 func visitOf[C any](r *http.Request) *visit[C] {
@@ -170,33 +170,41 @@ func Visitor[C any](r *http.Request) (c C, front writer.Full, found bool) {
 	return v.c, v.writer, true
 }
 
-// keyContext is the context of the request for a key function. It has the values of the framework's context too.
-type keyContext[C any] struct {
+// Values is the context of a request, which has the values of the framework's context too while a key function runs.
+type Values[C any] struct {
 	context.Context
-	value func(c C, key any) any
-	c     atomic.Pointer[C] // nil when the key function has returned
+	Of  func(c C, key any) any // the value at a key, nil if there is none
+	now atomic.Pointer[C]      // nil unless a key function runs
 }
 
 type contextKey[C any] struct{}
 
-func (k *keyContext[C]) Value(key any) any {
+// Value implements [context.Context].
+func (v *Values[C]) Value(key any) any {
 	if key == (contextKey[C]{}) {
-		return k
+		return v
 	}
-	if c := k.c.Load(); c != nil {
-		if value := k.value(*c, key); value != nil {
+	if c := v.now.Load(); c != nil {
+		if value := v.Of(*c, key); value != nil {
 			return value
 		}
 	}
-	return k.Context.Value(key)
+	return v.Context.Value(key)
+}
+
+// During calls a key function for a request with this context.
+func (v *Values[C]) During(c C, key httplock.KeyFunc, r *http.Request) (httplock.Key, error) {
+	v.now.Store(&c)
+	defer v.now.Store(nil)
+	return key(r)
 }
 
 // Context returns the framework's context of the request that a guard hands to a key function, and the zero value for any
 // other request and once the key function has returned.
 func Context[C any](r *http.Request) (c C) {
-	if k, ok := r.Context().Value(contextKey[C]{}).(*keyContext[C]); ok {
-		if found := k.c.Load(); found != nil {
-			return *found
+	if v, ok := r.Context().Value(contextKey[C]{}).(*Values[C]); ok {
+		if now := v.now.Load(); now != nil {
+			return *now
 		}
 	}
 	return c
@@ -205,35 +213,20 @@ func Context[C any](r *http.Request) (c C) {
 // errUnknownPath is for paths without a route. A client causes it, so the guard must not log it as a mistake of the service.
 var errUnknownPath = httplock.KeyError(httplock.ErrKeyInvalid, "no route has this path and method")
 
-// ForKey returns a copy of the request for a key function, whose context has the framework's values too. The caller must call end
-// when the function has returned: the request gets what that has read of its body, and c is not reached any more.
-func ForKey[C any](inner *http.Request, c C, value func(c C, key any) any) (r *http.Request, end func()) {
-	k := &keyContext[C]{Context: inner.Context(), value: value}
-	k.c.Store(&c)
-	r = inner.WithContext(k)
-	return r, func() {
-		k.c.Store(nil)
-		inner.Body, inner.ContentLength = r.Body, r.ContentLength
-		inner.Form, inner.PostForm, inner.MultipartForm = r.Form, r.PostForm, r.MultipartForm
-	}
-}
-
-// Key returns the key function for the guard: it calls key with a copy of the request, see [ForKey].
+// Key returns the key function for the guard: it calls key while the context of the request has the framework's values, see [Values].
 func (f Framework[C]) Key(key httplock.KeyFunc) httplock.KeyFunc {
 	if key == nil {
 		return nil // which the guard refuses
 	}
-	return func(inner *http.Request) (httplock.Key, error) {
-		v := visitOf[C](inner)
+	return func(r *http.Request) (httplock.Key, error) {
+		v := visitOf[C](r)
 		if v == nil { // an operator's texts, in place of a request
-			return key(inner)
+			return key(r)
 		}
-		r, end := ForKey(inner, v.c, f.Value)
-		defer end()
 		f.SetRequest(v.c, r) // so that a function which asks the context for the body takes it from the same request
 		defer f.SetRequest(v.c, v.outer)
-		made, err := key(r)
-		if inner.Pattern == "" && errors.Is(err, httplock.ErrNoRoute) {
+		made, err := v.During(v.c, key, r)
+		if r.Pattern == "" && errors.Is(err, httplock.ErrNoRoute) {
 			err = errUnknownPath
 		}
 		return made, err
