@@ -21,26 +21,9 @@
 //	e.POST("/cart/:id/checkout", handler, authenticate, checkout)
 //
 // Package httplock says what happens to a request, what counts as completed, how long records are kept, what clients
-// get, and what is logged. This page has what differs in Echo.
-//
-// # Keys
-//
-// The guard hands a key function a copy of the request. Its Pattern is the route in the form of http.ServeMux, "POST
-// /cart/{id}" for "/cart/:id", and its path values are Echo's parameters; that of "*" is named "rest". Its context also has the
-// values that c.Set has put into the echo.Context. So a net/http service on the same Redis makes the same keys of the same routes
-// and users. What only Echo has, a key function gets by [Context]; [ByClientIP] is one.
-//
-// A route that ends in "*" does not say where a request goes, for instance to another router. The path of the
-// request counts in its place, so a handler that treats all of these paths alike lets clients choose the key: use
-// [httplock.Constant]. A guard of all routes, by Use, whose key has the route answers 400 to unknown paths. A guard by Pre runs
-// before there is a route.
-//
-// # Errors
-//
-// An error that the handler returns is answered by Echo's HTTPErrorHandler as without the guard, but while the guard still
-// holds the key, and the response that it writes is recorded. After that the guard returns the error to the middlewares
-// around it, so that a transaction is rolled back and a logger logs it, and Echo hands it to the HTTPErrorHandler once more. Echo's
-// own writes nothing then, because the response is committed. Yours must check that too, as with Echo's RequestLogger:
+// get, and what is logged. Package echolock, which is for Echo 5, says what differs in Echo: how keys are made, how errors of handlers
+// are answered, what the context and the writer of a handler are, and where to put a guard. All of that holds for Echo 4 too, except
+// that an HTTPErrorHandler of your own asks the response itself whether it is committed:
 //
 //	e.HTTPErrorHandler = func(err error, c echo.Context) {
 //		if c.Response().Committed {
@@ -49,28 +32,5 @@
 //		// ...
 //	}
 //
-// If the HTTPErrorHandler writes nothing, the run has failed without a response: the guard answers 503 not-answered, or what a retry
-// gets. Refused requests are answered with a problem. To have the HTTPErrorHandler answer them too, use [WithRefusalHandler].
-//
-// # Contexts
-//
-// The context of the request, c.Request().Context(), ends if the lease is lost, with the cause [core.ErrLeaseLost]. It is what
-// [core.TokenFrom], [core.AttemptFrom], [core.KeyHash], [core.Complete], [core.Release], [core.Hold] and
-// [httplock.Degraded] take.
-//
-// # The writer
-//
-// Behind the guard c.Response() is an echo.Response of the guard, with the status that the one around it has. Once and Idempotent
-// hold the response back until it is recorded. A response that grows above 256 KiB, is flushed or hijacked passes through. The
-// middlewares around the guard get c.Request() and c.Response() back as they were, and see the status and size of the response as
-// they would without guard.
-//
-// # Where to put it
-//
-// Outermost first: logging, recovery, request id, CORS, compression, timeout, authentication, rate limit, then the
-// guard, then the database transaction, then the handler. A timeout should be one of the context, Echo's ContextTimeout, around
-// the guard. Echo's Timeout, which is deprecated, drops the response of a handler that returns an error: to it the guard
-// returns nil. Authentication belongs around the guard: without it, any client that guesses a key can hold it.
-//
-// Close the locks after [net/http.Server.Shutdown] has returned, and the Redis client after that.
+// Echo's Timeout, which is deprecated, drops the response of a handler that returns an error: to it the guard returns nil.
 package echo4lock

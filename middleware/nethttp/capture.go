@@ -108,9 +108,6 @@ func (c *capture) WriteHeader(status int) {
 // Wrote returns true if the handler has set a status, by a first write or by taking over the connection.
 func (c *capture) Wrote() bool { return c.status != 0 || c.hijacked }
 
-// Hijacked returns true if the handler took over the connection.
-func (c *capture) Hijacked() bool { return c.hijacked }
-
 // Held returns true if the handler has begun an answer, which is held back.
 func (c *capture) Held() bool { return c.status != 0 && !c.passing }
 

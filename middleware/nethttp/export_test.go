@@ -30,7 +30,7 @@ func Exposed(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
 func Told(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) (wrote, hijacked bool) {
 	c := newCapture(w, r.Method, 1000, true)
 	next(c.exposed(), r)
-	return c.Wrote(), c.Hijacked()
+	return c.Wrote(), c.hijacked
 }
 
 // Replay answers with a record.
