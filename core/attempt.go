@@ -242,7 +242,7 @@ func (a *Attempt) notRecorded(result int64, err error) {
 		err = ErrStale
 	}
 	if err != nil {
-		a.once.client.engine.logger.Warn("holdfast: the end of an attempt could not be recorded",
+		a.once.client.engine.logger.Warn("holdfast: the completion of an attempt could not be recorded",
 			"once", digest(a.once.keys.Lock), "attempt", a.number, "error", err)
 	}
 }

@@ -24,7 +24,7 @@ func TestCloseWithUnconfirmedEndsAndLocks(t *testing.T) {
 	relay.Reset()
 	coretest.WantUnconfirmed(t, func(ctx context.Context) error { return a.Complete(ctx, nil) })
 	err := locks.Close()
-	for _, part := range []string{"ends of attempts not confirmed (1)", "release of lock \"name\" not confirmed"} {
+	for _, part := range []string{"completions not confirmed (1)", "release of lock \"name\" not confirmed"} {
 		if coretest.WantErr(t, err, core.ErrUnavailable); !strings.Contains(err.Error(), part) {
 			t.Errorf("%v does not say %q", err, part)
 		}

@@ -96,7 +96,7 @@ func (e *Election) Run(ctx context.Context, lead func(context.Context) error) er
 			}
 			return err
 		case err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrLeaseLost):
-			e.lock.engine.logger.Warn("holdfast: error of a leader after its lead was lost",
+			e.lock.engine.logger.Warn("holdfast: leader returned an error after leadership was lost",
 				"lock", digest(e.lock.keys.Lock), "error", err)
 		}
 	}
@@ -110,7 +110,7 @@ func (e *Election) campaignThroughOutages(ctx context.Context) (*Leadership, err
 			return l, err
 		}
 		if !logged {
-			e.lock.engine.logger.Warn("holdfast: campaign failed, trying again until Redis answers",
+			e.lock.engine.logger.Warn("holdfast: campaign failed, retrying until Redis replies",
 				"lock", digest(e.lock.keys.Lock), "error", nameless(err))
 		}
 		keepalive.Pause(ctx, campaignInterval+rand.N(campaignInterval), nil, e.lock.engine.operations.Closing)
@@ -300,7 +300,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 		observer := acquire.Observer{
 			Read: e.read, Operations: c.operations, Notifications: news.Notifications(),
 			Failed: func(err error) {
-				c.logger.Warn("holdfast: leader not known, asking again until Redis answers",
+				c.logger.Warn("holdfast: leader unknown, retrying until Redis replies",
 					"lock", digest(e.lock.keys.Lock), "error", err)
 			},
 		}

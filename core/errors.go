@@ -22,7 +22,7 @@ var (
 
 	// ErrTooManyWaiters says that as many callers wait for the name as [WithMaxWaiters] allows. It comes with
 	// [ErrNotAcquired], or with [ErrInProgress] of a [Once].
-	ErrTooManyWaiters = errors.New("holdfast: too many callers wait for the name")
+	ErrTooManyWaiters = errors.New("holdfast: too many waiters")
 
 	// ErrNotHeld is returned by Unlock and Extend of a lease that has ended: unlocked before, lost, or released by
 	// [Client.Close]. It is also the cause with which the context of an unlocked lease ends.
@@ -121,9 +121,9 @@ var (
 var (
 	errExpired     = fmt.Errorf("%w: its TTL expired before a renewal succeeded", ErrLeaseLost)
 	errRanOut      = fmt.Errorf("%w: its fixed TTL expired", ErrLeaseLost)
-	errGone        = fmt.Errorf("%w: not in Redis any more: forced out, deleted, evicted, or expired by its clock", ErrLeaseLost)
+	errGone        = fmt.Errorf("%w: not in Redis any more: force-released, deleted, evicted, or expired by its clock", ErrLeaseLost)
 	errReplaced    = fmt.Errorf("%w: taken over by another owner in Redis", ErrLeaseLost)
-	errTaken       = fmt.Errorf("%w: expired, forced or taken over in Redis", ErrLeaseLost) // not known which
+	errTaken       = fmt.Errorf("%w: expired, force-released or taken over in Redis", ErrLeaseLost) // not known which
 	errHeldTooLong = fmt.Errorf("%w: held for longer than WithMaxHold allows", ErrLeaseLost)
 	errAbandoned   = fmt.Errorf("%w: abandoned by its holder", ErrLeaseLost)
 )

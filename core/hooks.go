@@ -200,7 +200,7 @@ const (
 	LossExpired   LossReason = "expired"   // no renewal succeeded in time
 	LossFixedTTL  LossReason = "fixed-ttl" // the TTL of [WithFixedTTL] has expired
 	LossMaxHold   LossReason = "max-hold"  // [WithMaxHold] has passed
-	LossGone      LossReason = "gone"      // not in Redis any more: forced out, deleted, evicted, or expired by its clock
+	LossGone      LossReason = "gone"      // not in Redis any more: force-released, deleted, evicted, or expired by its clock
 	LossReplaced  LossReason = "replaced"  // another owner has the lock in Redis
 	LossTaken     LossReason = "taken"     // one of the last two, and it is not known which
 	LossAbandoned LossReason = "abandoned" // [Lease.Abandon]

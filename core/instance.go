@@ -30,7 +30,7 @@ func WithInstance(text string) Option {
 // cannotAnnounce warns, once, that others do not see the instance of this client.
 func (e *engine) cannotAnnounce(err error) {
 	if !transport.Transient(err) && !e.operations.IsClosed() {
-		e.warnOnce(&e.unannounced, "the instance of this client could not be written: others do not see it", "error", err)
+		e.warnOnce(&e.unannounced, "the entry of this client's instance could not be written: other clients do not see it", "error", err)
 	}
 }
 

@@ -97,7 +97,7 @@ func (l *Leadership) introduce(ctx context.Context) {
 			return err
 		})
 		if err != nil && ctx.Err() == nil {
-			e.logger.Warn("holdfast: the value of a leader could not be written",
+			e.logger.Warn("holdfast: the leader's value could not be written",
 				"lock", digest(l.lease.hold.Keys.Lock), "error", err)
 		}
 	})

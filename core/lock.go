@@ -212,7 +212,7 @@ func (c *Client) Fair(name string, opts ...LockOption) *Lock {
 //
 // Turns are those of [sync.RWMutex]. A waiting writer holds back new readers, and the readers that waited while it
 // wrote go before the next writer. So neither side starves the other. Writers get the lock in the order of arrival,
-// across all processes. After a writer that crashed, or was forced out, the order of arrival applies to all.
+// across all processes. After a writer that crashed, or was force-released, the order of arrival applies to all.
 //
 // Both sides are reentrant. An owner that writes may also read, and may then unlock the write side first, which lets
 // the waiting readers in at once. An owner that reads cannot write: it gets [ErrUpgrade], because it would wait for

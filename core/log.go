@@ -84,7 +84,7 @@ func (e *engine) recovered(hook func()) {
 
 // warnNotReleased warns of a hold that no caller got and that is left in Redis.
 func (e *engine) warnNotReleased(h *script.Hold, err error) {
-	e.logger.Warn("holdfast: a hold that no caller got could not be removed from Redis",
+	e.logger.Warn("holdfast: an abandoned acquisition could not be removed from Redis",
 		"lock", digest(h.Keys.Lock), "error", err)
 }
 
@@ -202,7 +202,7 @@ func (a *acquisition) StillWaiting(since keepalive.Instant) {
 	if a.config.leavesLosses || !e.acquiring.Waits.Due(lock, waited, now) {
 		return
 	}
-	e.logger.Warn("holdfast: a call has waited for long",
+	e.logger.Warn("holdfast: still waiting for lock",
 		"lock", digest(lock), "strategy", a.Strategy.Name(), "since", time.Now().Add(-waited), "waited", waited,
 		"waiting", e.acquiring.Waits.Count(lock), "holder", ownerForLog(a.Holder), "instance", instance)
 }
@@ -211,7 +211,7 @@ func (a *acquisition) StillWaiting(since keepalive.Instant) {
 func (l keptLease) HeldLong(others int) {
 	e := l.engine
 	held := e.now().Sub(l.entry.Granted)
-	e.logger.Warn("holdfast: a lease has been held for long",
+	e.logger.Warn("holdfast: lease held for a long time",
 		"lock", digest(l.hold.Keys.Lock), "strategy", l.strategy.Name(), "token", l.token, "since", time.Now().Add(-held),
 		"held", held, "others", others)
 }

@@ -71,8 +71,8 @@ func (s *server) endsNotConfirmed() error {
 	if err = cmp.Or(failure(context.Background(), "", err), ErrUnavailable); errors.Is(err, transport.ErrNotYet) {
 		err = ErrStale
 	}
-	s.engine.logger.Warn("holdfast: closed before Redis confirmed the ends of attempts", "ends", ends, "error", err)
-	return errorf("holdfast: close: ends of attempts not confirmed (%d): %w", ends, err)
+	s.engine.logger.Warn("holdfast: closed with unconfirmed completions", "completions", ends, "error", err)
+	return errorf("holdfast: close: completions not confirmed (%d): %w", ends, err)
 }
 
 // warnLasting warns, once for each kind, of an error that waiting does not mend.

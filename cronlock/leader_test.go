@@ -106,7 +106,7 @@ func TestLeader(t *testing.T) {
 	}
 }
 
-// TestLeaderLoss forces a leader out during a run: its context ends, and the replica leads again only after the run.
+// TestLeaderLoss force-releases a leader's lock during a run: its context ends, and the replica leads again only after the run.
 func TestLeaderLoss(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)

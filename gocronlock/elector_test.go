@@ -53,7 +53,7 @@ func TestElector(t *testing.T) {
 	}
 }
 
-// TestElectorLoss forces a leader out during a run. The context of the job ends, gocron gets the error, and the replica leads
+// TestElectorLoss force-releases a leader's lock during a run. The context of the job ends, gocron gets the error, and the replica leads
 // again only after the run.
 func TestElectorLoss(t *testing.T) {
 	t.Parallel()

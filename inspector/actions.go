@@ -30,7 +30,7 @@ var actions = map[string]action{
 		objectLock, forceUnlock,
 	},
 	string(ForceUnlockHolder): {
-		ForceUnlockHolder, "Force one holder out",
+		ForceUnlockHolder, "Force-release one holder",
 		"Takes the lock from this holder alone. It does not stop it: stop the process first. The holder notices at its next " +
 			"renewal, a third of its TTL later at most.",
 		objectLock, forceUnlockHolder,

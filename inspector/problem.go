@@ -37,7 +37,7 @@ var problems = []struct {
 	{errNoName, 400, "No name is given", "Begin at the list, or look up a name above.", false},
 	{errFree, 409, "The lock is free already", "Nothing was changed.", false},
 	{errGone, 409, "This holder holds the lock no more", "Nothing was changed.", false},
-	{errTooMany, 409, "The lock has too many holders to take it from all at once", "Force them out one by one, or call ForceUnlock.", false},
+	{errTooMany, 409, "The lock has too many holders to take it from all at once", "Force-release them one by one, or call ForceUnlock.", false},
 	{core.ErrChanged, 409, "It has changed since you saw it", "Nothing was changed. Look at it as it is now, and decide anew.", false},
 	{errNoRecord, 404, "There is no record of this key", "Nothing was changed. It may have expired, or was forgotten.", false},
 	{errShorter, 409, "The record would be kept for a shorter time", "", true},

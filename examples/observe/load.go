@@ -166,7 +166,7 @@ func importFile(ctx context.Context, locks *core.Client, _ int) error {
 	return locks.Mutex("import:file").Do(ctx, work(2*time.Second))
 }
 
-// forced loses its lease: an operator forces it out.
+// forced loses its lease: an operator force-releases it.
 func forced(ctx context.Context, locks *core.Client, _ int) error {
 	return locks.Mutex("forced:1").Do(ctx, func(ctx context.Context) error {
 		if _, err := locks.ForceUnlock(context.WithoutCancel(ctx), "forced:1"); err != nil {

@@ -241,7 +241,7 @@ var locks = []Mutant{
 		inTests("release", "TestRequestArrivesAfterItsWaiter"),
 	},
 	{
-		"forced out, and called released", "a repeated unlock that finds nothing takes it for its own doing", "core/internal/script/lua/lock/force.lua",
+		"force-released, and called released", "a repeated unlock that finds nothing takes it for its own doing", "core/internal/script/lua/lock/force.lua",
 		[][2]string{{"  if mark[1] then", "  if false then"}},
 		inTests("release", "TestReleaseWithoutAnswer/^forced"),
 	},

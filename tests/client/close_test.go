@@ -99,10 +99,10 @@ func TestCloseWithUnconfirmedEnds(t *testing.T) {
 	locks, log, _ := coretest.Unconfirmed(t, server, relay)
 	err := locks.Close()
 	coretest.WantErr(t, err, core.ErrUnavailable)
-	if err == nil || !strings.Contains(err.Error(), "close: ends of attempts not confirmed (3)") {
+	if err == nil || !strings.Contains(err.Error(), "close: completions not confirmed (3)") {
 		t.Errorf("close: %v", err)
 	}
-	if lines := log.String(); strings.Count(lines, "closed before Redis confirmed") != 1 || !strings.Contains(lines, "ends=3") ||
+	if lines := log.String(); strings.Count(lines, "closed before Redis confirmed") != 1 || !strings.Contains(lines, "completions=3") ||
 		strings.Contains(lines, "once:") {
 		t.Errorf("the log says %s", lines)
 	}
@@ -128,7 +128,7 @@ func TestCloseSendsUnconfirmedEnds(t *testing.T) {
 	coretest.WantState(t, past.Once("done"), core.StateCompleted, 1)
 	coretest.WantState(t, past.Once("held"), core.StateUnknown, 1)
 	coretest.WantState(t, past.Once("idle"), core.StateNone, 1)
-	if lines := log.String(); strings.Contains(lines, "ends of attempts") {
+	if lines := log.String(); strings.Contains(lines, "completions") {
 		t.Errorf("the log says %s", lines)
 	}
 }
@@ -161,10 +161,10 @@ func TestCloseWithOvertakenEnd(t *testing.T) {
 	t.Parallel()
 	locks, _, other, log := overtakenEnd(t)
 	err := locks.Close()
-	if coretest.WantErr(t, err, core.ErrStale); err == nil || !strings.Contains(err.Error(), "ends of attempts not confirmed (1)") {
+	if coretest.WantErr(t, err, core.ErrStale); err == nil || !strings.Contains(err.Error(), "completions not confirmed (1)") {
 		t.Errorf("close: %v", err)
 	}
-	if lines := log.String(); strings.Count(lines, "level=WARN") != 1 || !strings.Contains(lines, "ends=1") {
+	if lines := log.String(); strings.Count(lines, "level=WARN") != 1 || !strings.Contains(lines, "completions=1") {
 		t.Errorf("the log says %s", lines)
 	}
 	coretest.WantState(t, other, core.StateRunning, 2)

@@ -312,7 +312,7 @@ func TestInstanceIsRefused(t *testing.T) {
 	locks := coretest.NewClient(t, server.Client(func(o *redis.Options) { o.Username, o.Password = "locker", "secret" }),
 		core.WithInstance("web-1:7"),
 		core.WithTTL(time.Hour), core.WithLogger(coretest.TextLogger(log)))
-	const line = "the instance of this client could not be written"
+	const line = "the entry of this client's instance could not be written"
 	for i := range 3 {
 		lease := coretest.MustLock(t, locks.Mutex("name"), core.WithTTL(time.Duration(i+1)*2*time.Hour)) // longer each time, so it is written anew
 		testkit.Eventually(t, coretest.Within, "the warning", func() bool { return strings.Contains(log.String(), line) })

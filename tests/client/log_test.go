@@ -83,7 +83,7 @@ func TestLogOfUnconfirmedEnds(t *testing.T) {
 		return err == nil && next.Complete(ctx, nil) == nil
 	})
 	relay.Heal()
-	for _, message := range []string{"lock not released", "end of an attempt could not be recorded"} {
+	for _, message := range []string{"lock not released", "completion of an attempt could not be recorded"} {
 		testkit.Eventually(t, coretest.Within, message, func() bool { return strings.Contains(log.String(), message) })
 	}
 	if text := log.String(); strings.Contains(text, "Lovelace") {

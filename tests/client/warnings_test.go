@@ -29,8 +29,8 @@ func lines(log *coretest.Record, message string) (found []string) {
 }
 
 const (
-	waitedLong = "a call has waited for long"
-	heldLong   = "a lease has been held for long"
+	waitedLong = "still waiting for lock"
+	heldLong   = "lease held for a long time"
 )
 
 // attribute returns the value of an attribute in a line of the log.

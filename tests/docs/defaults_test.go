@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-var updateDefaults = flag.Bool("update", false, "write docs/defaults.md")
+var update = flag.Bool("update", false, "write docs/defaults.md and docs/log-lines.md")
 
 // TestDefaults: docs/defaults.md has the default of each option, as its doc comment gives it. With -update it writes the page.
 func TestDefaults(t *testing.T) {
@@ -43,7 +43,7 @@ writes this page from the doc comments, which also have the limits. Which option
 		}
 	})
 	name := filepath.Join(root, "docs/defaults.md")
-	if *updateDefaults {
+	if *update {
 		if err := os.WriteFile(name, []byte(page.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}

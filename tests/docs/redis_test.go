@@ -115,7 +115,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// leaveEveryKey leaves locks held, waited for and forced out, and records.
+// leaveEveryKey leaves locks held, waited for and force-released, and records.
 func leaveEveryKey(t *testing.T, rdb *redis.Client) {
 	t.Helper()
 	locks, other := newLocks(t, rdb), newLocks(t, rdb.WithTimeout(time.Minute))

@@ -57,7 +57,7 @@ func TestElectionTryDo(t *testing.T) {
 	coretest.WantErr(t, e.TryDo(ctx, never), core.ErrNotLeader)
 }
 
-// TestElectionTryDoLoss forces a leader out during its work. The context of the work ends, the error says why, and Run
+// TestElectionTryDoLoss force-releases a leader's lock during its work. The context of the work ends, the error says why, and Run
 // campaigns again only after the work has returned.
 func TestElectionTryDoLoss(t *testing.T) {
 	t.Parallel()

@@ -189,11 +189,11 @@ func TestObserveThroughAnOutage(t *testing.T) {
 	relay.Reset()
 	told := make(chan core.Leader, 1)
 	go func() { told <- next() }()
-	testkit.Eventually(t, coretest.Within, "the outage to be logged", func() bool { return containsLine(logged.String(), "leader not known") })
+	testkit.Eventually(t, coretest.Within, "the outage to be logged", func() bool { return containsLine(logged.String(), "leader unknown") })
 	lead := coretest.MustCampaign(t, locks.Election("name", core.WithValue("value")))
 	relay.Refuse(false)
 	coretest.WantTold(t, <-told, lead, "value")
-	if n := strings.Count(logged.String(), "leader not known"); n != 1 {
+	if n := strings.Count(logged.String(), "leader unknown"); n != 1 {
 		t.Errorf("the outage was logged %d times", n)
 	}
 	coretest.Resign(t, lead)

@@ -53,7 +53,7 @@ func TestRunEndsItsContextFirst(t *testing.T) {
 	}
 }
 
-// TestRunAfterALoss forces a leader out: Run waits for the function, drops what it returned, and campaigns again.
+// TestRunAfterALoss force-releases a leader's lock: Run waits for the function, drops what it returned, and campaigns again.
 func TestRunAfterALoss(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -89,7 +89,7 @@ func TestRunAfterALoss(t *testing.T) {
 	if err := coretest.Receive(t, done); !errors.Is(err, mine) { // also a loss, if a slow machine had one meanwhile
 		t.Errorf("Run returned %v", err)
 	}
-	if text := logged.String(); !containsLine(text, "error of a leader after its lead was lost", "something else") {
+	if text := logged.String(); !containsLine(text, "leader returned an error after leadership was lost", "something else") {
 		t.Errorf("the error after a loss was not logged: %s", text)
 	}
 }

@@ -119,7 +119,7 @@ func TestProclaimOnAFullServer(t *testing.T) {
 	coretest.Unlock(t, lease)
 }
 
-// TestProclamationKeepsTheLockAsItIs: an elected leader is inspected, forced out and excludes all strategies like any holder.
+// TestProclamationKeepsTheLockAsItIs: an elected leader is inspected, force-released and excludes all strategies like any holder.
 func TestProclamationKeepsTheLockAsItIs(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

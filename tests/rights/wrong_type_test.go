@@ -138,7 +138,7 @@ func overwrite(t *testing.T, rdb *redis.Client, key string, fields map[string]an
 	}
 }
 
-// TestHolderMeetsData: the lease of a lock in whose place is data ends as one that was forced out, and leaves the data alone.
+// TestHolderMeetsData: the lease of a lock in whose place is data ends as one that was force-released, and leaves the data alone.
 func TestHolderMeetsData(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

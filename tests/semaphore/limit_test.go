@@ -86,7 +86,7 @@ func TestSemaphoreChangingLimit(t *testing.T) {
 	coretest.WantErr(t, coretest.TryLock(locks.Semaphore("name", 8)), core.ErrNotAcquired)
 }
 
-// TestSemaphoreReleaseAddsNothing: releases that are repeated, late or forced out free no permit of another holder.
+// TestSemaphoreReleaseAddsNothing: releases that are repeated, late or force-released free no permit of another holder.
 func TestSemaphoreReleaseAddsNothing(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -99,7 +99,7 @@ func TestSemaphoreReleaseAddsNothing(t *testing.T) {
 	}
 	next := coretest.MustLock(t, two)
 	if next.Slot() != 0 {
-		t.Errorf("slot %d, want that of the holder that was forced out", next.Slot())
+		t.Errorf("slot %d, want that of the holder that was force-released", next.Slot())
 	}
 	for range 2 {
 		coretest.WantErr(t, lost.Unlock(ctx), core.ErrNotHeld)

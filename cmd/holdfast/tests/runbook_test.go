@@ -169,7 +169,7 @@ func TestRunbookOfAHang(t *testing.T) {
 	var digest, instance string
 	steps := map[string]func(){
 		"Which lock?": func() {
-			line := waiter.awaitLog(`WARN holdfast: a call has waited for long lock=(\w{8}) strategy=fair .* instance=(\S+)`)
+			line := waiter.awaitLog(`WARN holdfast: still waiting for lock lock=(\w{8}) strategy=fair .* instance=(\S+)`)
 			wantLikePage(t, "WARN", line[0])
 			digest, instance = line[1], regexp.QuoteMeta(line[2])
 			run(t, url, "digest", digest).want(t, 0, "lock order:42", "")
@@ -186,7 +186,7 @@ func TestRunbookOfAHang(t *testing.T) {
 		"What does the holder do?": func() {
 			wantMatch(t, holder.get("/debug/locks"), `"order:42" +fair .*`+held)
 			wantMatch(t, holder.get("/debug/pprof/goroutine?debug=2"), `waitForShipment`)
-			holder.awaitLog(`a lease has been held for long lock=` + digest + `.*token=` + held)
+			holder.awaitLog(`lease held for a long time lock=` + digest + `.*token=` + held)
 		},
 		"How often is it contended?": func() {
 			wantInDashboard(t, "holdfast_acquire_duration_seconds_count", "holdfast_contended")
