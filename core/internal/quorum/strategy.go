@@ -47,7 +47,7 @@ var (
 	// errLateMajority is the error of a round that was won too late for a lease of use.
 	errLateMajority = errors.New("answered after the lease had ended")
 	// errNotCommitted is the error of a server that answers that it does not have the hold whose token is to be committed.
-	errNotCommitted = errors.New("expired, forced or taken over before its token was committed")
+	errNotCommitted = errors.New("expired, force-released or taken over before its token was committed")
 )
 
 // New returns the quorum of these servers, an odd number. It sends nothing, see Introduce. It keeps env.

@@ -117,7 +117,7 @@ func (e *episode) release(c *contender, what script.ReleaseReason) {
 				h.ReleasesUnanswered = 1
 			}
 		} else if want && e.instance.Exec.Client.HExists(context.Background(), e.keys.Forced(), c.ID).Val() {
-			// A hold that was forced out, and granted anew by a repetition of its request, counts as forced out.
+			// A hold that was force-released, and granted anew by a repetition of its request, counts as force-released.
 			return strconv.FormatBool(want)
 		}
 		e.note("release %s of %s, usage %d: %v", c.strategy, c.ID, what, got)

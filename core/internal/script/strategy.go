@@ -308,7 +308,7 @@ func ClientOf(owner string) (client string, ok bool) {
 //
 //	request without | release without | lease is valid for  | Redis remembers  | a missing hold was
 //	an answer       | an answer       | the time of retries | the release for  |
-//	no              | no              | yes                 | nothing          | expired, forced or lost
+//	no              | no              | yes                 | nothing          | expired, force-released or lost
 //	no              | yes             | yes                 | nothing          | released, unless a mark says: forced
 //	no              | no or yes       | no                  | releaseMemory    | what Redis remembers
 //	yes             | no or yes       | yes or no           | AbandonMemory    | what Redis remembers

@@ -3,7 +3,7 @@
 --
 -- KEYS[1..6], ARGV[1..2]  see queue_common.lua, which comes in front of this file
 -- KEYS[7] forced  string, the result of this call, so that a repetition returns the same
--- KEYS[8] mark    hash with a field for each hold that was forced out, or with the field * if there were many. It outlasts
+-- KEYS[8] mark    hash with a field for each hold that was force-released, or with the field * if there were many. It outlasts
 --                 their leases. A client whose release had no answer reads it, see was_forced.lua
 -- ARGV[3] ms for which the result is kept
 -- All others are absent if the lock is taken from whoever holds it:

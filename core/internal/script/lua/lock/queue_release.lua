@@ -12,7 +12,7 @@
 -- ARGV[8] ms for which KEYS[7] is kept if the hold is not in the lock; ARGV[6] if absent
 --
 -- Returns 1  released
---         0  not held: the hold expired, was forced out, was never granted, or an earlier run has ended it. The caller
+--         0  not held: the hold expired, was force-released, was never granted, or an earlier run has ended it. The caller
 --            knows which, see wasReleased in strategy.go
 --         3, 2  the same, but a message could not be published: waiters find out by polling
 --

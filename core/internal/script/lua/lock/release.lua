@@ -15,7 +15,7 @@
 --         2  released, the lock stays taken: by the owner's other holds, or for its minimum hold time
 --         3  released, the lock is free, but the message could not be published: waiters find out by polling
 --         4  nothing was done: the lock is held by another strategy, so queue_release.lua decides
---         0  not held: the hold expired, was forced out, was never granted, or an earlier run has ended it. The caller
+--         0  not held: the hold expired, was force-released, was never granted, or an earlier run has ended it. The caller
 --            knows which, see wasReleased in strategy.go
 --
 -- Running it twice changes nothing, however many other owners held the lock between the runs. If KEYS[2] is kept, a
