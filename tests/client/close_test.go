@@ -102,7 +102,7 @@ func TestCloseWithUnconfirmedEnds(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "close: completions not confirmed (3)") {
 		t.Errorf("close: %v", err)
 	}
-	if lines := log.String(); strings.Count(lines, "closed before Redis confirmed") != 1 || !strings.Contains(lines, "completions=3") ||
+	if lines := log.String(); strings.Count(lines, "closed with unconfirmed completions") != 1 || !strings.Contains(lines, "completions=3") ||
 		strings.Contains(lines, "once:") {
 		t.Errorf("the log says %s", lines)
 	}

@@ -68,7 +68,7 @@ func TestExecArguments(t *testing.T) {
 	result := run(t, urlOf(srv), append([]string{"exec", "n", "--", "printf", "[%s]"}, odd...)...)
 	result.want(t, 0, fmt.Sprintf("[%s]", strings.Join(odd, "][")), "")
 
-	cmd := command(t, urlOf(srv), "exec", "order:42", "-c", `cat; echo "$HOLDFAST_NAME $HOLDFAST_TOKEN $HOLDFAST_VALID_UNTIL $HOLDFAST_KEEPER_FDS."`)
+	cmd := command(t, urlOf(srv), "exec", "order:42", "-c", `cat; echo "$HOLDFAST_NAME $HOLDFAST_TOKEN $HOLDFAST_VALID_UNTIL $HOLDFAST_SUPERVISOR_FDS."`)
 	cmd.Stdin = strings.NewReader("input;")
 	got := finish(t, cmd)
 	var name, until string

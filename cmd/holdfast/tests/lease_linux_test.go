@@ -92,9 +92,9 @@ func TestKilled(t *testing.T) {
 	t.Parallel()
 	srv := testkit.Start(t)
 	for name, pick := range map[string]func(p processes) int{
-		"front":   func(p processes) int { return p.front },
-		"keeper":  func(p processes) int { return p.keeper },
-		"command": func(p processes) int { return p.command },
+		"parent":     func(p processes) int { return p.parent },
+		"supervisor": func(p processes) int { return p.supervisor },
+		"command":    func(p processes) int { return p.command },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -105,12 +105,12 @@ func TestKilled(t *testing.T) {
 			testkit.Eventually(t, within, "two processes", func() bool { all = readPids(pids); return len(all) == 2 })
 			p := awaitCommand(t, cmd.Process.Pid)
 			send(syscall.SIGKILL, pick(p))
-			want := map[string]int{"front": 137, "keeper": 79, "command": 137}[name]
+			want := map[string]int{"parent": 137, "supervisor": 79, "command": 137}[name]
 			if status := awaitEnd(t, cmd); status != want {
 				t.Errorf("status %d, want %d", status, want)
 			}
 			testkit.Eventually(t, within, "all processes to end", func() bool {
-				return !alive(all[0]) && !alive(all[1]) && !alive(p.keeper)
+				return !alive(all[0]) && !alive(all[1]) && !alive(p.supervisor)
 			})
 		})
 	}
@@ -123,10 +123,10 @@ func TestPausedHost(t *testing.T) {
 	srv := testkit.Start(t)
 	cmd := start(t, command(t, urlOf(srv), "exec", "--ttl", "2s", "n", "--", "sleep", "60"))
 	p := awaitCommand(t, cmd.Process.Pid)
-	send(syscall.SIGSTOP, p.front, p.keeper, p.command)
+	send(syscall.SIGSTOP, p.parent, p.supervisor, p.command)
 	run(t, urlOf(srv), "exec", "n", "--", "echo", "ran").want(t, 0, "ran", "")
 	continued := time.Now()
-	send(syscall.SIGCONT, p.command, p.keeper, p.front)
+	send(syscall.SIGCONT, p.command, p.supervisor, p.parent)
 	if status := awaitEnd(t, cmd); status != 79 || alive(p.command) {
 		t.Errorf("status %d", status)
 	}

@@ -57,7 +57,7 @@ func TestOnceInProgress(t *testing.T) {
 	p := awaitCommand(t, cmd.Process.Pid)
 	run(t, urlOf(srv), "once", "a", "--", "echo", "ran").want(t, 75, "", "in progress")
 	run(t, urlOf(srv), "once", "-E", "5", "-w", "2", "a", "--", "echo", "ran").want(t, 5, "", "in progress")
-	send(syscall.SIGKILL, p.keeper)
+	send(syscall.SIGKILL, p.supervisor)
 	if status := awaitEnd(t, cmd); status != 79 {
 		t.Errorf("status %d", status)
 	}

@@ -76,10 +76,10 @@ func (p *process) ends(timeout time.Duration) bool {
 	}
 }
 
-// dump ends front and keeper, and returns what their goroutines were doing, and what they have written.
+// dump ends parent and supervisor, and returns what their goroutines were doing, and what they have written.
 func (p *process) dump() string {
 	processes := childrenOf(p.pid)
-	text := fmt.Sprintf("front %d, below it %v\n", p.pid, processes)
+	text := fmt.Sprintf("parent %d, below it %v\n", p.pid, processes)
 	for _, pid := range append(processes, p.pid) {
 		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		for line := range strings.Lines(string(status)) {
@@ -120,18 +120,18 @@ func childrenOf(pid int) (all []int) {
 }
 
 // processes are those of one run of the program.
-type processes struct{ front, keeper, command int }
+type processes struct{ parent, supervisor, command int }
 
-// processesOf returns those of a front whose command runs, or false.
-func processesOf(front int) (p processes, running bool) {
-	p.front = front
-	if keepers := childrenOf(front); len(keepers) == 1 {
-		p.keeper = keepers[0]
-		if commands := childrenOf(p.keeper); len(commands) > 0 {
+// processesOf returns those of a parent whose command runs, or false.
+func processesOf(parent int) (p processes, running bool) {
+	p.parent = parent
+	if supervisors := childrenOf(parent); len(supervisors) == 1 {
+		p.supervisor = supervisors[0]
+		if commands := childrenOf(p.supervisor); len(commands) > 0 {
 			p.command = commands[0]
 		}
 	}
-	return p, p.command != 0 && nameOf(p.command) != nameOf(p.keeper)
+	return p, p.command != 0 && nameOf(p.command) != nameOf(p.supervisor)
 }
 
 // nameOf returns the name of a process, empty if it is gone.
@@ -141,10 +141,10 @@ func nameOf(pid int) string {
 }
 
 // awaitCommand waits until the program runs its command.
-func awaitCommand(t testing.TB, front int) (p processes) {
+func awaitCommand(t testing.TB, parent int) (p processes) {
 	t.Helper()
 	testkit.Eventually(t, within, "the command to run", func() (running bool) {
-		p, running = processesOf(front)
+		p, running = processesOf(parent)
 		return running
 	})
 	return p

@@ -117,7 +117,7 @@ func TestPasswordHidden(t *testing.T) {
 	srv := testkit.Start(t, testkit.Config("requirepass", password))
 	started := start(t, with(command(t, urlOf(srv), "exec", "n", "--", "sleep", "60"), "HOLDFAST_REDIS_PASSWORD="+password))
 	p := awaitCommand(t, started.pid)
-	for _, pid := range []int{p.front, p.keeper, p.command} {
+	for _, pid := range []int{p.parent, p.supervisor, p.command} {
 		args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if err != nil || len(args) == 0 || strings.Contains(string(args), password) {
 			t.Errorf("arguments %q, error %v", args, err)

@@ -95,12 +95,12 @@ func TestServiceKilled(t *testing.T) {
 	var all []int
 	testkit.Eventually(t, within, "two processes", func() bool { all = readPids(pids); return len(all) == 2 })
 	send(syscall.SIGTERM, started.pid)
-	send(syscall.SIGKILL, append([]int{p.front, p.keeper}, all...)...)
+	send(syscall.SIGKILL, append([]int{p.parent, p.supervisor}, all...)...)
 	if status := awaitEnd(t, started); status != 137 {
 		t.Errorf("status %d", status)
 	}
 	testkit.Eventually(t, within, "all processes to end", func() bool {
-		return !alive(all[0]) && !alive(all[1]) && !alive(p.keeper)
+		return !alive(all[0]) && !alive(all[1]) && !alive(p.supervisor)
 	})
 	if _, err := newLocks(t, srv).Mutex("n").Lock(t.Context(), core.WithWait(within)); err != nil {
 		t.Error(err)

@@ -79,14 +79,14 @@ func (l *listener) next(t *testing.T) string {
 	return l.lines.Text()
 }
 
-// TestSignals: the command receives a signal once, whether it was sent to the program, to its keeper or to the whole group.
+// TestSignals: the command receives a signal once, whether it was sent to the program, to its supervisor or to the whole group.
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	url := urlOf(testkit.Start(t))
 	for _, sig := range []syscall.Signal{
 		syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGWINCH,
 	} {
-		for _, to := range []string{"front", "keeper", "group"} {
+		for _, to := range []string{"parent", "supervisor", "group"} {
 			t.Run(fmt.Sprint(sig, " to the ", to), func(t *testing.T) {
 				t.Parallel()
 				l := startListener(t, url+"?db="+fmt.Sprint(int(sig)%16))
@@ -94,14 +94,14 @@ func TestSignals(t *testing.T) {
 				if to == "group" {
 					time.Sleep(200 * time.Millisecond) // a command that has just started may receive the signal twice
 				}
-				send(sig, map[string]int{"front": p.front, "keeper": p.keeper, "group": 0}[to])
+				send(sig, map[string]int{"parent": p.parent, "supervisor": p.supervisor, "group": 0}[to])
 				if to == "group" {
-					_ = syscall.Kill(-p.front, sig)
+					_ = syscall.Kill(-p.parent, sig)
 				}
 				if got := l.next(t); got != sig.String() {
 					t.Errorf("received %q", got)
 				}
-				send(syscall.SIGUSR2, p.front) // forwarded after all that came before
+				send(syscall.SIGUSR2, p.parent) // forwarded after all that came before
 				if got := l.next(t); got != syscall.SIGUSR2.String() {
 					t.Errorf("received %q as well", got)
 				}
@@ -160,7 +160,7 @@ func TestSignalWhileWaiting(t *testing.T) {
 // shots is how many signals TestSignalAtAnyTime sends.
 var shots = flag.Int("shots", 24, "how many signals TestSignalAtAnyTime sends, spread over the start of the program")
 
-// TestSignalAtAnyTime: TERM for the front or for the whole group ends the program, at whatever moment of its start, while it
+// TestSignalAtAnyTime: TERM for the parent or for the whole group ends the program, at whatever moment of its start, while it
 // waits, or while its command runs.
 func TestSignalAtAnyTime(t *testing.T) {
 	t.Parallel()
@@ -186,7 +186,7 @@ func TestSignalAtAnyTime(t *testing.T) {
 	awaitPlacesOf(t, srv, "held", 0)
 }
 
-// TestSignalToRest: when only processes are left that the command has left behind, a signal for the front ends them.
+// TestSignalToRest: when only processes are left that the command has left behind, a signal for the parent ends them.
 func TestSignalToRest(t *testing.T) {
 	t.Parallel()
 	pids := filepath.Join(t.TempDir(), "pids")
@@ -221,15 +221,15 @@ func startStopped(t *testing.T) processes {
 }
 
 // TestStoppedWithoutTerminal: without a terminal, a signal for the program reaches a command that is stopped, and the end
-// of that command is the end of the program: no process would continue a front that has stopped.
+// of that command is the end of the program: no process would continue a parent that has stopped.
 func TestStoppedWithoutTerminal(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
 			p := startStopped(t)
-			send(sig, p.front)
-			testkit.Eventually(t, within, "the program to end", func() bool { return !alive(p.front) && !alive(p.command) })
+			send(sig, p.parent)
+			testkit.Eventually(t, within, "the program to end", func() bool { return !alive(p.parent) && !alive(p.command) })
 		})
 	}
 	t.Run("CONT and KILL for the command alone", func(t *testing.T) {
@@ -239,6 +239,6 @@ func TestStoppedWithoutTerminal(t *testing.T) {
 		testkit.Eventually(t, within, "the command to continue", func() bool { return !isStopped(p.command) })
 		send(syscall.SIGSTOP, p.command)
 		send(syscall.SIGKILL, p.command)
-		testkit.Eventually(t, within, "the program to end", func() bool { return !alive(p.front) })
+		testkit.Eventually(t, within, "the program to end", func() bool { return !alive(p.parent) })
 	})
 }

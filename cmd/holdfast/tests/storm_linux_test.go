@@ -44,14 +44,14 @@ func pause(pids ...int) {
 }
 
 var faults = map[string]fault{
-	"`kill -9` of holdfast":                   {forks: true, inject: func(_ *storm, _ *host, p processes) { send(syscall.SIGKILL, p.front) }},
-	"`kill -9` of its keeper":                 {forks: true, inject: func(_ *storm, _ *host, p processes) { send(syscall.SIGKILL, p.keeper) }},
-	"`kill -9` of the command":                {forks: true, inject: func(_ *storm, _ *host, p processes) { send(syscall.SIGKILL, p.command) }},
-	"`kill -9` of both, holdfast and keeper":  {inject: func(_ *storm, _ *host, p processes) { send(syscall.SIGKILL, p.front, p.keeper) }},
-	"holdfast stopped":                        {forks: true, inject: func(_ *storm, _ *host, p processes) { pause(p.front) }},
-	"its keeper stopped":                      {forks: true, inject: func(_ *storm, _ *host, p processes) { pause(p.keeper) }},
-	"all stopped, as a laptop that is closed": {may: true, inject: func(_ *storm, _ *host, p processes) { pause(p.front, p.keeper, p.command) }},
-	"both stopped, but not the command":       {may: true, inject: func(_ *storm, _ *host, p processes) { pause(p.front, p.keeper) }},
+	"`kill -9` of holdfast":                      {forks: true, inject: func(_ *storm, _ *host, p processes) { send(syscall.SIGKILL, p.parent) }},
+	"`kill -9` of its supervisor":                {forks: true, inject: func(_ *storm, _ *host, p processes) { send(syscall.SIGKILL, p.supervisor) }},
+	"`kill -9` of the command":                   {forks: true, inject: func(_ *storm, _ *host, p processes) { send(syscall.SIGKILL, p.command) }},
+	"`kill -9` of both, holdfast and supervisor": {inject: func(_ *storm, _ *host, p processes) { send(syscall.SIGKILL, p.parent, p.supervisor) }},
+	"holdfast stopped":                           {forks: true, inject: func(_ *storm, _ *host, p processes) { pause(p.parent) }},
+	"its supervisor stopped":                     {forks: true, inject: func(_ *storm, _ *host, p processes) { pause(p.supervisor) }},
+	"all stopped, as a laptop that is closed":    {may: true, inject: func(_ *storm, _ *host, p processes) { pause(p.parent, p.supervisor, p.command) }},
+	"both stopped, but not the command":          {may: true, inject: func(_ *storm, _ *host, p processes) { pause(p.parent, p.supervisor) }},
 	"Redis frozen": {forks: true, inject: func(s *storm, _ *host, _ processes) {
 		s.server.Pause()
 		time.Sleep(outage())
@@ -84,8 +84,8 @@ type storm struct {
 type host struct {
 	relay *testkit.Relay
 
-	mu    sync.Mutex
-	front int // process id, 0 before the first; guarded by mu
+	mu     sync.Mutex
+	parent int // process id, 0 before the first; guarded by mu
 }
 
 // script takes the lock of the referee and works. Its processes keep the lock of the referee until all have ended.
@@ -108,7 +108,7 @@ func (s *storm) work(ctx context.Context, t *testing.T, h *host, forks bool) {
 			return
 		}
 		h.mu.Lock()
-		h.front = cmd.Process.Pid
+		h.parent = cmd.Process.Pid
 		h.mu.Unlock()
 		stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 		_ = cmd.Wait()
@@ -122,10 +122,10 @@ func (s *storm) holder(t *testing.T) (h *host, p processes) {
 	testkit.Eventually(t, within, "a host to run its command", func() (running bool) {
 		for _, h = range s.hosts {
 			h.mu.Lock()
-			front := h.front
+			parent := h.parent
 			h.mu.Unlock()
-			if front != 0 {
-				if p, running = processesOf(front); running {
+			if parent != 0 {
+				if p, running = processesOf(parent); running {
 					return true
 				}
 			}
@@ -270,7 +270,7 @@ func TestOverhead(t *testing.T) {
 	cmd.Env = append(os.Environ(), "HOLDFAST_REDIS="+urlOf(srv))
 	start(t, cmd)
 	p := awaitCommand(t, cmd.Process.Pid)
-	t.Logf("memory while the command runs: front %s, keeper %s; binary %.1f MB", resident(p.front), resident(p.keeper), float64(info.Size())/1e6)
+	t.Logf("memory while the command runs: parent %s, supervisor %s; binary %.1f MB", resident(p.parent), resident(p.supervisor), float64(info.Size())/1e6)
 }
 
 // median returns the median time of a command.

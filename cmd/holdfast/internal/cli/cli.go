@@ -51,38 +51,38 @@ type grammar struct {
 
 // environment is what a command gets.
 type environment struct {
-	keeper *supervise.Keeper // nil in the front, and for commands that run no program
-	ctx    context.Context
-	stdout *stream
-	stderr io.Writer // for messages
-	copied *stream   // standard error too, for what a command prints there
-	stdin  io.Reader
-	parser *kong.Kong
-	flags  *grammar
-	behind []string // the arguments behind the first "--"
+	supervisor *supervise.Supervisor // nil in the parent, and for commands that run no program
+	ctx        context.Context
+	stdout     *stream
+	stderr     io.Writer // for messages
+	copied     *stream   // standard error too, for what a command prints there
+	stdin      io.Reader
+	parser     *kong.Kong
+	flags      *grammar
+	behind     []string // the arguments behind the first "--"
 }
 
-// Run executes the command line of this process, as the front or as the keeper, and ends the process.
+// Run executes the command line of this process, as the parent or as the supervisor, and ends the process.
 func Run() {
-	if !supervise.IsKeeper() {
+	if !supervise.IsSupervisor() {
 		os.Exit(Main(os.Args[1:], nil))
 	}
-	keeper, err := supervise.Attach()
+	supervisor, err := supervise.Attach()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "holdfast:", err)
 		os.Exit(StatusUsage)
 	}
-	keeper.Exit(Main(os.Args[1:], keeper))
+	supervisor.Exit(Main(os.Args[1:], supervisor))
 }
 
-// Main executes the command line and returns the exit status. The keeper is nil in the front.
-func Main(args []string, keeper *supervise.Keeper) int {
+// Main executes the command line and returns the exit status. The supervisor is nil in the parent.
+func Main(args []string, supervisor *supervise.Supervisor) int {
 	env := &environment{
-		keeper: keeper, ctx: context.Background(), flags: new(grammar),
+		supervisor: supervisor, ctx: context.Background(), flags: new(grammar),
 		stdin: os.Stdin, stdout: &stream{to: os.Stdout}, copied: &stream{to: os.Stderr}, stderr: os.Stderr,
 	}
-	if keeper != nil {
-		env.ctx, env.stderr = keeper.Context(), keeper.Stderr()
+	if supervisor != nil {
+		env.ctx, env.stderr = supervisor.Context(), supervisor.Stderr()
 	}
 	return env.main(args)
 }
@@ -91,12 +91,12 @@ func Main(args []string, keeper *supervise.Keeper) int {
 type helpShown struct{ status int }
 
 // main executes the command line. A stream that could not be written makes a success a failure, and changes no other status.
-// In the keeper, one that no process reads any more makes no failure.
+// In the supervisor, one that no process reads any more makes no failure.
 func (env *environment) main(args []string) int {
 	err := env.execute(args)
 	env.tell(err)
 	for _, s := range []*stream{env.stdout, env.copied} {
-		if s.failed == nil || errors.Is(err, s.failed) || env.keeper != nil && errors.Is(s.failed, errNoReader) {
+		if s.failed == nil || errors.Is(err, s.failed) || env.supervisor != nil && errors.Is(s.failed, errNoReader) {
 			continue
 		}
 		env.tell(s.failed)
@@ -155,12 +155,12 @@ func (env *environment) execute(args []string) (err error) {
 	if err := checkGiven(parsed); err != nil {
 		return err
 	}
-	if env.keeper == nil && !runsProgram(parsed) {
+	if env.supervisor == nil && !runsProgram(parsed) {
 		defer env.catchSignals(syscall.SIGINT, syscall.SIGTERM)()
 	}
 	err = parsed.Run(env)
 	var interrupted *supervise.Interrupted
-	if errors.As(err, &interrupted) || env.keeper == nil && errors.As(context.Cause(env.ctx), &interrupted) {
+	if errors.As(err, &interrupted) || env.supervisor == nil && errors.As(context.Cause(env.ctx), &interrupted) {
 		return exitWith(supervise.SignalStatus(interrupted.Signal))
 	}
 	return err

@@ -17,7 +17,7 @@ const recordPatience = time.Minute
 const recordInterval = 200 * time.Millisecond
 
 // complete records that a run has ended. While Redis does not confirm that, it goes on until recordPatience after the lease,
-// or until a signal interrupts the keeper. Without the record another run follows, or an operator must find out.
+// or until a signal interrupts the supervisor. Without the record another run follows, or an operator must find out.
 func complete(env *environment, once *core.Once, attempt *core.Attempt, value []byte) error {
 	limit := attempt.ValidUntil()
 	if now := time.Now(); limit.Before(now) {

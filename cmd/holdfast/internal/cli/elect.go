@@ -22,7 +22,7 @@ const campaignInterval = time.Second
 
 // Run is called by the parser.
 func (c *electCommand) Run(env *environment) error {
-	return c.front(env, func() error { return c.keep(env) })
+	return c.supervised(env, func() error { return c.keep(env) })
 }
 
 // keep campaigns and runs the command, again after each lead that was lost.
@@ -82,6 +82,6 @@ func (c *electCommand) runAs(env *environment, lead *core.Leadership) (int, erro
 	if err != nil {
 		return 0, err
 	}
-	outcome, err := env.keeper.Run(lead, command, c.limits())
+	outcome, err := env.supervisor.Run(lead, command, c.limits())
 	return outcome.ExitStatus(), err
 }

@@ -36,7 +36,7 @@ func (c *execCommand) Run(env *environment) error {
 	case c.Conflict < 0 || c.Conflict > 255:
 		return usageError("-E %d: 0 to 255 is allowed", c.Conflict)
 	}
-	return c.front(env, func() error { return c.keep(env) })
+	return c.supervised(env, func() error { return c.keep(env) })
 }
 
 // keep takes the lock and runs the command.
@@ -75,7 +75,7 @@ func (c *execCommand) runUnder(env *environment, lease *core.Lease) (int, error)
 	if err != nil {
 		return 0, err
 	}
-	outcome, err := env.keeper.Run(lease, command, c.limits())
+	outcome, err := env.supervisor.Run(lease, command, c.limits())
 	return outcome.ExitStatus(), err
 }
 

@@ -51,7 +51,7 @@ func (c *onceCommand) Run(env *environment) error {
 	if c.Conflict != nil && (*c.Conflict < 0 || *c.Conflict > 255) {
 		return usageError("-E %d: 0 to 255 is allowed", *c.Conflict)
 	}
-	return c.front(env, func() error { return c.keep(env) })
+	return c.supervised(env, func() error { return c.keep(env) })
 }
 
 // keep begins a run, or reports on the one that there was.
@@ -220,7 +220,7 @@ func (c *onceCommand) attempt(env *environment, once *core.Once, attempt *core.A
 		output, err = captureOutput(env, &command, c.MaxOutput)
 	}
 	if err == nil {
-		outcome, err = env.keeper.Run(attempt, command, c.limits())
+		outcome, err = env.supervisor.Run(attempt, command, c.limits())
 	}
 	if err != nil { // nothing has begun
 		_ = seal.AttemptOf(attempt).Withdraw(unlockContext(env))

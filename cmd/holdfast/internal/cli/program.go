@@ -101,8 +101,8 @@ func lookPath(name string) (path string, err error) {
 	return path, err
 }
 
-// front checks the arguments, and continues in the keeper. The keeper has to call it too.
-func (p *program) front(env *environment, run func() error) error {
+// supervised checks the arguments, and runs the rest in the supervisor. The supervisor has to call it too.
+func (p *program) supervised(env *environment, run func() error) error {
 	if err := supervise.Supported(); err != nil {
 		return &statusError{StatusCannotRun, err.Error()}
 	}
@@ -112,23 +112,23 @@ func (p *program) front(env *environment, run func() error) error {
 	if _, err := p.path(); err != nil {
 		return err
 	}
-	if env.keeper != nil {
+	if env.supervisor != nil {
 		return run()
 	}
 	if _, err := env.flags.Connection.settings(); err != nil {
 		return err
 	}
-	status, err := supervise.Front()
+	status, err := supervise.RunParent()
 	if err != nil {
 		return err
 	}
 	return exitWith(status)
 }
 
-// clients returns clients that tell the keeper of renewals.
+// clients returns clients that tell the supervisor of renewals.
 func (p *program) clients(env *environment) (*clients, error) {
 	return env.open(core.WithTTL(p.TTL.value()), core.WithHooks(core.Hooks{
-		Renewed: func(context.Context, core.Renewed) { env.keeper.Renewed() },
+		Renewed: func(context.Context, core.Renewed) { env.supervisor.Renewed() },
 	}))
 }
 

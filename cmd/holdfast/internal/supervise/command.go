@@ -33,8 +33,8 @@ type Command struct {
 type Limits struct {
 	// KillBefore is the time from TERM to KILL.
 	KillBefore time.Duration
-	// Margin is how long before the end of the lease KILL is sent. After a quarter of it the front kills the keeper, if that
-	// has not done so: the rest is for what the keeper has left.
+	// Margin is how long before the end of the lease KILL is sent. After a quarter of it the parent kills the supervisor, if that
+	// has not done so: the rest is for what the supervisor has left.
 	Margin time.Duration
 	// MaxHold is how long the command may run until it gets TERM; 0 is no limit.
 	MaxHold time.Duration
@@ -60,14 +60,14 @@ const (
 	LeaseExpires Reason = "the lock could not be renewed"
 	LeaseLost    Reason = "the lock was taken away"
 	HeldTooLong  Reason = "the command took longer than it may hold the lock"
-	FrontKilled  Reason = "holdfast was killed"
+	ParentKilled Reason = "holdfast was killed"
 	signaled     Reason = "a signal has interrupted it" // only what the command has left behind: the command itself gets the signal
 	leftBehind   Reason = "the command has left processes behind"
 )
 
-// Interrupted is the cause with which the context of a [Keeper] ends when it receives a signal that no command will act on.
+// Interrupted is the cause with which the context of a [Supervisor] ends when it receives a signal that no command will act on.
 type Interrupted struct {
-	// Signal is the one that was received. It is KILL if the front has ended.
+	// Signal is the one that was received. It is KILL if the parent has ended.
 	Signal syscall.Signal
 }
 

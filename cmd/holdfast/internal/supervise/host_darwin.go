@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keeperName is the first word of the keeper's command line.
-const keeperName = "holdfast-keeper"
+// supervisorName is the first word of the supervisor's command line.
+const supervisorName = "holdfast-superv"
 
-// program returns the path with which the front starts the keeper.
+// program returns the path with which the parent starts the supervisor.
 func program() (string, error) { return os.Executable() }
 
 // rename does nothing: the first word of the command line is the name.
@@ -19,7 +19,7 @@ func rename(string) {}
 // becomeSubreaper does nothing here: descendants whose parent has ended are not found.
 func becomeSubreaper() error { return nil }
 
-// attributes returns those of the command. If the keeper is killed, the front kills the command.
+// attributes returns those of the command. If the supervisor is killed, the parent kills the command.
 func attributes() *syscall.SysProcAttr { return new(syscall.SysProcAttr) }
 
 // newPageFile returns a file of one page, without a name.

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keeperName is the name of the keeper in lists of processes, of 15 bytes at most. It differs from that of the front, so
-// that "pkill -x holdfast" ends the front only.
-const keeperName = "holdfast-keeper"
+// supervisorName is the name of the supervisor in lists of processes, of 15 bytes at most. It differs from that of the parent, so
+// that "pkill -x holdfast" ends the parent only.
+const supervisorName = "holdfast-superv"
 
-// program returns the path with which the front starts the keeper: the same file, even if it was replaced meanwhile.
+// program returns the path with which the parent starts the supervisor: the same file, even if it was replaced meanwhile.
 func program() (string, error) { return "/proc/self/exe", nil }
 
 // rename sets the name of this process in lists of processes.

@@ -10,26 +10,26 @@ import (
 	"time"
 )
 
-// giveUpTimeout is how long an interrupted keeper may take to unlock and to end while no command runs. It is longer than
+// giveUpTimeout is how long an interrupted supervisor may take to unlock and to end while no command runs. It is longer than
 // what bounds a release, so it counts only if Redis hangs and the URL of Redis has switched the timeouts off.
 const giveUpTimeout = 15 * time.Second
 
 // received handles a signal that one of both processes has received. It is never lost:
 //
-//   - Before the command is started, it ends the context of the keeper. See run.fork, which has the same mutex.
+//   - Before the command is started, it ends the context of the supervisor. See run.fork, which has the same mutex.
 //   - While the command runs, the command gets it. If the command is being ended, another one must not follow, so it ends the
 //     context too. TERM does so even if the command is ended after it, see run.finish.
 //   - If it was for the group, came before the command was started and is handled here right after that, the command has
 //     missed it. So the command gets it again, see pairing.
 //   - After the command has ended, it ends the context. See forward for a signal that waits for its pair at that moment.
-func (k *Keeper) received(from origin, sig syscall.Signal) {
+func (k *Supervisor) received(from origin, sig syscall.Signal) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.command != 0 {
 		if sig == syscall.SIGCONT {
 			continueOtherGroup(k.command)
 		}
-		early := from == fromKeeper && ending(sig) && now() < k.startedAt.add(frontSignalTimeout)
+		early := from == fromSupervisor && ending(sig) && now() < k.startedAt.add(parentSignalTimeout)
 		k.pairs.received(from, sig, early)
 		k.asked = k.asked || sig == syscall.SIGTERM
 	}
@@ -40,7 +40,7 @@ func (k *Keeper) received(from origin, sig syscall.Signal) {
 
 // forward sends a signal to the command if it still runs. Why with the mutex: the process id may be another process's
 // once the command was waited for. A signal whose command has ended meanwhile ends the context.
-func (k *Keeper) forward(sig syscall.Signal) {
+func (k *Supervisor) forward(sig syscall.Signal) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.command == 0 {
@@ -54,39 +54,39 @@ func (k *Keeper) forward(sig syscall.Signal) {
 }
 
 // commandStopped handles that the command has stopped or continued. Why it looks: on macOS the status does not tell which.
-func (k *Keeper) commandStopped(pid int, ws syscall.WaitStatus) {
+func (k *Supervisor) commandStopped(pid int, ws syscall.WaitStatus) {
 	if isStopped(pid) {
 		k.link.send(wordStopped, strconv.Itoa(pid), strconv.Itoa(int(ws.StopSignal())))
 		return
 	}
-	k.page.continueFront()
+	k.page.continueParent()
 }
 
-// lostFront ends the context because the front has ended.
-func (k *Keeper) lostFront() {
+// lostParent ends the context because the parent has ended.
+func (k *Supervisor) lostParent() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.interruptLocked(syscall.SIGKILL)
 }
 
 // whyInterrupted returns why the context has ended.
-func (k *Keeper) whyInterrupted() Reason {
+func (k *Supervisor) whyInterrupted() Reason {
 	var i *Interrupted
 	if errors.As(context.Cause(k.ctx), &i) && i.Signal != syscall.SIGKILL {
 		return signaled
 	}
-	return FrontKilled
+	return ParentKilled
 }
 
 // setStopping says that the command is being ended.
-func (k *Keeper) setStopping() {
+func (k *Supervisor) setStopping() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.stopping = true
 }
 
-// interruptLocked ends the context of the keeper if the signal is one that ends it.
-func (k *Keeper) interruptLocked(sig syscall.Signal) {
+// interruptLocked ends the context of the supervisor if the signal is one that ends it.
+func (k *Supervisor) interruptLocked(sig syscall.Signal) {
 	if !ending(sig) || k.ctx.Err() != nil {
 		return
 	}
@@ -96,7 +96,7 @@ func (k *Keeper) interruptLocked(sig syscall.Signal) {
 }
 
 // giveUp ends the process if no command has run for giveUpTimeout, whatever it waits for. The lock expires then.
-func (k *Keeper) giveUp(sig syscall.Signal) {
+func (k *Supervisor) giveUp(sig syscall.Signal) {
 	k.mu.Lock()
 	wait := giveUpTimeout
 	if !k.running {

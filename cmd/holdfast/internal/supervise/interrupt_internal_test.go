@@ -19,7 +19,7 @@ type testHold struct{ seen func() }
 
 func (h testHold) Context() context.Context { return context.Background() }
 
-// ValidUntil is called after the front has allowed the command, and before the command starts.
+// ValidUntil is called after the parent has allowed the command, and before the command starts.
 func (h testHold) ValidUntil() time.Time {
 	h.seen()
 	return time.Now().Add(time.Minute)
@@ -34,7 +34,7 @@ func wantInterrupted(t *testing.T, err error, sig syscall.Signal) {
 	}
 }
 
-// TestSignalBeforeCommand: a signal that arrives after the front was asked, and before the command has a process id, keeps
+// TestSignalBeforeCommand: a signal that arrives after the parent was asked, and before the command has a process id, keeps
 // the command from starting. Otherwise it would reach no process, and the command would run on.
 func TestSignalBeforeCommand(t *testing.T) {
 	t.Parallel()
@@ -42,15 +42,15 @@ func TestSignalBeforeCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	front := newLink(other)
-	go front.receive(func(string, string) { front.send(wordGo) })
-	k := newKeeper(newLink(mine), page{new(atomic.Int64), new(atomic.Int64)})
+	parent := newLink(other)
+	go parent.receive(func(string, string) { parent.send(wordGo) })
+	k := newSupervisor(newLink(mine), page{new(atomic.Int64), new(atomic.Int64)})
 	go k.link.receive(k.heard)
-	hold := testHold{func() { k.received(fromFront, syscall.SIGTERM) }}
+	hold := testHold{func() { k.received(fromParent, syscall.SIGTERM) }}
 	_, err = k.Run(hold, Command{Path: "/bin/sleep", Args: []string{"sleep", "60"}, Env: os.Environ}, Limits{KillBefore: time.Second, MaxHold: time.Millisecond})
 	wantInterrupted(t, err, syscall.SIGTERM)
 	k.link.flush()
-	front.flush()
+	parent.flush()
 	_, _ = mine.Close(), other.Close()
 }
 
@@ -62,17 +62,17 @@ func TestSignalAtStart(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	k := newKeeper(nil, page{})
+	k := newSupervisor(nil, page{})
 	k.command, k.startedAt = cmd.Process.Pid, now().add(time.Hour) // whatever time this test takes
-	k.received(fromFront, syscall.SIGTERM)
-	k.received(fromKeeper, syscall.SIGTERM)
+	k.received(fromParent, syscall.SIGTERM)
+	k.received(fromSupervisor, syscall.SIGTERM)
 	_ = cmd.Wait()
 	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGTERM {
 		t.Errorf("the command has ended with %v", cmd.ProcessState)
 	}
 }
 
-// TestPairAtStart: only a signal that ends programs, and that the keeper handles right after the start, is forwarded although
+// TestPairAtStart: only a signal that ends programs, and that the supervisor handles right after the start, is forwarded although
 // it has a pair.
 func TestPairAtStart(t *testing.T) {
 	t.Parallel()
@@ -89,12 +89,12 @@ func TestPairAtStart(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var forwarded atomic.Int32
-			k := newKeeper(nil, page{})
+			k := newSupervisor(nil, page{})
 			k.pairs.forward = func(syscall.Signal) { forwarded.Add(1) }
 			k.command, k.startedAt = 1<<30, test.startedAt
-			k.received(fromFront, test.sig)
-			k.received(fromKeeper, test.sig)
-			time.Sleep(2 * keeperSignalTimeout)
+			k.received(fromParent, test.sig)
+			k.received(fromSupervisor, test.sig)
+			time.Sleep(2 * supervisorSignalTimeout)
 			synctest.Wait()
 			if got := int(forwarded.Load()); got != test.forwarded {
 				t.Errorf("%v: forwarded %d times, want %d", test.sig, got, test.forwarded)
@@ -108,17 +108,17 @@ func TestPairAtStart(t *testing.T) {
 func TestSignalAfterCommand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		k := newKeeper(nil, page{})
+		k := newSupervisor(nil, page{})
 		k.exit = func(int) {}
 		k.command = 1 << 30
-		k.received(fromFront, syscall.SIGTERM)
+		k.received(fromParent, syscall.SIGTERM)
 		if k.ctx.Err() != nil {
 			t.Error("the context has ended while the command may act on the signal")
 		}
 		k.mu.Lock()
 		k.command = 0
 		k.mu.Unlock()
-		time.Sleep(2 * frontSignalTimeout)
+		time.Sleep(2 * parentSignalTimeout)
 		synctest.Wait()
 		wantInterrupted(t, context.Cause(k.ctx), syscall.SIGTERM)
 	})
@@ -128,18 +128,18 @@ func TestSignalAfterCommand(t *testing.T) {
 func TestSignalWhileStopping(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		k := newKeeper(nil, page{})
+		k := newSupervisor(nil, page{})
 		k.exit = func(int) {}
 		k.command = 1 << 30
 		k.setStopping()
-		k.received(fromFront, syscall.SIGUSR1)
+		k.received(fromParent, syscall.SIGUSR1)
 		if k.ctx.Err() != nil {
 			t.Error("USR1 has ended the context")
 		}
-		k.received(fromFront, syscall.SIGTERM)
-		k.received(fromKeeper, syscall.SIGTERM) // its pair: it was for the whole group
+		k.received(fromParent, syscall.SIGTERM)
+		k.received(fromSupervisor, syscall.SIGTERM) // its pair: it was for the whole group
 		wantInterrupted(t, context.Cause(k.ctx), syscall.SIGTERM)
-		k.received(fromKeeper, syscall.SIGUSR1)
+		k.received(fromSupervisor, syscall.SIGUSR1)
 	})
 }
 
@@ -147,14 +147,14 @@ func TestSignalWhileStopping(t *testing.T) {
 func TestSignalBeforeStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		k := newKeeper(nil, page{new(atomic.Int64), new(atomic.Int64)})
+		k := newSupervisor(nil, page{new(atomic.Int64), new(atomic.Int64)})
 		k.exit = func(int) {}
 		end := func(sig syscall.Signal, stopped Reason) error {
 			k.command = 1 << 30
-			k.received(fromFront, sig)
-			k.received(fromKeeper, sig)
+			k.received(fromParent, sig)
+			k.received(fromSupervisor, sig)
 			k.command = 0
-			(&run{keeper: k, outcome: Outcome{Stopped: stopped}}).finish()
+			(&run{supervisor: k, outcome: Outcome{Stopped: stopped}}).finish()
 			return context.Cause(k.ctx)
 		}
 		if err := end(syscall.SIGHUP, LeaseLost); err != nil {
@@ -167,17 +167,17 @@ func TestSignalBeforeStop(t *testing.T) {
 	})
 }
 
-// TestGiveUp: an interrupted keeper that still waits for Redis ends, but not while a command runs, nor right after it.
+// TestGiveUp: an interrupted supervisor that still waits for Redis ends, but not while a command runs, nor right after it.
 func TestGiveUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		k := newKeeper(nil, page{new(atomic.Int64), new(atomic.Int64)})
+		k := newSupervisor(nil, page{new(atomic.Int64), new(atomic.Int64)})
 		exited := make(chan int, 1)
 		k.exit = func(status int) { exited <- status }
 		k.running = true
-		k.received(fromFront, syscall.SIGHUP)
+		k.received(fromParent, syscall.SIGHUP)
 		time.Sleep(2 * giveUpTimeout)
-		(&run{keeper: k}).finish()
+		(&run{supervisor: k}).finish()
 		time.Sleep(giveUpTimeout - 1)
 		synctest.Wait()
 		if len(exited) > 0 {

@@ -15,18 +15,18 @@ import (
 
 // The words of the link, one message a line.
 const (
-	wordGranted = "granted" // keeper: the lock is held, may the command start?
-	wordGo      = "go"      // front: it may
-	wordSignal  = "signal"  // front: it has received the signal of this number
-	wordStopped = "stopped" // keeper: the command, of this process id, was stopped by the signal of this number
-	wordSay     = "say"     // keeper: a quoted text for standard error
+	wordGranted = "granted" // supervisor: the lock is held, may the command start?
+	wordGo      = "go"      // parent: it may
+	wordSignal  = "signal"  // parent: it has received the signal of this number
+	wordStopped = "stopped" // supervisor: the command, of this process id, was stopped by the signal of this number
+	wordSay     = "say"     // supervisor: a quoted text for standard error
 )
 
 // linkQueue bounds the messages that wait to be written. Why they may wait: the other process may be stopped. More than
-// that are dropped, because the keeper must not wait for the front while it renews.
+// that are dropped, because the supervisor must not wait for the parent while it renews.
 const linkQueue = 256
 
-// link exchanges messages between front and keeper. It ends when the other process does.
+// link exchanges messages between parent and supervisor. It ends when the other process does.
 type link struct {
 	file *os.File
 	done chan struct{} // closed when all messages are written

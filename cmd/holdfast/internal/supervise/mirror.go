@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The states of a mirror: a stop of the front, because the command has stopped. The shell then gives the terminal to another
-// job. The keeper continues the front when the command continues or ends.
+// The states of a mirror: a stop of the parent, because the command has stopped. The shell then gives the terminal to another
+// job. The supervisor continues the parent when the command continues or ends.
 const (
 	mirrorNone       = iota
-	mirrorStopping   // the front is about to stop, or has stopped
-	mirrorContinuing // the keeper sends CONT to the front
+	mirrorStopping   // the parent is about to stop, or has stopped
+	mirrorContinuing // the supervisor sends CONT to the parent
 )
 
-// A front that the keeper continues gets CONT every mirrorInterval until it runs, for mirrorTimeout at most. Why more than
+// A parent that the supervisor continues gets CONT every mirrorInterval until it runs, for mirrorTimeout at most. Why more than
 // once: a CONT that comes before the STOP has no effect.
 const (
 	mirrorInterval = 5 * time.Millisecond
@@ -29,12 +29,12 @@ const (
 // stopDelay is how long a STOP of a process for itself takes to have an effect: the kernel delivers it to any thread.
 const stopDelay = 100 * time.Millisecond
 
-// mirroring is the side of the front. The mutex is locked until a STOP has had an effect. So the mirror does not end with a
+// mirroring is the side of the parent. The mutex is locked until a STOP has had an effect. So the mirror does not end with a
 // CONT that has come before it.
 type mirroring struct{ mu sync.Mutex }
 
 // stop stops this process, unless the command has continued. Why it looks: a message that was written before a stop may be
-// read after it. Why in this order: a keeper that sees no mirror knows that the front will see the command as it is now.
+// read after it. Why in this order: a supervisor that sees no mirror knows that the parent will see the command as it is now.
 func (m *mirroring) stop(p page, command int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -47,7 +47,7 @@ func (m *mirroring) stop(p page, command int) {
 	time.Sleep(stopDelay)
 }
 
-// continued ends the mirror, because this process has received CONT. It returns true if the keeper has sent the CONT, so
+// continued ends the mirror, because this process has received CONT. It returns true if the supervisor has sent the CONT, so
 // that the command needs none.
 func (m *mirroring) continued(p page) bool {
 	m.mu.Lock()
@@ -55,8 +55,8 @@ func (m *mirroring) continued(p page) bool {
 	return p.mirror.Swap(mirrorNone) == mirrorContinuing
 }
 
-// continueFront continues the front if it has stopped because of the command, which has continued or ended.
-func (p page) continueFront() {
+// continueParent continues the parent if it has stopped because of the command, which has continued or ended.
+func (p page) continueParent() {
 	if !p.mirror.CompareAndSwap(mirrorStopping, mirrorContinuing) {
 		return
 	}
@@ -67,7 +67,7 @@ func (p page) continueFront() {
 
 // jobStops reports whether a command that a signal has stopped stops its whole job: it was a key of the terminal, or the
 // command has stopped itself in the foreground, as a shell does for "suspend". Without a terminal there is no job control,
-// so no process would continue the front.
+// so no process would continue the parent.
 func jobStops(command int, sig syscall.Signal) bool {
 	foreground, err := foregroundGroup()
 	if err != nil {

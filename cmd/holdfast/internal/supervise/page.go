@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// page is memory that the front and the keeper share. It has the deadline, the instant at which the front kills the keeper,
-// and how far the front is with a stop of its own, see [mirror]. Why shared memory: a front that was stopped must see the
+// page is memory that the parent and the supervisor share. It has the deadline, the instant at which the parent kills the supervisor,
+// and how far the parent is with a stop of its own, see [mirror]. Why shared memory: a parent that was stopped must see the
 // newest deadline first, and not read old ones before.
 type page struct {
 	deadline *atomic.Int64

@@ -8,28 +8,28 @@ import (
 	"time"
 )
 
-// The time for which a signal waits for its pair. The kernel signals a whole group at once. So when a message of the front
-// arrives, the keeper has received its own signal too, and handles it within moments. The message itself may take longer,
-// because the front has to run first: the host may be busy.
+// The time for which a signal waits for its pair. The kernel signals a whole group at once. So when a message of the parent
+// arrives, the supervisor has received its own signal too, and handles it within moments. The message itself may take longer,
+// because the parent has to run first: the host may be busy.
 const (
-	frontSignalTimeout  = 100 * time.Millisecond
-	keeperSignalTimeout = time.Second
+	parentSignalTimeout     = 100 * time.Millisecond
+	supervisorSignalTimeout = time.Second
 )
 
 // origin is the process that has received a signal.
 type origin int
 
 const (
-	fromFront origin = iota
-	fromKeeper
+	fromParent origin = iota
+	fromSupervisor
 )
 
-// pairing tells signals for the front alone from signals for the whole process group. If front and keeper both receive
+// pairing tells signals for the parent alone from signals for the whole process group. If parent and supervisor both receive
 // a signal in time, it was for the group, so the command has received it too. Otherwise it is forwarded.
 //
 // Two INT or TERM in place of one make many programs give up their orderly shutdown.
 //
-// A command that has just started may have missed a signal for the group, which came before it. So a signal that the keeper
+// A command that has just started may have missed a signal for the group, which came before it. So a signal that the supervisor
 // handles this early is forwarded also if it has a pair. Then the command may receive it twice.
 type pairing struct {
 	forward func(syscall.Signal)
@@ -59,9 +59,9 @@ func (p *pairing) received(from origin, sig syscall.Signal, early bool) {
 			return
 		}
 	}
-	timeout := frontSignalTimeout
-	if from == fromKeeper {
-		timeout = keeperSignalTimeout
+	timeout := parentSignalTimeout
+	if from == fromSupervisor {
+		timeout = supervisorSignalTimeout
 	}
 	u := &unpaired{from: from, sig: sig, early: early}
 	u.timer = time.AfterFunc(timeout, func() { p.expired(u) })

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestPairing: what both processes receive is not forwarded, all else is, once and in the order of arrival. What the keeper
+// TestPairing: what both processes receive is not forwarded, all else is, once and in the order of arrival. What the supervisor
 // handles early is forwarded in any case, once.
 func TestPairing(t *testing.T) {
 	t.Parallel()
@@ -19,7 +19,7 @@ func TestPairing(t *testing.T) {
 		p := &pairing{forward: func(sig syscall.Signal) { forwarded <- sig }}
 		want := func(signals ...syscall.Signal) {
 			t.Helper()
-			time.Sleep(2 * keeperSignalTimeout)
+			time.Sleep(2 * supervisorSignalTimeout)
 			synctest.Wait()
 			var got []syscall.Signal
 			for len(forwarded) > 0 {
@@ -29,29 +29,29 @@ func TestPairing(t *testing.T) {
 				t.Errorf("forwarded %v, want %v", got, signals)
 			}
 		}
-		p.received(fromFront, syscall.SIGINT, false)
+		p.received(fromParent, syscall.SIGINT, false)
 		want(syscall.SIGINT)
-		p.received(fromKeeper, syscall.SIGTERM, false)
+		p.received(fromSupervisor, syscall.SIGTERM, false)
 		want(syscall.SIGTERM)
-		p.received(fromFront, syscall.SIGINT, false)
-		p.received(fromKeeper, syscall.SIGINT, false)
+		p.received(fromParent, syscall.SIGINT, false)
+		p.received(fromSupervisor, syscall.SIGINT, false)
 		want()
-		p.received(fromKeeper, syscall.SIGINT, false)
-		time.Sleep(keeperSignalTimeout / 2)
-		p.received(fromFront, syscall.SIGINT, false)
+		p.received(fromSupervisor, syscall.SIGINT, false)
+		time.Sleep(supervisorSignalTimeout / 2)
+		p.received(fromParent, syscall.SIGINT, false)
 		want()
-		p.received(fromFront, syscall.SIGINT, false)
-		p.received(fromKeeper, syscall.SIGTERM, false)
+		p.received(fromParent, syscall.SIGINT, false)
+		p.received(fromSupervisor, syscall.SIGTERM, false)
 		time.Sleep(time.Millisecond)
-		p.received(fromFront, syscall.SIGINT, false)
+		p.received(fromParent, syscall.SIGINT, false)
 		want(syscall.SIGINT, syscall.SIGINT, syscall.SIGTERM)
-		p.received(fromKeeper, syscall.SIGTERM, true)
+		p.received(fromSupervisor, syscall.SIGTERM, true)
 		want(syscall.SIGTERM)
-		p.received(fromKeeper, syscall.SIGTERM, true)
-		p.received(fromFront, syscall.SIGTERM, false)
+		p.received(fromSupervisor, syscall.SIGTERM, true)
+		p.received(fromParent, syscall.SIGTERM, false)
 		want(syscall.SIGTERM)
-		p.received(fromFront, syscall.SIGTERM, false)
-		p.received(fromKeeper, syscall.SIGTERM, true)
+		p.received(fromParent, syscall.SIGTERM, false)
+		p.received(fromSupervisor, syscall.SIGTERM, true)
 		want(syscall.SIGTERM)
 	})
 }

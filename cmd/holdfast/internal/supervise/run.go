@@ -14,11 +14,11 @@ import (
 
 // run is one run of a command.
 type run struct {
-	keeper *Keeper
-	hold   Hold
-	limits Limits
-	stops  stops
-	alarm  *alarm
+	supervisor *Supervisor
+	hold       Hold
+	limits     Limits
+	stops      stops
+	alarm      *alarm
 
 	exited chan syscall.WaitStatus // of the command
 	gone   chan struct{}           // closed when no descendant is left
@@ -36,11 +36,11 @@ const killInterval = 5 * time.Millisecond
 const survivorsAfter = 5 * time.Second
 
 // Run starts the command, and returns when it and all its descendants have ended, at the latest when the hold does. It
-// first waits for a lease that is long enough, and for a front that is stopped. The error says why the command did not
+// first waits for a lease that is long enough, and for a parent that is stopped. The error says why the command did not
 // start: an error of the system, the cause of the hold's context, or an [Interrupted].
-func (k *Keeper) Run(hold Hold, c Command, limits Limits) (Outcome, error) {
+func (k *Supervisor) Run(hold Hold, c Command, limits Limits) (Outcome, error) {
 	r := &run{
-		keeper: k, hold: hold, limits: limits, stops: stops{killBefore: limits.KillBefore},
+		supervisor: k, hold: hold, limits: limits, stops: stops{killBefore: limits.KillBefore},
 		exited: make(chan syscall.WaitStatus, 1), gone: make(chan struct{}),
 	}
 	var err error
@@ -52,7 +52,7 @@ func (k *Keeper) Run(hold Hold, c Command, limits Limits) (Outcome, error) {
 		return Outcome{}, err
 	}
 	defer r.finish()
-	r.setDeadline(until(hold.ValidUntil())) // before the command starts: from then on the front may have to end it
+	r.setDeadline(until(hold.ValidUntil())) // before the command starts: from then on the parent may have to end it
 	if err := r.start(c); err != nil {
 		return Outcome{}, err
 	}
@@ -63,14 +63,14 @@ func (k *Keeper) Run(hold Hold, c Command, limits Limits) (Outcome, error) {
 	return r.outcome, nil
 }
 
-// awaitStart waits until the lease is long enough and the front allows the command to start. The lease comes first: a front
+// awaitStart waits until the lease is long enough and the parent allows the command to start. The lease comes first: a parent
 // that is stopped meanwhile must be asked after that.
 func (r *run) awaitStart() error {
 	for {
 		if err := r.awaitLease(); err != nil {
 			return err
 		}
-		if err := r.awaitFront(); err != nil {
+		if err := r.awaitParent(); err != nil {
 			return err
 		}
 		if r.longEnough() { // otherwise this process was stopped meanwhile
@@ -88,29 +88,29 @@ func (r *run) longEnough() bool {
 func (r *run) awaitLease() error {
 	for !r.longEnough() {
 		select {
-		case <-r.keeper.renewed:
+		case <-r.supervisor.renewed:
 		case <-r.hold.Context().Done():
 			return context.Cause(r.hold.Context())
-		case <-r.keeper.ctx.Done():
-			return context.Cause(r.keeper.ctx)
+		case <-r.supervisor.ctx.Done():
+			return context.Cause(r.supervisor.ctx)
 		}
 	}
 	return nil
 }
 
-// awaitFront asks the front whether the command may start. A front that is stopped does not answer.
-func (r *run) awaitFront() error {
+// awaitParent asks the parent whether the command may start. A parent that is stopped does not answer.
+func (r *run) awaitParent() error {
 	select {
-	case <-r.keeper.mayStart: // the late answer of an earlier run
+	case <-r.supervisor.mayStart: // the late answer of an earlier run
 	default:
 	}
-	r.keeper.link.send(wordGranted)
+	r.supervisor.link.send(wordGranted)
 	select {
-	case <-r.keeper.mayStart:
+	case <-r.supervisor.mayStart:
 	case <-r.hold.Context().Done():
-	case <-r.keeper.ctx.Done():
+	case <-r.supervisor.ctx.Done():
 	}
-	if err := context.Cause(r.keeper.ctx); err != nil {
+	if err := context.Cause(r.supervisor.ctx); err != nil {
 		return err
 	}
 	return context.Cause(r.hold.Context())
@@ -134,7 +134,7 @@ func (r *run) start(c Command) error {
 // finish says that no command runs. A command that was ended after TERM must not be followed by another one: it has not
 // ended by itself in time.
 func (r *run) finish() {
-	k := r.keeper
+	k := r.supervisor
 	k.page.set(never)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -145,11 +145,11 @@ func (r *run) finish() {
 }
 
 // fork starts the command, while signals wait for its process id. It returns an [Interrupted] in place of starting it if one
-// has arrived since the front was asked: that signal would reach no process.
+// has arrived since the parent was asked: that signal would reach no process.
 func (r *run) fork(c Command) (int, error) {
-	r.keeper.mu.Lock()
-	defer r.keeper.mu.Unlock()
-	if err := context.Cause(r.keeper.ctx); err != nil {
+	r.supervisor.mu.Lock()
+	defer r.supervisor.mu.Unlock()
+	if err := context.Cause(r.supervisor.ctx); err != nil {
 		return 0, err
 	}
 	attr := &syscall.ProcAttr{Env: c.Env(), Files: []uintptr{0, 1, 2}, Sys: attributes()}
@@ -165,7 +165,7 @@ func (r *run) fork(c Command) (int, error) {
 	if err != nil {
 		return 0, &os.PathError{Op: "run", Path: c.Path, Err: err}
 	}
-	r.keeper.command, r.keeper.running, r.keeper.startedAt = pid, true, now()
+	r.supervisor.command, r.supervisor.running, r.supervisor.startedAt = pid, true, now()
 	return pid, nil
 }
 
@@ -181,32 +181,32 @@ func (r *run) reap(command int) {
 		case err != nil: // ECHILD
 			return
 		case pid == command && !ws.Exited() && !ws.Signaled():
-			r.keeper.commandStopped(pid, ws)
+			r.supervisor.commandStopped(pid, ws)
 		case pid == command:
-			r.keeper.mu.Lock()
+			r.supervisor.mu.Lock()
 			r.exited <- ws // before a signal can find that no command runs, which would end the context
-			r.keeper.command = 0
-			r.keeper.mu.Unlock()
-			r.keeper.page.continueFront()
+			r.supervisor.command = 0
+			r.supervisor.mu.Unlock()
+			r.supervisor.page.continueParent()
 		}
 	}
 }
 
 // supervise handles all that can happen until no descendant is left.
 func (r *run) supervise() {
-	lost, interrupted := r.hold.Context().Done(), r.keeper.ctx.Done()
+	lost, interrupted := r.hold.Context().Done(), r.supervisor.ctx.Done()
 	for {
 		r.noticeEnd()
 		r.act(now())
 		select {
 		case <-r.alarm.C:
-		case <-r.keeper.renewed:
+		case <-r.supervisor.renewed:
 		case <-lost:
 			lost = nil
 			r.stops.add(LeaseLost, now())
 		case <-interrupted:
 			interrupted = nil
-			r.stops.add(r.keeper.whyInterrupted(), now())
+			r.stops.add(r.supervisor.whyInterrupted(), now())
 		case status := <-r.exited:
 			r.commandEnded(status)
 		case <-r.gone:
@@ -234,10 +234,10 @@ func (r *run) commandEnded(status syscall.WaitStatus) {
 	}
 }
 
-// setDeadline stores when the front ends the command, given the end of the lease.
-func (r *run) setDeadline(end instant) { r.keeper.page.set(end.add(-r.limits.Margin * 3 / 4)) }
+// setDeadline stores when the parent ends the command, given the end of the lease.
+func (r *run) setDeadline(end instant) { r.supervisor.page.set(end.add(-r.limits.Margin * 3 / 4)) }
 
-// act sends what is due, moves the deadline of the front, and sets the alarm.
+// act sends what is due, moves the deadline of the parent, and sets the alarm.
 func (r *run) act(at instant) {
 	end := until(r.hold.ValidUntil())
 	r.setDeadline(end)
@@ -245,8 +245,8 @@ func (r *run) act(at instant) {
 	term, killing, reason := r.stops.due(lease, at)
 	if (term || killing) && !r.ended && r.outcome.Stopped == "" {
 		r.outcome.Stopped = reason
-		r.keeper.setStopping()
-		fmt.Fprintf(r.keeper.Stderr(), "holdfast: ending the command: %s\n", reason)
+		r.supervisor.setStopping()
+		fmt.Fprintf(r.supervisor.Stderr(), "holdfast: ending the command: %s\n", reason)
 	}
 	next := r.stops.next(lease, at)
 	switch {
@@ -270,6 +270,6 @@ func (r *run) warnSurvivors(at instant) {
 	}
 	if !r.survivors && at > r.killedAt.add(survivorsAfter) {
 		r.survivors = true
-		fmt.Fprintf(r.keeper.Stderr(), "holdfast: these processes have not ended after KILL: %v\n", descendants(nil))
+		fmt.Fprintf(r.supervisor.Stderr(), "holdfast: these processes have not ended after KILL: %v\n", descendants(nil))
 	}
 }

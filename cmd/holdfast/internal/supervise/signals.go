@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// forwarded are the signals that reach the command although they were sent to the front.
+// forwarded are the signals that reach the command although they were sent to the parent.
 var forwarded = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT,
 }
 
-// jobSignals stop a process. The keeper catches them, because it has to renew the lock. It must not ignore them: the
+// jobSignals stop a process. The supervisor catches them, because it has to renew the lock. It must not ignore them: the
 // command would inherit that.
 var jobSignals = []os.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU}
 
-// pipeSignal is what the kernel sends with the error of a write to a pipe that no process reads. Front and keeper catch it.
+// pipeSignal is what the kernel sends with the error of a write to a pipe that no process reads. Parent and supervisor catch it.
 // Otherwise the runtime of Go ends them at such a write to standard output or standard error: a message, or a copy of the
 // output, would end the command. They must not ignore it: the command would inherit that.
 var pipeSignal = []os.Signal{syscall.SIGPIPE}
 
-// ending returns true for the signals that end the wait for the lock. KILL stands for the end of the front.
+// ending returns true for the signals that end the wait for the lock. KILL stands for the end of the parent.
 func ending(sig syscall.Signal) bool {
 	switch sig {
 	case syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGKILL:

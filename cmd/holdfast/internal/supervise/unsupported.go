@@ -8,29 +8,29 @@ import (
 	"os"
 )
 
-// Keeper is the process that holds the lock and starts the command. There is none on this system.
-type Keeper struct{}
+// Supervisor is the process that holds the lock and starts the command. There is none on this system.
+type Supervisor struct{}
 
-// IsKeeper reports whether [Front] has started this process.
-func IsKeeper() bool { return false }
+// IsSupervisor reports whether [RunParent] has started this process.
+func IsSupervisor() bool { return false }
 
-// Front returns the error of [Supported].
-func Front() (int, error) { return 0, Supported() }
+// RunParent returns the error of [Supported].
+func RunParent() (int, error) { return 0, Supported() }
 
 // Attach returns the error of [Supported].
-func Attach() (*Keeper, error) { return nil, Supported() }
+func Attach() (*Supervisor, error) { return nil, Supported() }
 
 // Context returns a context that does not end.
-func (*Keeper) Context() context.Context { return context.Background() }
+func (*Supervisor) Context() context.Context { return context.Background() }
 
 // Stderr returns a writer for messages to people.
-func (*Keeper) Stderr() io.Writer { return os.Stderr }
+func (*Supervisor) Stderr() io.Writer { return os.Stderr }
 
 // Renewed does nothing.
-func (*Keeper) Renewed() {}
+func (*Supervisor) Renewed() {}
 
 // Exit ends the process.
-func (*Keeper) Exit(status int) { os.Exit(status) }
+func (*Supervisor) Exit(status int) { os.Exit(status) }
 
 // Run returns the error of [Supported].
-func (*Keeper) Run(Hold, Command, Limits) (Outcome, error) { return Outcome{}, Supported() }
+func (*Supervisor) Run(Hold, Command, Limits) (Outcome, error) { return Outcome{}, Supported() }

@@ -15,42 +15,42 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keeperVariable marks a process as a keeper. It has the numbers of the descriptors of the link and of the page.
-const keeperVariable = "HOLDFAST_KEEPER_FDS"
+// supervisorVariable marks a process as a supervisor. It has the numbers of the descriptors of the link and of the page.
+const supervisorVariable = "HOLDFAST_SUPERVISOR_FDS"
 
-// firstDescriptor is the lowest number of a descriptor for the keeper, unless the limit of this process is lower. Why not 3:
+// firstDescriptor is the lowest number of a descriptor for the supervisor, unless the limit of this process is lower. Why not 3:
 // the caller may hand descriptors to the command, as make does, and those keep their numbers.
 const firstDescriptor = 64
 
-// front is the process that the caller has started.
-type front struct {
-	link   *link
-	page   page
-	keeper int // its process id
+// parent is the process that the caller has started.
+type parent struct {
+	link       *link
+	page       page
+	supervisor int // its process id
 
 	inherited map[int]bool        // children that this process had before, as of a shell that has executed holdfast
 	wake      chan struct{}       // the command was allowed to start
-	heardAll  chan struct{}       // closed when the keeper has ended, and all its messages were handled
+	heardAll  chan struct{}       // closed when the supervisor has ended, and all its messages were handled
 	received  chan syscall.Signal // the first signals, for exitStatus
 	mirroring mirroring
 }
 
-// receivedQueue bounds the signals that the front remembers. Later ones do not matter: the keeper has long caught them itself.
+// receivedQueue bounds the signals that the parent remembers. Later ones do not matter: the supervisor has long caught them itself.
 const receivedQueue = 64
 
-// Front starts this program again as the keeper, with the same arguments, and returns the exit status of the keeper
-// when it and all its descendants have ended. If the command died of INT, Front does not return: this process dies of
-// INT too. The status is [StatusLost] if the keeper was killed.
-func Front() (int, error) {
+// RunParent starts this program again as the supervisor, with the same arguments, and returns the exit status of the supervisor
+// when it and all its descendants have ended. If the command died of INT, RunParent does not return: this process dies of
+// INT too. The status is [StatusLost] if the supervisor was killed.
+func RunParent() (int, error) {
 	if err := becomeSubreaper(); err != nil {
 		return 0, err
 	}
-	f := newFront()
+	f := newParent()
 	for _, pid := range children(os.Getpid()) {
 		f.inherited[pid] = true
 	}
 	if err := f.start(); err != nil {
-		return 0, fmt.Errorf("cannot start the keeper: %w", err)
+		return 0, fmt.Errorf("cannot start the supervisor: %w", err)
 	}
 	status := f.await()
 	<-f.heardAll
@@ -60,33 +60,33 @@ func Front() (int, error) {
 	return f.exitStatus(status), nil
 }
 
-func newFront() *front {
-	return &front{
+func newParent() *parent {
+	return &parent{
 		inherited: make(map[int]bool), wake: make(chan struct{}, 1), heardAll: make(chan struct{}),
 		received: make(chan syscall.Signal, receivedQueue),
 	}
 }
 
-// exitStatus returns the exit status of the front, and reports a keeper that was killed. If the front receives the same
-// signal, it was for the whole group, and came before the keeper could catch it: that ends the wait for the lock.
-func (f *front) exitStatus(keeper syscall.WaitStatus) int {
+// exitStatus returns the exit status of the parent, and reports a supervisor that was killed. If the parent receives the same
+// signal, it was for the whole group, and came before the supervisor could catch it: that ends the wait for the lock.
+func (f *parent) exitStatus(supervisor syscall.WaitStatus) int {
 	switch {
-	case !keeper.Signaled():
-		return keeper.ExitStatus()
-	case keeper.Signal() == syscall.SIGINT, f.receives(keeper.Signal()):
-		return SignalStatus(keeper.Signal())
+	case !supervisor.Signaled():
+		return supervisor.ExitStatus()
+	case supervisor.Signal() == syscall.SIGINT, f.receives(supervisor.Signal()):
+		return SignalStatus(supervisor.Signal())
 	}
-	fmt.Fprintf(os.Stderr, "holdfast: the keeper of the lock was ended by a signal (%v), and the command with it if it still ran\n", keeper.Signal())
+	fmt.Fprintf(os.Stderr, "holdfast: the supervisor of the lock was ended by a signal (%v), and the command with it if it still ran\n", supervisor.Signal())
 	return StatusLost
 }
 
 // receives reports whether this process has received a signal, or does so in time. Why it waits: the kernel signals a whole
-// group at once, but this process may see the end of the keeper before its own signal.
-func (f *front) receives(sig syscall.Signal) bool {
+// group at once, but this process may see the end of the supervisor before its own signal.
+func (f *parent) receives(sig syscall.Signal) bool {
 	if !slices.Contains(forwarded, os.Signal(sig)) {
 		return false
 	}
-	for timeout := time.After(keeperSignalTimeout); ; {
+	for timeout := time.After(supervisorSignalTimeout); ; {
 		select {
 		case received := <-f.received:
 			if received == sig {
@@ -98,8 +98,8 @@ func (f *front) receives(sig syscall.Signal) bool {
 	}
 }
 
-// start makes the link and the page, and starts the keeper.
-func (f *front) start() error {
+// start makes the link and the page, and starts the supervisor.
+func (f *parent) start() error {
 	mine, other, err := newLinkFiles()
 	if err != nil {
 		return err
@@ -121,11 +121,11 @@ func (f *front) start() error {
 		default:
 		}
 		if sig == syscall.SIGCONT && f.mirroring.continued(f.page) {
-			return // of the keeper, because the command has continued
+			return // of the supervisor, because the command has continued
 		}
 		f.link.sendNumber(wordSignal, int(sig))
 	})
-	if f.keeper, err = startKeeper(other, file); err != nil {
+	if f.supervisor, err = startSupervisor(other, file); err != nil {
 		return err
 	}
 	go func() {
@@ -135,8 +135,8 @@ func (f *front) start() error {
 	return f.watchDeadline()
 }
 
-// startKeeper starts the keeper with both files, and returns its process id.
-func startKeeper(files ...*os.File) (int, error) {
+// startSupervisor starts the supervisor with both files, and returns its process id.
+func startSupervisor(files ...*os.File) (int, error) {
 	path, err := program()
 	if err != nil {
 		return 0, err
@@ -150,8 +150,8 @@ func startKeeper(files ...*os.File) (int, error) {
 		defer syscall.Close(fd)
 		numbers = append(numbers, strconv.Itoa(fd))
 	}
-	env := append(os.Environ(), keeperVariable+"="+strings.Join(numbers, ","))
-	args := append([]string{keeperName}, os.Args[1:]...)
+	env := append(os.Environ(), supervisorVariable+"="+strings.Join(numbers, ","))
+	args := append([]string{supervisorName}, os.Args[1:]...)
 	return syscall.ForkExec(path, args, &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}})
 }
 
@@ -166,8 +166,8 @@ func inheritable(file *os.File) (fd int, err error) {
 	return fd, err
 }
 
-// heard handles a message of the keeper.
-func (f *front) heard(word, rest string) {
+// heard handles a message of the supervisor.
+func (f *parent) heard(word, rest string) {
 	switch word {
 	case wordGranted:
 		select {
@@ -187,13 +187,13 @@ func (f *front) heard(word, rest string) {
 	}
 }
 
-// deadlineInterval is how often the front looks for the first deadline of a command that it has allowed to start. Why it
-// looks: the keeper may be stopped right after it has stored the deadline, and say no more.
+// deadlineInterval is how often the parent looks for the first deadline of a command that it has allowed to start. Why it
+// looks: the supervisor may be stopped right after it has stored the deadline, and say no more.
 const deadlineInterval = 50 * time.Millisecond
 
-// watchDeadline kills the keeper, and all below it, when the deadline passes: the keeper is stopped or hangs. A deadline only
+// watchDeadline kills the supervisor, and all below it, when the deadline passes: the supervisor is stopped or hangs. A deadline only
 // moves forward while a command runs, so it is enough to look at it when the last one that was seen has come.
-func (f *front) watchDeadline() error {
+func (f *parent) watchDeadline() error {
 	timer, err := newAlarm()
 	if err != nil {
 		return err
@@ -202,7 +202,7 @@ func (f *front) watchDeadline() error {
 		for starting := false; ; {
 			at := f.page.get()
 			if at <= now() {
-				kill(append(descendants(f.inherited), f.keeper), syscall.SIGKILL)
+				kill(append(descendants(f.inherited), f.supervisor), syscall.SIGKILL)
 				return
 			}
 			if starting = starting && at == never; starting {
@@ -219,9 +219,9 @@ func (f *front) watchDeadline() error {
 	return nil
 }
 
-// await returns how the keeper ended, once the descendants that it has left are killed. They have become children of this
+// await returns how the supervisor ended, once the descendants that it has left are killed. They have become children of this
 // process.
-func (f *front) await() (status syscall.WaitStatus) {
+func (f *parent) await() (status syscall.WaitStatus) {
 	ended := false
 	for {
 		var ws syscall.WaitStatus
@@ -229,7 +229,7 @@ func (f *front) await() (status syscall.WaitStatus) {
 		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
-		if pid == f.keeper {
+		if pid == f.supervisor {
 			status, ended = ws, true
 		}
 		if left := descendants(f.inherited); ended && !kill(left, syscall.SIGKILL) {

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Keeper is the process that holds the lock and starts the command. A process has one at most.
-type Keeper struct {
+// Supervisor is the process that holds the lock and starts the command. A process has one at most.
+type Supervisor struct {
 	link    *link
 	page    page
 	pairs   *pairing
@@ -24,7 +24,7 @@ type Keeper struct {
 
 	ctx       context.Context // ends when the process should give up waiting
 	interrupt context.CancelCauseFunc
-	mayStart  chan struct{} // the front allows the command to start
+	mayStart  chan struct{} // the parent allows the command to start
 
 	exit func(status int) // ends the process; tests replace it
 
@@ -37,27 +37,27 @@ type Keeper struct {
 	idleSince time.Time // when the context or the last command has ended, whichever was later; guarded by mu
 }
 
-// IsKeeper reports whether [Front] has started this process.
-func IsKeeper() bool { return os.Getenv(keeperVariable) != "" }
+// IsSupervisor reports whether [RunParent] has started this process.
+func IsSupervisor() bool { return os.Getenv(supervisorVariable) != "" }
 
-// Attach makes this process the keeper. The caller must end the process with [Keeper.Exit].
-func Attach() (*Keeper, error) {
+// Attach makes this process the supervisor. The caller must end the process with [Supervisor.Exit].
+func Attach() (*Supervisor, error) {
 	var fds []int
-	for number := range strings.SplitSeq(os.Getenv(keeperVariable), ",") {
+	for number := range strings.SplitSeq(os.Getenv(supervisorVariable), ",") {
 		fd, err := strconv.Atoi(number)
 		if err != nil || fd <= int(os.Stderr.Fd()) {
-			return nil, fmt.Errorf("%s=%q: this variable is for holdfast itself", keeperVariable, os.Getenv(keeperVariable))
+			return nil, fmt.Errorf("%s=%q: this variable is for holdfast itself", supervisorVariable, os.Getenv(supervisorVariable))
 		}
 		syscall.CloseOnExec(fd)
 		fds = append(fds, fd)
 	}
 	if len(fds) != 2 {
-		return nil, errors.New(keeperVariable + ": this variable is for holdfast itself")
+		return nil, errors.New(supervisorVariable + ": this variable is for holdfast itself")
 	}
-	if err := os.Unsetenv(keeperVariable); err != nil {
+	if err := os.Unsetenv(supervisorVariable); err != nil {
 		return nil, err
 	}
-	rename(keeperName)
+	rename(supervisorName)
 	if err := becomeSubreaper(); err != nil {
 		return nil, err
 	}
@@ -67,13 +67,13 @@ func Attach() (*Keeper, error) {
 		return nil, err
 	}
 	_ = file.Close()
-	k := newKeeper(newLink(os.NewFile(uintptr(fds[0]), "link")), shared)
+	k := newSupervisor(newLink(os.NewFile(uintptr(fds[0]), "link")), shared)
 	k.listen()
 	return k, nil
 }
 
-func newKeeper(l *link, shared page) *Keeper {
-	k := &Keeper{
+func newSupervisor(l *link, shared page) *Supervisor {
+	k := &Supervisor{
 		link: l, page: shared, renewed: make(chan struct{}, 1), mayStart: make(chan struct{}, 1),
 	}
 	k.ctx, k.interrupt = context.WithCancelCause(context.Background())
@@ -81,28 +81,28 @@ func newKeeper(l *link, shared page) *Keeper {
 	return k
 }
 
-// listen begins to receive signals and the messages of the front.
-func (k *Keeper) listen() {
+// listen begins to receive signals and the messages of the parent.
+func (k *Supervisor) listen() {
 	receiveSignals(jobSignals, func(syscall.Signal) {})
 	receiveSignals(pipeSignal, func(syscall.Signal) {})
-	receiveSignals(forwarded, func(sig syscall.Signal) { k.received(fromKeeper, sig) })
+	receiveSignals(forwarded, func(sig syscall.Signal) { k.received(fromSupervisor, sig) })
 	go func() {
 		k.link.receive(k.heard)
-		k.lostFront()
+		k.lostParent()
 	}()
 }
 
-// Context returns a context that ends, with an [Interrupted] as its cause, if the front has ended, or if a signal arrives
+// Context returns a context that ends, with an [Interrupted] as its cause, if the parent has ended, or if a signal arrives
 // that ends the process while no command runs or while the command is being ended. The process then ends within
 // some seconds of the command, whatever Redis does.
-func (k *Keeper) Context() context.Context { return k.ctx }
+func (k *Supervisor) Context() context.Context { return k.ctx }
 
-// Stderr returns a writer for messages to people. The front writes them, because the terminal may stop processes
+// Stderr returns a writer for messages to people. The parent writes them, because the terminal may stop processes
 // that write in the background.
-func (k *Keeper) Stderr() io.Writer { return k.link }
+func (k *Supervisor) Stderr() io.Writer { return k.link }
 
-// Renewed tells the keeper that a lease was renewed. It does not block.
-func (k *Keeper) Renewed() {
+// Renewed tells the supervisor that a lease was renewed. It does not block.
+func (k *Supervisor) Renewed() {
 	select {
 	case k.renewed <- struct{}{}:
 	default:
@@ -110,7 +110,7 @@ func (k *Keeper) Renewed() {
 }
 
 // Exit ends the process with a status, or with INT if the status says that the command died of it.
-func (k *Keeper) Exit(status int) {
+func (k *Supervisor) Exit(status int) {
 	k.link.flush()
 	if status == signalStatus+int(syscall.SIGINT) {
 		dieOf(syscall.SIGINT)
@@ -118,8 +118,8 @@ func (k *Keeper) Exit(status int) {
 	os.Exit(status)
 }
 
-// heard handles a message of the front.
-func (k *Keeper) heard(word, rest string) {
+// heard handles a message of the parent.
+func (k *Supervisor) heard(word, rest string) {
 	switch word {
 	case wordGo:
 		select {
@@ -128,7 +128,7 @@ func (k *Keeper) heard(word, rest string) {
 		}
 	case wordSignal:
 		if number, err := strconv.Atoi(rest); err == nil {
-			k.received(fromFront, syscall.Signal(number))
+			k.received(fromParent, syscall.Signal(number))
 		}
 	}
 }
