@@ -65,7 +65,7 @@ func (a *Attempt) Context() context.Context {
 	return seal.WithRun(a.lease.Context(), attemptRun{a})
 }
 
-// Token returns the fencing token: greater than that of every earlier attempt for this key, and of every earlier grant
+// Token returns the fencing token: greater than the token of every earlier attempt for this key, and of every earlier grant
 // of a lock of that name; never 0.
 func (a *Attempt) Token() int64 { return a.lease.token }
 
@@ -97,7 +97,7 @@ func (a *Attempt) Complete(ctx context.Context, value []byte) error {
 	return a.once.checkValue(value)
 }
 
-// Release ends an attempt that has done nothing: the next one may begin at once. Errors are those of Complete. After
+// Release ends an attempt that has done nothing: the next one may begin at once. It returns the same errors as Complete. After
 // [ErrStale] there was nothing to release.
 func (a *Attempt) Release(ctx context.Context) error {
 	return a.discard(ctx, OutcomeReleased, script.HeldByCaller)
@@ -105,7 +105,7 @@ func (a *Attempt) Release(ctx context.Context) error {
 
 // Hold ends an attempt with an unknown outcome. All later callers get [ErrOutcomeUnknown] until an operator has found
 // out and calls [Once.Resolve] or [Once.Forget], or until the record expires. The reason is for the operator: keep
-// users' data out of it. At most 1,024 bytes of it are recorded. Errors are those of Complete.
+// users' data out of it. At most 1,024 bytes of it are recorded. It returns the same errors as Complete.
 func (a *Attempt) Hold(ctx context.Context, reason string) error {
 	if a == nil {
 		return errNoLease
@@ -204,7 +204,7 @@ func (a *Attempt) end(ctx context.Context, outcome Outcome, command func(context
 		a.endHold = &a.lease.hold
 		a.lease.end.Set(ErrNotHeld)
 	} else {
-		// A copy: the end counts its repeated requests in the hold, while the renewer may be reading that of the lost lease.
+		// A copy: the end counts its repeated requests in the hold, while the renewer may be reading the hold of the lost lease.
 		h := a.lease.hold
 		a.endHold = &h
 	}
@@ -260,7 +260,7 @@ func (a *Attempt) notHeld() error {
 	return errorf("%w: once %q, attempt %d has ended", ErrNotHeld, a.once.key, a.number)
 }
 
-// replayed is the result of a run that has found the effect of an earlier one: that of the earlier one, unless fn has made one of
+// replayed is the result of a run that has found the effect of an earlier one: the result of the earlier run, unless fn has made one of
 // its own from it.
 func replayed(value []byte, err, found error) Result {
 	var done *CompletedError
@@ -309,7 +309,7 @@ func (a *Attempt) run(ctx context.Context, fn func(context.Context) ([]byte, err
 // that even a crash of the process does not undo it, but the run goes on and records its value when it ends.
 //
 // Of several calls of Complete, [Release] and [Hold] in one run the last counts. An error means that Redis did not confirm the
-// call; it counts all the same when the run ends. Errors are those of [Attempt.Declare], or [ErrNotGuarded].
+// call; it counts all the same when the run ends. It returns the errors of [Attempt.Declare], or [ErrNotGuarded].
 func Complete(ctx context.Context) error { return declare(ctx, seal.Completed, "") }
 
 // Release says that the run has done nothing: the next one may run when this one has ended, however that is, and whatever the

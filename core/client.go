@@ -60,15 +60,15 @@ func isNil(rdb redis.UniversalClient) bool {
 // wait return ErrClosed. Call Close after the work under the locks has ended: it cannot stop a holder that ignores its
 // context.
 //
-// Close continues as long as Redis confirms releases and ends of attempts, and gives up a few seconds after the last one. If Redis
+// Close continues as long as Redis confirms releases and completions, and gives up a few seconds after the last one. If Redis
 // does not answer, it does not wait for locks that have expired there, and those are no error.
 // It sends a last command about [WithInstance], and waits for its answer too, for two seconds at most. Locks that it could
 // not release then expire. A second Close waits for the first and returns nil. A hook must not call Close.
 //
-// Close also sends the ends of attempts that Redis has not confirmed. An end that another running attempt keeps from its
+// Close also sends the completions that Redis has not confirmed. A completion that another running attempt keeps from its
 // record is sent once more. What Close gives up is perhaps not recorded, so the next attempt may run what was done.
 //
-// The error is nil, that of the first failed release, or one that says how many ends of attempts are not confirmed. It may
+// The error is nil, the error of the first failed release, or one that says how many completions are not confirmed. It may
 // be both, joined. Both are [ErrUnavailable] if Redis did not answer. The second is [ErrStale] if only other attempts keep
 // the ends from their records. The error does not tell of a Lock that has failed without an answer, and whose release was
 // not confirmed either.

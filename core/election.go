@@ -24,7 +24,7 @@ import (
 //
 // An election is a [Client.Fair] lock of the same name: candidates win in the order of arrival, [Client.Inspect] and
 // [Client.ForceUnlock] work on it, and hooks see it. Do not use the name for a lock too. The holder of a
-// Fair lock would count as a leader, and that of any other lock would keep all candidates from winning.
+// Fair lock would count as a leader, and the holder of any other lock would keep all candidates from winning.
 type Election struct {
 	handle
 	lock  *singleLock
@@ -66,17 +66,17 @@ const (
 // until ctx ends. So lead is never called again while an earlier call of this Run is running.
 //
 // The context that lead gets carries the term as its fencing token: see [TokenFrom]. It ends when ctx ends, or when the
-// lead does, with [ErrLeaseLost] as its cause if the lead was lost.
+// lead does, with [ErrLeaseLost] as its cause if leadership was lost.
 //
 // If lead returns while it leads, Run waits for calls of TryDo, and gives up the lead, which elects the next candidate at
-// once. It returns what lead returned. If lead returns after the lead was lost, the client logs an error of lead that the end of its context does not
+// once. It returns what lead returned. If lead returns after leadership was lost, the client logs an error of lead that the end of its context does not
 // explain.
 //
 // If lead panics, or calls [runtime.Goexit], what it has started may still run. So the lead is abandoned, and free after
 // the TTL at most; the panic continues. See [Lease.Abandon].
 //
 // While Redis does not answer, Run goes on campaigning. It returns other errors of Campaign. With [WithWait], that is
-// [ErrNotAcquired] after that time. If ctx ends during a campaign, the error is also that of ctx.
+// [ErrNotAcquired] after that time. If ctx ends during a campaign, the error also wraps the error of ctx.
 func (e *Election) Run(ctx context.Context, lead func(context.Context) error) error {
 	if lead == nil {
 		return invalidOption("Run: the function is nil")
@@ -120,7 +120,7 @@ func (e *Election) campaignThroughOutages(ctx context.Context) (*Leadership, err
 // Campaign waits until this candidate is elected, or ctx ends; ctx bounds the waiting, not the lead. The caller must call
 // [Leadership.Resign] when its work has stopped. With an error, the candidate does not lead, now or later.
 //
-// Errors are those of [Lock.Lock]. Another one is [ErrLeading], if ctx is, or descends from, the context of a leader of
+// It returns the errors of [Lock.Lock], and [ErrLeading] if ctx is, or descends from, the context of a leader of
 // this election through the same go-redis client.
 func (e *Election) Campaign(ctx context.Context) (*Leadership, error) {
 	return e.campaign(ctx, context.WithoutCancel(ctx))
@@ -239,7 +239,7 @@ type Leader struct {
 	Owner string
 	// Value is what the leader proclaims, see [WithValue].
 	Value string
-	// Term is the fencing token of the leader, greater than those of all leaders before. Of a vacancy, it is the term
+	// Term is the fencing token of the leader, greater than the terms of all earlier leaders. Of a vacancy, it is the term
 	// of the last leader that this Observe has seen, or 0.
 	Term int64
 	// Since is when the leader was elected, by the server's clock, to within 10 ms.

@@ -122,8 +122,8 @@ func (e *engine) work() transport.Background {
 	return transport.Background{Now: e.now, Operations: e.operations, Go: e.background, Recovered: e.recovered, Confirmed: e.confirmed}
 }
 
-// confirmed makes Close go on: Redis has confirmed a release or the end of an attempt. Why not after a refusal: a command that
-// Redis refuses is sent again and again, so Close would not end.
+// confirmed makes Close go on: Redis has confirmed a release or the end of an attempt. A refusal does not count, because a command that
+// Redis refuses is sent again and again, and Close would not end.
 func (e *engine) confirmed() {
 	if e.operations.IsClosed() {
 		e.silence.Reset(acquire.ReleaseTimeout)
@@ -155,7 +155,7 @@ func (e *engine) close() (first bool, err error) {
 }
 
 // releaseAll ends leases, and takes them out of Redis side by side; the executor makes batches of it. The error
-// is that of the first that was not released. answered is false if Redis has left a release without an answer.
+// is the error of the first one that was not released. answered is false if Redis has left a release without an answer.
 func (e *engine) releaseAll(leases []keepalive.Lease[script.Hold]) (answered bool, err error) {
 	left := make(chan *Lease, len(leases))
 	for _, kept := range leases {

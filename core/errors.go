@@ -86,7 +86,7 @@ var (
 	// [Attempt.Hold]. See [OutcomeUnknownError].
 	ErrOutcomeUnknown = errors.New("holdfast: outcome of an earlier attempt unknown")
 
-	// ErrFingerprintMismatch refuses an attempt if its [WithFingerprint] differs from that of the record.
+	// ErrFingerprintMismatch refuses an attempt if its [WithFingerprint] differs from the fingerprint in the record.
 	ErrFingerprintMismatch = errors.New("holdfast: same key, other fingerprint")
 
 	// ErrTooManyKeys refuses an attempt for a new key of a group that is full: it has as many records as [WithQuota]
@@ -96,7 +96,7 @@ var (
 	// ErrOutsideWindow refuses an attempt that begins before or after its [WithWindow]. See [OutsideWindowError].
 	ErrOutsideWindow = errors.New("holdfast: outside of the window")
 
-	// ErrNotGuarded says that [Complete], [Release] or [Hold] was called with a context that is not that of a run of a
+	// ErrNotGuarded says that [Complete], [Release] or [Hold] was called with a context that does not come from a run of a
 	// [Once]: the code is behind no guard, or behind one that keeps no records.
 	ErrNotGuarded = errors.New("holdfast: not in a run of a Once")
 
@@ -139,12 +139,12 @@ type NotAcquiredError struct {
 	// Name of the lock.
 	Name string
 	// RetryAfter is the rest of the present holder's lease, by the server's clock at the last answer. A holder that
-	// renews may keep the lock longer; one that unlocks frees it sooner. Of a [Client.Semaphore] it is that of the permit that
+	// renews may keep the lock longer; one that unlocks frees it sooner. Of a [Client.Semaphore] it is the rest of the permit that
 	// ends first. Zero if unknown.
 	RetryAfter time.Duration
 	// Holder is the owner that held the lock at the last answer, or one of several; "" if unknown.
 	Holder string
-	// Instance is that of the holder's client, see [WithInstance]. It is "" if the client has none, as those of Redisson, or
+	// Instance identifies the holder's client, see [WithInstance]. It is "" if the client has none, as with Redisson, or
 	// if it is not known yet: the first refusal by a client may come without. It is always "" if [WithOwner] has named the
 	// holder.
 	Instance string
@@ -198,7 +198,7 @@ type InProgressError struct {
 	// RetryAfter is the rest of the running attempt's lease, by the server's clock at the last answer. The lease may
 	// be renewed, or the run may end sooner. Zero if unknown.
 	RetryAfter time.Duration
-	// Holder is the attempt that was running at the last answer, and Instance that of its client, see [NotAcquiredError].
+	// Holder is the attempt that was running at the last answer, and Instance identifies its client, see [NotAcquiredError].
 	Holder, Instance string
 
 	cause error // why the wait ended early, or did not begin; nil if it was not that

@@ -53,7 +53,7 @@ func (c *Client) Held() []Held { return c.engine.held() }
 func (r *Redlock) Held() []Held { return r.engine.held() }
 
 // Waiting returns the calls that wait at one instant, by name and position. It asks no server: the position in a queue in Redis
-// is that of the last heartbeat, at most some seconds old. Names are as the caller chose them, and may contain a user's data.
+// is the position at the last heartbeat, a few seconds ago at most. Names are as the caller chose them, and may contain a user's data.
 func (c *Client) Waiting() []Waiting { return c.engine.waiting() }
 
 // Waiting is [Client.Waiting] for the calls of the Redlock. They have no queue in Redis.

@@ -24,11 +24,11 @@ import (
 //
 //   - AcquireStart and BeginStart get the context of the call. What they return is used for the call, and is the parent
 //     of the lease's context.
-//   - ReleaseStart, ReleaseEnd and AttemptEnd get a context that ends with that of the call. It has the values of that
+//   - ReleaseStart, ReleaseEnd and AttemptEnd get a context that ends with the context of the call. It has the values of that
 //     context too, except those with the same key. What ReleaseStart returns is used for the call, and given to
 //     ReleaseEnd.
 //   - The contexts of Renewed and Lost have neither an end nor a deadline.
-//   - RunStart and NotRun get the context of the request, the tick or the task. RunEnd and Incident get that of the run,
+//   - RunStart and NotRun get the context of the request, the tick or the task. RunEnd and Incident get the context of the run,
 //     or a context with its values.
 //
 // A hook that returns a nil context leaves the call its own.
@@ -110,7 +110,7 @@ type AcquireEnd struct {
 	Permits, Limit int
 	// Token is 0 unless the lock was granted.
 	Token int64
-	// TTL is that of the grant; 0 without one.
+	// TTL is the TTL of the grant; 0 without one.
 	TTL time.Duration
 	// Reentered is true if the lock was granted as one more entry of the owner, under the lease of the call's context.
 	// It is false for an entry by [WithOwner] alone.
@@ -216,7 +216,7 @@ const (
 	OutcomeReplayed   Outcome = "replayed"    // an earlier run had completed, [ErrCompleted]
 	OutcomeInProgress Outcome = "in-progress" // another attempt is running, [ErrInProgress]
 	OutcomeMismatch   Outcome = "mismatch"    // the record has another fingerprint, [ErrFingerprintMismatch]
-	OutcomeUnknown    Outcome = "unknown"     // that of an earlier run is unknown, [ErrOutcomeUnknown]
+	OutcomeUnknown    Outcome = "unknown"     // the outcome of an earlier run is unknown, [ErrOutcomeUnknown]
 	OutcomeRefused    Outcome = "refused"     // by a quota or a window, [ErrTooManyKeys] and [ErrOutsideWindow]
 	OutcomeFailed     Outcome = "failed"      // Redis did not decide: it is unavailable, or the context ended first
 )
@@ -243,7 +243,7 @@ type BeginEnd struct {
 	// Attempt is the number of the attempt, and Token its fencing token; 0 unless it may run.
 	Attempt int
 	Token   int64
-	// TTL is that of the attempt's lease; 0 unless it may run.
+	// TTL is the TTL of the attempt's lease; 0 unless it may run.
 	TTL time.Duration
 	// Contended is true if another attempt was running, or other callers waited before this one.
 	Contended bool
@@ -285,7 +285,7 @@ type Work struct {
 	// Label is its kind, one of few: the route of a request, the name of a job, the type of a task, the consumer of a message. It is "" if the guard
 	// knows none.
 	Label string
-	// KeyHash is that of the lines of the log. Within a run that has a record, [KeyHash] returns it too. It is "" without a key.
+	// KeyHash is the key_hash of log lines. Within a run that has a record, [KeyHash] returns it too. It is "" without a key.
 	KeyHash string
 	// Due is the tick, or when the message was sent; zero if the guard knows neither.
 	Due time.Time
@@ -305,7 +305,7 @@ type RunStart struct {
 // RunEnd describes a run that has ended.
 type RunEnd struct {
 	Work
-	// Token and Attempt are those of [RunStart].
+	// Token and Attempt are the same as in [RunStart].
 	Token   int64
 	Attempt int
 	// State is what was to be recorded: [StateCompleted], [StateUnknown], or [StateNone] if nothing was.
@@ -362,7 +362,7 @@ const (
 	IncidentOverrun IncidentKind = "overrun"
 )
 
-// then returns hooks that call those of h first, and those of next after them.
+// then returns hooks that call the hooks of h first, and then the hooks of next.
 func (h Hooks) then(next Hooks) Hooks {
 	return Hooks{
 		AcquireStart: bothStarts(h.AcquireStart, next.AcquireStart),
@@ -383,8 +383,8 @@ func (h Hooks) then(next Hooks) Hooks {
 	}
 }
 
-// both returns a hook that calls two, of which each may be nil. The second is called even if the first panics. Why: a
-// fault of the one must not make the counts of the other wrong.
+// both returns a hook that calls two, of which each may be nil. The second is called even if the first panics. Otherwise a
+// fault of the one would make the counts of the other wrong.
 func both[T any](first, second func(context.Context, T)) func(context.Context, T) {
 	if first == nil {
 		return second
@@ -398,7 +398,7 @@ func both[T any](first, second func(context.Context, T)) func(context.Context, T
 	}
 }
 
-// bothStarts is both for hooks that return a context: the second gets that of the first.
+// bothStarts is both for hooks that return a context: the second gets the context that the first returned.
 func bothStarts[T any](first, second func(context.Context, T) context.Context) func(context.Context, T) context.Context {
 	if first == nil {
 		return second
@@ -412,13 +412,13 @@ func bothStarts[T any](first, second func(context.Context, T) context.Context) f
 	}
 }
 
-// Each method makes the struct of a hook only if the hook is set. Why: a clock that continues in a suspend is read by a
-// system call.
+// Each method makes the struct of a hook only if the hook is set, because reading a clock that continues in a suspend takes a system
+// call.
 
 // errHookPanics is the error that hooks get of a call that a panic of another hook has ended.
 var errHookPanics = errors.New("holdfast: a hook panics")
 
-// nowFor reads the clock if wanted is true, and returns 0 otherwise. Why: to read a clock that continues in a suspend is a
+// nowFor reads the clock if wanted is true, and returns 0 otherwise. Reading a clock that continues in a suspend takes a
 // system call.
 func (e *engine) nowFor(wanted bool) keepalive.Instant {
 	if !wanted {
@@ -436,7 +436,7 @@ func (e *engine) acquireStarts(ctx context.Context, s script.Strategy, h *script
 	}), ctx)
 }
 
-// acquireEnds calls the hook for the hold h of the acquisition, or of a member of its batch. parent is that of the hold.
+// acquireEnds calls the hook for the hold h of the acquisition, or of a member of its batch. parent is the context of the hold.
 // The token is 0 without a grant.
 func (a *acquisition) acquireEnds(ctx context.Context, h *script.Hold, parent *holding, token int64, began keepalive.Instant, err error) {
 	e := a.engine
@@ -469,7 +469,7 @@ func (a *acquisition) Waiting(ctx context.Context, position int, holderTTL time.
 	}
 }
 
-// releaseStarts returns the context of the call, and that of ReleaseEnd. Without ReleaseStart the call keeps its own, because
+// releaseStarts returns the context of the call and the context of ReleaseEnd. Without ReleaseStart the call keeps its own, because
 // each value that it looks up in one of hooks would cost an allocation.
 func (l *Lease) releaseStarts(ctx context.Context, left time.Duration) (call, end context.Context) {
 	hooks, h := &l.engine.hooks, &l.hold

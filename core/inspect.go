@@ -19,7 +19,7 @@ type Info struct {
 	// server of a [Redlock].
 	Mode Mode
 	// Holders are sorted by owner. There are none while a lock stays taken only for its [WithMinHold]. With more than
-	// 1,000 of them, those of a foreign client are left out.
+	// 1,000 of them, waiters of a foreign client are left out.
 	Holders []Holder
 	// Shares counts the shared holds, and what stays taken for [WithMinHold].
 	Shares int
@@ -32,7 +32,7 @@ type Info struct {
 	Waiters int
 	// Queue has the waiters in order. It is empty for [Client.Mutex], which has no queue.
 	Queue []Waiter
-	// Places counts the places in the queue, including those of waiters that have just crashed.
+	// Places counts the places in the queue, including places of waiters that have just crashed.
 	Places int
 	// Value is what the leader has proclaimed, see [WithValue].
 	Value string
@@ -42,7 +42,7 @@ type Info struct {
 type Waiter struct {
 	// Owner is the future owner of the lock.
 	Owner string
-	// Instance is that of the owner's client, see [Holder].
+	// Instance identifies the owner's client, see [Holder].
 	Instance string
 	// Mode is how the owner will hold the lock. It is [ModeFair] for a candidate of an election.
 	Mode Mode
@@ -55,7 +55,7 @@ type Holder struct {
 	// Owner as Redis knows it: "<UUID of the client>:<number>", or the one set by [WithOwner]. Calls with
 	// equal owners do not exclude each other.
 	Owner string
-	// Instance is that of the owner's client, see [WithInstance]; "" if it is unknown, or if WithOwner has named the owner.
+	// Instance identifies the owner's client, see [WithInstance]; "" if it is unknown, or if WithOwner has named the owner.
 	Instance string
 	// Holds counts the owner's entries.
 	Holds int
@@ -67,7 +67,7 @@ type Holder struct {
 	Granted time.Time
 	// Permits of a [Client.Semaphore], and Limit, the n with which they were granted; 0 for other locks.
 	Permits, Limit int
-	// Slot is that of the first permit, see [Lease.Slot].
+	// Slot is the slot of the first permit, see [Lease.Slot].
 	Slot int
 }
 

@@ -140,16 +140,16 @@ func (l *Leadership) Resign(ctx context.Context) error {
 	return nil
 }
 
-// valid returns true if neither the lead nor the context of Run has ended. Why it also asks for the end of the lease: a loss
-// ends the contexts of jobs first, and leading after them. Meanwhile a job that was told must not find its lead valid. Why it
-// compares with the clock: after a pause of the process, the timer that ends the lease may come later than this call.
+// valid returns true if neither the leadership nor the context of Run has ended. It also looks at the end of the lease, because a loss
+// cancels the contexts of jobs before leading is cleared, and a job whose context was cancelled must not find its leadership valid. It
+// compares with the clock because, after a pause of the process, the timer that ends the lease may fire later than this call.
 func (l *Leadership) valid() bool {
 	e := l.lease.engine
 	return l.leading.Err() == nil && l.lease.end.Cause() == nil && e.now() < e.renewer.ValidUntil(&l.lease.entry)
 }
 
 // run calls lead and ends the term. It returns the cause if the lead was lost before lead had returned. The context of lead
-// ends before the lead is given up. Why: lead may have left goroutines behind.
+// ends before the lead is given up. Lead may have left goroutines behind.
 func (l *Leadership) run(ctx context.Context, lead func(context.Context) error) (err, lost error) {
 	returned := false
 	defer func() {
@@ -216,7 +216,7 @@ func (e *Election) leadership() (*Leadership, error) {
 func (e *Election) notLeader() error { return errorf("%w: election %q", ErrNotLeader, e.lock.name) }
 
 // begin returns the context of a call of TryDo, which lasts until end is called. It returns a nil end if the term is over.
-// Why mu: no call may begin after endWork has waited for all of them.
+// It takes mu so that no call begins after endWork has waited for all of them.
 func (l *Leadership) begin(ctx context.Context) (work context.Context, end func()) {
 	l.beginning.Lock()
 	defer l.beginning.Unlock()

@@ -18,7 +18,7 @@ import (
 // [WithFixedTTL] or [WithMaxHold] say otherwise. If no renewal succeeds in time, the lease ends, and its context with
 // it.
 //
-// Its methods may be called from several goroutines at once. Those of a nil Lease are those of one that has ended: a caller that
+// Its methods may be called from several goroutines at once. A nil Lease behaves like one that has ended: a caller that
 // forgets to look at the error of Lock gets [ErrNotHeld] and an ended context, and no panic.
 type Lease struct {
 	handle
@@ -78,8 +78,8 @@ func (l *Lease) Owner() string {
 	return l.hold.Owner
 }
 
-// Token returns the fencing token: greater than that of every earlier grant of this name, the same on re-entry, never
-// 0. The token of a [Multi] is greater than those of all earlier grants of its members. See [TokenFrom] for its use.
+// Token returns the fencing token: greater than the token of every earlier grant of this name, the same on re-entry, never
+// 0. The token of a [Multi] is greater than the tokens of all earlier grants of its members. See [TokenFrom] for its use.
 func (l *Lease) Token() int64 {
 	if l == nil {
 		return 0
@@ -329,7 +329,7 @@ func (l *Lease) notHeld() error {
 // the same rate (NTP slews by up to 500 ppm).
 func drift(ttl time.Duration) time.Duration { return 2*time.Millisecond + ttl/1000 }
 
-// keptLease is a [Lease] as its renewer, its contexts and adapters see it. Why a type of its own: its methods are no part of the API.
+// keptLease is a [Lease] as its renewer, its contexts and adapters see it. It is a separate type so that its methods are not part of the API.
 type keptLease struct{ *Lease }
 
 func (l keptLease) Hold() *script.Hold                    { return &l.hold }
@@ -385,8 +385,8 @@ func (h *holding) Ended() bool {
 	return h.lease.end.Cause() != nil || h.whole != nil && h.whole.end.Cause() != nil
 }
 
-// entered returns the lease that a grant with this token has entered, nil if there is none. Why the token: the lease of another
-// client may lie in another Redis, and then the grant has a token of its own.
+// entered returns the lease that a grant with this token has entered, nil if there is none. It compares tokens because the
+// lease of another client may be stored in another Redis, where the grant has a different token.
 func (h *holding) entered(e *engine, token int64) *Lease {
 	if h == nil || !sameRedis(h.lease.engine, e) && token != h.token && token != h.lease.token {
 		return nil
@@ -396,8 +396,8 @@ func (h *holding) entered(e *engine, token int64) *Lease {
 
 type holdingKey struct{}
 
-// warnOfOwner warns of an owner for all locks of a client. Why it is allowed: the processes of one piece of work may have clients
-// of their own, which no other piece of work uses.
+// warnOfOwner warns of an owner for all locks of a client. It is allowed because the processes of one
+// piece of work may have clients that no other work uses.
 func (e *engine) warnOfOwner() {
 	if e.lock.owner != "" {
 		e.logger.Warn("holdfast: WithOwner is set for a whole client: no two calls of that owner exclude each other")

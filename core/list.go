@@ -53,7 +53,7 @@ type RecordEntry struct {
 }
 
 // Locks returns the locks that are held and whose names begin with prefix, for operators. It ends after the first error. It reads
-// them in pages, and those of a page are sorted by name. No command of it keeps the server busy for long. The walk ends when ctx does:
+// them in pages, and the entries of a page are sorted by name. No command of it keeps the server busy for long. The walk ends when ctx does:
 // give it a deadline where the server may not be what it seems, because a server decides when a walk is at its end.
 //
 // The list is no snapshot. A lock that is held during the whole walk is in it, perhaps twice. One that is taken or released
@@ -61,7 +61,7 @@ type RecordEntry struct {
 // of that server begins again. Without the right to INFO the client cannot notice that, and a lock may be missing. So may one
 // whose slot is on its way from one master to another during the whole walk.
 //
-// A walk costs Redis a look at each key of its database, not only those of locks. The user needs the right to SCAN, see
+// A walk costs Redis a look at each key of its database, not only at the keys of locks. The user needs the right to SCAN, see
 // docs/keys-and-rights.md, and otherwise gets [ErrPermission]. [Client.Held] lists what this process holds, and asks no server.
 //
 // Locks finds only locks under the prefix of this client.

@@ -90,7 +90,7 @@ func (l *Lock) Lock(ctx context.Context, opts ...LockOption) (*Lease, error) {
 	return kind.acquire(ctx, false, opts)
 }
 
-// TryLock asks once and does not wait for a holder. Errors are those of Lock.
+// TryLock asks once and does not wait for a holder. It returns the same errors as Lock.
 func (l *Lock) TryLock(ctx context.Context, opts ...LockOption) (*Lease, error) {
 	kind, err := l.is()
 	if err != nil {
@@ -187,7 +187,7 @@ func keysOf(prefix, name string) (script.Keys, error) {
 // Mutex returns a reentrant lock for one owner at a time. Mutex does no I/O; Lock and TryLock report a wrong name or
 // option.
 //
-// Its state in Redis is that of Redisson's RLock, so Go and Java exclude and wake each other on the same key (see
+// Its state in Redis is the state of Redisson's RLock, so Go and Java exclude and wake each other on the same key (see
 // [WithPrefix]).
 func (c *Client) Mutex(name string, opts ...LockOption) *Lock {
 	return &c.newLock(name, c.mutex, opts).lock
@@ -210,7 +210,7 @@ func (c *Client) Fair(name string, opts ...LockOption) *Lock {
 // Read returns the read side of a read-write lock: any number of owners hold it at once, but none while the lock is
 // held for writing. Read does no I/O; Lock and TryLock report a wrong name or option.
 //
-// Turns are those of [sync.RWMutex]. A waiting writer holds back new readers, and the readers that waited while it
+// Readers and writers take turns as with [sync.RWMutex]. A waiting writer holds back new readers, and the readers that waited while it
 // wrote go before the next writer. So neither side starves the other. Writers get the lock in the order of arrival,
 // across all processes. After a writer that crashed, or was force-released, the order of arrival applies to all.
 //
@@ -251,7 +251,7 @@ func (c *Client) queue(mode string) script.Queue {
 	return script.Queue{Instance: c.server.Instance, Mode: mode}
 }
 
-// Mode is how a lock is held, or how a call will hold it. The zero value is that of a free lock.
+// Mode is how a lock is held, or how a call will hold it. The zero value means a free lock.
 type Mode string
 
 // The modes. A member of a [Multi] has its own.

@@ -29,7 +29,7 @@ func digest(key string) string {
 	return hex.EncodeToString(sum[:digestLength/2])
 }
 
-// nameless is what an error that begins with the name of a lock says after it.
+// nameless returns the part of an error after the name of the lock that it begins with.
 func nameless(err error) error {
 	if errors.Is(err, ErrWrongType) {
 		return ErrWrongType // that tells the key
@@ -37,7 +37,7 @@ func nameless(err error) error {
 	return cmp.Or(errors.Unwrap(err), err)
 }
 
-// report tells the operator of a lost lease, if it is the first of a burst, and the hook of each.
+// report logs a lost lease if it is the first of a burst, and calls the hook for each.
 func (e *engine) report(l *Lease, cause error) {
 	lock := func() string { return digest(l.hold.Keys.Lock) }
 	if e.losses.Note(cause, lock) {
@@ -48,19 +48,19 @@ func (e *engine) report(l *Lease, cause error) {
 	e.loses(l, cause)
 }
 
-// reportFurther tells the operator how many leases were lost since the line about one of them.
+// reportFurther logs how many leases were lost since the line about the first of them.
 func (e *engine) reportFurther(f keepalive.Further) {
 	e.logger.Warn("holdfast: further leases lost", "count", f.Count, "cause", f.Cause, "locks", f.Locks)
 }
 
-// renewed takes note of a renewal.
+// renewed records a renewal.
 func (e *engine) renewed(l *Lease, answer keepalive.Answer) {
 	answer.Err = publicAck(answer.Err)
 	e.logRenewal(e.now(), answer.Err)
 	e.renewEnds(l, answer)
 }
 
-// logRenewal warns of the first renewal that fails, then now and then with a count, and says once that they succeed again.
+// logRenewal warns of the first failed renewal, then at intervals with a count, and logs once that renewals succeed again.
 func (e *engine) logRenewal(now keepalive.Instant, err error) {
 	switch failures, again := e.renewals.Note(now, err); {
 	case failures > 0:
@@ -71,8 +71,8 @@ func (e *engine) logRenewal(now keepalive.Instant, err error) {
 	}
 }
 
-// recovered calls a hook on a goroutine of the client, and logs its panic. Why: the panic would end the process, and the
-// renewal of all leases with it.
+// recovered calls a hook on a goroutine of the client, and logs its panic. Otherwise the panic would end the process,
+// and with it the renewal of all leases.
 func (e *engine) recovered(hook func()) {
 	defer func() {
 		if p := recover(); p != nil {

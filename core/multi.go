@@ -21,7 +21,7 @@ import (
 // Multi returns a lock of all these locks at once: all are held, or none. They may be of any strategy and of several
 // clients, on several servers. A Multi among them counts as its members.
 //
-// Multi always locks members in one order, that of their names. So callers that name the same locks in another order
+// Multi always locks members in the order of their names. So callers that name the same locks in another order
 // do not deadlock. Use the same name for a lock wherever it is part of a Multi. Do not lock a Multi under the lease of
 // a lock that others take inside a Multi.
 //
@@ -36,7 +36,7 @@ import (
 //   - is valid until the earliest end of its members' leases;
 //   - ends when one of them is lost, and then the others are released;
 //   - has a context that enters each of them again;
-//   - has a token greater than that of every earlier grant of each member, and smaller than that of every later one.
+//   - has a token greater than the token of every earlier grant of each member, and smaller than the token of every later grant.
 //
 // If a member is a re-entry, the outer lease keeps its token, and a resource that has seen the joint token refuses it.
 // Use the token of the innermost lease, see [TokenFrom].

@@ -31,7 +31,7 @@ type memberLost struct {
 
 func (e *memberLost) Error() string { return fmt.Sprintf("holdfast: lock %q: %v", e.name, e.cause) }
 
-// run acquires the members until there is a lease or a reason to stop. The context that it derives ends with that of the
+// run acquires the members until there is a lease or a reason to stop. The context that it derives ends with the context of the
 // caller and with the time of WithWait. Errors are built from the caller's context only: the end of WithWait is no error
 // of a context.
 func (g *multiAcquire) run(wait time.Duration) (*Lease, error) {
@@ -254,7 +254,7 @@ func (b *batchAcquisition) membersEnd(holds []script.Hold, began keepalive.Insta
 	}
 }
 
-// newBatchAcquisition prepares the request for all of them. They are of one new owner, except those of which the caller holds
+// newBatchAcquisition prepares the request for all of them. They have one new owner, except for members of which the caller holds
 // the lease already, or has named the owner.
 func (g *multiAcquire) newBatchAcquisition() *batchAcquisition {
 	first := g.multi.batch[0]

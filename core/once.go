@@ -79,7 +79,7 @@ type Result struct {
 // returned nil.
 //
 // While another run is in progress, Do returns [ErrInProgress], or waits if [WithWait] says so. Other errors are those
-// of [Once.Begin], except [ErrCompleted], and those of [Attempt.Complete]. After an error of Complete, fn has run, and
+// of [Once.Begin], except [ErrCompleted], and the errors of [Attempt.Complete]. After an error of Complete, fn has run, and
 // Value is set. If fn is nil, Do returns [ErrInvalidOption] before it asks Redis.
 func (o *Once) Do(ctx context.Context, fn func(context.Context) ([]byte, error)) (Result, error) {
 	if fn == nil {
@@ -361,7 +361,7 @@ func (o *Once) retryUntilAnswered(ctx, bounded context.Context, what string, com
 // OnceValue is [Once.Do] for a function that returns a value of type T. It runs fn, or returns the value that an earlier run
 // recorded. Values are recorded as JSON, by [encoding/json], unless the Once has [WithEncoding].
 //
-// Errors are those of Once.Do. If fn returned a value that cannot be encoded, the run counts as failed: the error is that of the
+// It returns the same errors as Once.Do. If fn returned a value that cannot be encoded, the run counts as failed: the error is the one of the
 // encoding, the failure policy decides what becomes of the record, and the value is returned too. If a recorded value cannot be
 // decoded into a T, the error names the type, and the record stays as it is: the key may be in use for another type, or by an
 // older version of the program. If the earlier run had a value that was not recorded, see [Result], the error is [ErrCompleted].

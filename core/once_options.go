@@ -166,7 +166,7 @@ func WithGroup() OnceOption {
 //
 // A first attempt that is released leaves no record. Its number is not kept, and the next attempt is the first again.
 // A later attempt has overtaken another one; its record stays after a release, and counts. The fencing tokens of the
-// group grow together with those of all locks.
+// group grow together with the tokens of all locks.
 func WithQuota(most int) OnceOption {
 	return newOnceOption("WithQuota", nil, func(c *onceConfig) {
 		if most < 0 {

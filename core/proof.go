@@ -13,7 +13,7 @@ import (
 // Proof is where a run commits its effect together with the fact that it did so: a database, for instance through package
 // sqllock. [WithProof] asks it whether an earlier run of a key has taken effect.
 type Proof interface {
-	// Committed returns what a run has committed for a key, and nil if no run has. The key is that of the [Once], with the prefix
+	// Committed returns what a run has committed for a key, and nil if no run has. The key is the key of the [Once], with the prefix
 	// of its client in front. An error means that this is not known. Then nothing runs.
 	Committed(ctx context.Context, key string) (*Committed, error)
 	// OnlyEffect reports whether what is committed with the proof is all that a run does. Then a run without a proof has done
@@ -25,9 +25,9 @@ type Proof interface {
 type Committed struct {
 	// Value was committed with the effect: the result of the run, for later callers.
 	Value []byte
-	// Fingerprint is that of the run, see [WithFingerprint]; nil if it had none.
+	// Fingerprint is the fingerprint of the run, see [WithFingerprint]; nil if it had none.
 	Fingerprint []byte
-	// Attempt and Token are those of the run, and 0 if it began without Redis.
+	// Attempt and Token identify the run, and 0 if it began without Redis.
 	Attempt int
 	Token   int64
 	// At is when the run began to commit, by the clock of its host.
@@ -152,7 +152,7 @@ func (e *undecidedError) Error() string {
 // Unwrap returns [ErrUndecided], [ErrUnavailable] and the reason.
 func (e *undecidedError) Unwrap() []error { return []error{ErrUndecided, ErrUnavailable, e.cause} }
 
-// isAnother reports whether the proof is that of another request with the same key.
+// isAnother reports whether the proof belongs to another request with the same key.
 func (o *Once) isAnother(c *Committed) bool {
 	own := o.config.record.Fingerprint
 	return len(own) > 0 && len(c.Fingerprint) > 0 && !bytes.Equal(own, c.Fingerprint)

@@ -45,7 +45,7 @@ type Record struct {
 	// Omitted is true if a completed run had a value that was not recorded: larger than [WithMaxValue], or lost with a
 	// process that had declared the run completed, see [Attempt.Declare].
 	Omitted bool
-	// Fingerprint is that of the attempt, see [WithFingerprint].
+	// Fingerprint is the fingerprint of the attempt, see [WithFingerprint].
 	Fingerprint []byte
 	// Reason is why the outcome is unknown; it may be empty.
 	Reason string
@@ -108,7 +108,7 @@ func (o *Once) seen(r Record) (script.Seen, error) {
 	return s, nil
 }
 
-// GroupRecords reads the records of a group, the latest first: those of [Once] with [WithGroup] or [WithQuota] whose keys have the
+// GroupRecords reads the records of a group, the latest first: the records of a [Once] with [WithGroup] or [WithQuota] whose keys have the
 // same text in their first pair of braces as key. It scans nothing, so it is cheap where [Client.Records] is not. The answer may be
 // outdated when it arrives, and each record is read by itself. Records without state are left out.
 func (c *Client) GroupRecords(ctx context.Context, key string) ([]Record, error) {

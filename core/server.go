@@ -61,7 +61,7 @@ func newServer(e *engine, rdb redis.UniversalClient) *server {
 	return s
 }
 
-// endsNotConfirmed returns an error that says how many ends of attempts a closed client has given up, and logs it. It returns
+// endsNotConfirmed returns an error that says how many completions a closed client has given up, and logs it. It returns
 // nil if there are none.
 func (s *server) endsNotConfirmed() error {
 	ends, err := s.once.Unconfirmed.Left()

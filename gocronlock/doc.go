@@ -23,7 +23,7 @@
 //   - A minimum hold that is as long as the period, and a run that takes longer, make all replicas miss the next tick.
 //   - A tick is lost if its runner crashes, and all ticks until the lease expires.
 //   - gocron drops what Unlock returns. A lost lease is in the log, and ends the context of Func.
-//   - The lock of a job is that of every job with its name, in all services that share Redis and its prefix.
+//   - Jobs with the same name share one lock, in all services that share Redis and its prefix.
 //
 // Where each tick has to run once at most, use package cronlock: it claims the time on the schedule.
 //

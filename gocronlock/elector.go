@@ -73,13 +73,13 @@ func (l *LeaderElector) IsLeader(ctx context.Context) error {
 	return err
 }
 
-// Func returns a job that calls fn while this replica leads. The context of fn descends from that of gocron, and so ends at
+// Func returns a job that calls fn while this replica leads. The context of fn descends from gocron's, and so ends at
 // a shutdown of the scheduler. It also ends with the lead, with [core.ErrLeaseLost] as its cause after a loss. It carries the
 // term as the fencing token: see [core.TokenFrom]. [core.Hooks] get the run under the name of the election, since gocron does not
 // tell a job its own.
 //
 // The job returns what fn returns. If the lead ended between the question of gocron and the call, the error is
-// [core.ErrNotLeader], and fn is not called. If the lead was lost before fn returned, the error is also ErrLeaseLost. gocron
+// [core.ErrNotLeader], and fn is not called. If leadership was lost before fn returned, the error is also ErrLeaseLost. gocron
 // passes errors of jobs to [gocron.AfterJobRunsWithError] only.
 func (l *LeaderElector) Func(fn func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {

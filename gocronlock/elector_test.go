@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// TestElector: of three schedulers, only that of the leader runs jobs. When it stops to lead, the next one does. Terms rise.
+// TestElector: of three schedulers, only the leader's runs jobs. When it stops leading, the next one does. Terms rise.
 func TestElector(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)

@@ -49,7 +49,7 @@ func reason(ctx context.Context, err error) string {
 	return "refused"
 }
 
-// run calls the function of a job if and as long as held calls its own, and returns whether it did. The error is that of held, or why
+// run calls the function of a job if and as long as held calls its own, and returns whether it did. The error is the error of held, or why
 // gocron had ended the job before.
 func (r reporter) run(
 	ctx context.Context, job string, fn func(context.Context) error, held func(context.Context, func(context.Context) error) error,

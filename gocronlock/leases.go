@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// leases are those of the runs in progress. gocron passes one context to Lock and to the function of a job, the same in
+// leases are the leases of the runs in progress. gocron passes one context to Lock and to the function of a job, the same in
 // all runs of the job, and nothing that names the run. So the leases of a job are a pool: its runs take any of them.
 type leases struct {
 	mu   sync.Mutex
@@ -59,7 +59,7 @@ func (l *leases) enter(ctx context.Context) (lease *core.Lease, job string, leav
 	}
 }
 
-// free marks the lock that has a lease now. Why not the lock of enter: remove may have exchanged its lease.
+// free marks the lock that has a lease now. It may not be the lock of enter, because remove may have exchanged its lease.
 func (l *leases) free(key <-chan struct{}, lease *core.Lease) {
 	for _, k := range l.jobs[key] {
 		if k.lease == lease {
@@ -69,7 +69,7 @@ func (l *leases) free(key <-chan struct{}, lease *core.Lease) {
 }
 
 // remove takes the lock of a run out, and returns the lease to give up. If another run of the job works with the lease of
-// this lock, that run keeps it, and gets the lock's place. Why one is left over: this run uses none any more.
+// this lock, that run keeps it, and gets the lock's place. One is left over, because this run no longer needs any.
 func (l *leases) remove(k *lock) *core.Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()

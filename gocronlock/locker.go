@@ -44,7 +44,7 @@ var _ gocron.Locker = (*JobLocker)(nil)
 // A job needs a name that is stable and its own: [gocron.WithName]. Names of anonymous functions are refused with
 // [ErrUnnamed], because a change of the source moves them. Two jobs with one name exclude each other, which is logged once.
 //
-// The options are those of the lock; the minimum hold defaults to [DefaultMinHold]. [core.WithWait] and [core.WithOwner]
+// The options apply to the lock; the minimum hold defaults to [DefaultMinHold]. [core.WithWait] and [core.WithOwner]
 // have no effect: a run never waits, and never enters the lock of another one. The lease is renewed while the job runs.
 //
 // Locker panics if the strategy is nil or an option invalid: [NewLocker] returns an error instead.

@@ -64,7 +64,7 @@ func TestLocker(t *testing.T) {
 	}
 }
 
-// TestLockerMinHold: the clock of one replica is behind that of another. A short job runs on both, unless the minimum hold
+// TestLockerMinHold: the clock of one replica is behind the clock of another. A short job runs on both, unless the minimum hold
 // covers that. The default covers a moment.
 func TestLockerMinHold(t *testing.T) {
 	t.Parallel()
@@ -213,7 +213,7 @@ func (p *printer) Print() { p.done <- "printed" }
 
 func sync1() {}
 
-// TestUnnamed: jobs that only gocron has named do not run if the name is that of an anonymous function. Each says so. Named
+// TestUnnamed: jobs that only gocron has named do not run if it is the name of an anonymous function, and return an error. Named
 // functions and methods are taken.
 func TestUnnamed(t *testing.T) {
 	t.Parallel()

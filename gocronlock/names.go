@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// ErrUnnamed refuses a job whose name is that of an anonymous function, as gocron names jobs without [gocron.WithName].
+// ErrUnnamed refuses a job that has the name of an anonymous function, as gocron names jobs without [gocron.WithName].
 // Such names depend on where the function is in its source: two versions of a program give them to different jobs.
 var ErrUnnamed = errors.New("holdfast: gocronlock: the job has no name of its own: use gocron.WithName")
 

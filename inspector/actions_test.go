@@ -84,7 +84,7 @@ func TestForceUnlockHolder(t *testing.T) {
 	path := "force-unlock-holder?" + url.Values{
 		"name": {"gpu"}, "owner": {gone.Owner()}, "holder-token": {"1" + strings.Repeat("0", 3)},
 	}.Encode()
-	contains(t, s.act(http.StatusConflict, path, "gpu"), "holds the lock no more") // the token is that of no holder
+	contains(t, s.act(http.StatusConflict, path, "gpu"), "holds the lock no more") // no holder has the token
 	audit.last(t)
 	var lock lockData
 	s.data("lock?name=gpu", &lock)

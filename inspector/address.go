@@ -17,7 +17,7 @@ func (c *config) served(r *http.Request) bool {
 // name of a page or action, as in "lock/", which would be the list of locks otherwise.
 //
 // The handler does not know where it is mounted, and a service may choose such a name for that. An [http.ServeMux] tells its
-// pattern, whose end the folder is then: all of it, or what StripPrefix has left. Other folders are taken for that of the page, since
+// pattern, whose end the folder is then: all of it, or what StripPrefix has left. Other folders are taken for the folder of the page, since
 // another router may lie between.
 func pageOf(r *http.Request) (name string, ok bool) {
 	folder, name := path.Split(r.URL.Path)

@@ -42,7 +42,7 @@ type Audit struct {
 	Name string
 	// Digest stands for Name in the log. It is "" for a job, unless no job can have the name.
 	Digest string
-	// Owner and Token are those of the holder that ForceUnlockHolder is about, or of the only one for ForceUnlock. Token is that of
+	// Owner and Token identify the holder that ForceUnlockHolder is about, or the only one for ForceUnlock. Token is the token of
 	// the last attempt for Resolve and Forget.
 	Owner string
 	Token int64

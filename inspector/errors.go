@@ -2,7 +2,7 @@ package inspector
 
 import "errors"
 
-// Why the page refuses a request, or could not do an action. Their texts are in the table of problems.
+// Errors with which the page refuses a request, or reports a failed action. Their texts are in the table of problems.
 var (
 	errNoPage   = errors.New("there is no such page")
 	errHost     = errors.New("the page is not served under this name")

@@ -62,7 +62,7 @@ func (h *Handler) newRecord(r core.Record, size int) recordView {
 	return view
 }
 
-// choose adds the choice of a state to the list, and returns the states to be listed. An unknown one is that of no record, which
+// choose adds the choice of a state to the list, and returns the states to be listed. No record has an unknown one, which
 // core refuses.
 func (l *recordList) choose(state string) (states []string) {
 	by := selection{Name: "state", Title: "State"}

@@ -23,7 +23,7 @@ func Example() {
 	}
 	defer locks.Close()
 
-	mux := http.NewServeMux() // that of net/http/pprof
+	mux := http.NewServeMux() // where net/http/pprof is mounted
 	mux.Handle("GET /debug/locks", lockdebug.Handler(locks))
 
 	_ = locks.Mutex("order:42").Do(context.Background(), func(context.Context) error {

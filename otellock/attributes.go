@@ -52,7 +52,7 @@ type runLabels struct {
 	state        core.State
 }
 
-// measurement has the options of one measurement. Why slices: a call with ready slices does not allocate.
+// measurement has the options of one measurement. They are slices because a call with ready slices does not allocate.
 type measurement struct {
 	record []metric.RecordOption
 	add    []metric.AddOption

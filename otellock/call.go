@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// call is one acquisition and the lease that it got. It is the context of both, and so reaches each of their hooks. Why a
-// context: that costs one allocation. Metrics are recorded with it, too: it has the values of the contexts of hooks, and
+// call is one acquisition and the lease that it got. It is the context of both, and so reaches each of their hooks. Being a
+// context, it costs one allocation. Metrics are recorded with it, too: it has the values of the contexts of hooks, and
 // looking them up does not allocate. That it may have ended does not matter to a metric.
 type call struct {
 	context.Context // of the caller

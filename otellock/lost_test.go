@@ -90,7 +90,7 @@ func TestLostAtUnlock(t *testing.T) {
 	m.want(0, "holdfast.leases")
 }
 
-// TestRenewals: those that succeed tell their margin, those of an outage are failures.
+// TestRenewals: successful renewals report their margin; renewals during an outage are failures.
 func TestRenewals(t *testing.T) {
 	t.Parallel()
 	m, server := newTelemetry(t), testkit.Start(t)

@@ -68,7 +68,7 @@ type point struct {
 	exemplars  []metricdata.Exemplar[float64]
 }
 
-// points returns those of a metric whose attributes contain all of these.
+// points returns the points of a metric whose attributes contain all of these.
 func (m *telemetry) points(name string, with ...attribute.KeyValue) (found []point) {
 	m.t.Helper()
 	var all metricdata.ResourceMetrics

@@ -77,7 +77,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// TestScopeVersion: metrics and spans have the version of the last release as that of their scope: otel_scope_version.
+// TestScopeVersion: metrics and spans have the version of the last release as the version of their scope: otel_scope_version.
 func TestScopeVersion(t *testing.T) {
 	t.Parallel()
 	changes, err := os.ReadFile("../CHANGELOG.md")

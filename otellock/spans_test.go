@@ -56,7 +56,7 @@ func TestAcquireSpan(t *testing.T) {
 	}
 }
 
-// TestSpanOfWork: commands to Redis see the span of the acquisition, and the work that of the caller.
+// TestSpanOfWork: commands to Redis see the span of the acquisition, and the work sees the span of the caller.
 func TestSpanOfWork(t *testing.T) {
 	t.Parallel()
 	m := newTelemetry(t)

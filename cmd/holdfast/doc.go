@@ -43,7 +43,7 @@
 //	                              A password belongs into one of these variables,
 //	                              into $HOLDFAST_REDIS_PASSWORD or into a file:
 //	                              other users can read arguments.
-//	      --redis-user=USER       User of Redis, in place of that of the URL
+//	      --redis-user=USER       User of Redis, in place of the user in the URL
 //	                              ($HOLDFAST_REDIS_USER).
 //	      --password-file=FILE    File with the password of Redis
 //	                              ($HOLDFAST_REDIS_PASSWORD_FILE).

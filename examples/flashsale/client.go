@@ -21,7 +21,7 @@ type errand struct {
 
 // answer is what comes back.
 type answer struct {
-	code  string // errand.done, or that of a refusal
+	code  string // errand.done, or the code of a refusal
 	body  string
 	order int64 // if there is one
 }

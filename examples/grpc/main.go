@@ -190,7 +190,7 @@ func (s shop) start(ctx context.Context, addr, moment string) (server, error) {
 	return server{cmd, bufio.NewReader(out)}, cmd.Start()
 }
 
-// serving serves, in the process of a server. It returns false in that of the client.
+// serving serves, in the process of a server. It returns false in the process of the client.
 func serving() bool {
 	addr := os.Getenv("SHOP_ADDR")
 	if addr == "" {

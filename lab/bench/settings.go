@@ -78,7 +78,7 @@ func parseFlags(args []string) (settings, error) {
 	return s, nil
 }
 
-// serverFlags are those of -server.
+// serverFlags are the flags of a server started by -server.
 func serverFlags(flags *flag.FlagSet, c *workload.ServerCost) {
 	flags.IntVar(&c.Rounds, "server-rounds", 100, "rounds of -server, beside one that warms up")
 	flags.IntVar(&c.Pairs, "server-pairs", 1000, "pairs of a shape in such a round")

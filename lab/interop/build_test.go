@@ -20,7 +20,7 @@ var (
 	speed    = flag.Duration("speed", 0, "how long each measurement of speed takes; 0: none is made")
 )
 
-// versions are those of Redisson to be tested with. The test is skipped if it was not asked for, or cannot be done.
+// versions are the versions of Redisson to be tested with. The test is skipped if it was not asked for, or cannot be done.
 func versions(t *testing.T) []string {
 	t.Helper()
 	if !*asked {

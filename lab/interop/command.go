@@ -38,7 +38,7 @@ func ParseCommand(line string) (Command, error) {
 	return c, nil
 }
 
-// names are those of the locks that the command is about: several, with commas between, if it joins them.
+// names are the names of the locks that the command is about: several, with commas between, if it joins them.
 func (c Command) names() []string { return strings.Split(c.Arguments["name"], ",") }
 
 func (c Command) has(key string) bool {

@@ -83,7 +83,7 @@ func cell(of, holdfast []permitRound) string {
 	return fmt.Sprintf(" %.0f/s (%.2f), %.1f ms, %.2f |", middle(rates), middle(ratios), middle(longest)/1000, middle(commands))
 }
 
-// permitName is that of the semaphore of a side, which no other side uses.
+// permitName is the name of the semaphore of a side, which no other side uses.
 func (q *party) permitName(side int) string { return fmt.Sprintf("permits-%s-%d", q.name, side) }
 
 func semaphore(name string) []any {
@@ -177,7 +177,7 @@ func redissonPermits(t *testing.T, version string, referee *testkit.Server) perm
 	}}
 }
 
-// remotePermits are those of a process in Java.
+// remotePermits are the permits of a process in Java.
 type remotePermits struct {
 	party     *party
 	arguments []any

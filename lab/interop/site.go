@@ -41,7 +41,7 @@ func connect(c Command) (*site, error) {
 	return s, nil
 }
 
-// clients are those of go-redis: one, or one for each server in the mode masters.
+// clients are the clients of go-redis: one, or one for each server in the mode masters.
 func clients(c Command) []redis.UniversalClient {
 	addrs := strings.Split(c.Arguments["addrs"], ",")
 	switch c.Arguments["mode"] {

@@ -60,7 +60,7 @@ func (t *thread) run(c Command) (string, error) {
 	}
 }
 
-// context is that of the last lease of the name, whose owner it carries.
+// context is the context of the last lease of the name, whose owner it carries.
 func (t *thread) context(c Command) context.Context {
 	if held := t.leases[c.Arguments["name"]]; len(held) > 0 {
 		return held[len(held)-1].lease.Context()

@@ -48,7 +48,7 @@ func (c Contest) Run(ctx context.Context, processes []Process) (Contested, error
 	return all, first
 }
 
-// turns are those of one caller, until ctx ends.
+// turns are the turns of one caller, until ctx ends.
 func (c Contest) turns(ctx context.Context, p Process, caller int) (waits []time.Duration, grants int, err error) {
 	for {
 		asked := time.Now()

@@ -14,7 +14,7 @@ type referee struct {
 
 func newReferee() *referee { return &referee{held: make(map[Permit]bool)} }
 
-// granted counts a new permit and those granted before. Why no count is too high: a permit that was granted before, and is
+// granted counts a new permit and those granted before. No count is too high, because a permit that was granted before, and is
 // valid after this grant, was in use at the moment of this grant.
 func (r *referee) granted(p Permit) {
 	r.mu.Lock()

@@ -13,11 +13,11 @@ import (
 const (
 	// N is how many permits the semaphores have.
 	N = 5
-	// TTL is that of the permits in plays.
+	// TTL is the TTL of permits in plays.
 	TTL = 2 * time.Second
-	// expiryGrace is how much later than its TTL a permit must be free. Why a second: x/rate counts in whole seconds.
+	// expiryGrace is how much later than its TTL a permit must be free. It includes a second because x/rate counts in whole seconds.
 	expiryGrace = 1500 * time.Millisecond
-	// callTimeout bounds calls of the victim. Why so long: a client of Redisson repeats a command after three seconds.
+	// callTimeout bounds calls of the victim. It is long because a client of Redisson repeats a command after three seconds.
 	callTimeout = 15 * time.Second
 	// settleTime is how long a request that was kept gets to be carried out.
 	settleTime = 200 * time.Millisecond

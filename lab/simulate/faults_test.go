@@ -175,7 +175,7 @@ func back(n *nemesis) func() {
 // mostAhead is how far a clock is off at most: less than the two hours for which a server knows the last token.
 const mostAhead = time.Hour
 
-// size is that of a step: a second to a minute, or now and then up to ten.
+// size is the size of a step: a second to a minute, or now and then up to ten.
 func (n *nemesis) size() time.Duration {
 	if n.dice(4) == 0 {
 		return time.Second + n.upTo(10*time.Minute)

@@ -13,7 +13,7 @@ type kind struct {
 	only    int  // the row of its one fault; 0 for all
 }
 
-// kinds are those of the seeds, in turn. Why one server has either fault: if it has lost its data and its clock is behind,
+// kinds are the kinds of the seeds, in turn. One server has only one of the two faults: if it has lost its data and its clock is behind,
 // tokens may fall, see "Tokens" in docs/guarantees.md. A Redlock has both, because its other servers know the tokens.
 var kinds = []kind{
 	{name: "one server", servers: 1, forgets: true},

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/faults/worker"
 )
 
-// class is that of package worker, for what matters here.
+// class is the class of package worker, for what matters here.
 func class(err error) string {
 	if err == nil {
 		return ""

@@ -74,7 +74,7 @@ type goPackage struct {
 	Imports, TestImports, XTestImports []string
 }
 
-// packages are those of one module with all that they import, by import path.
+// packages are the packages of one module with all that they import, by import path.
 type packages map[string]goPackage
 
 // load lists the packages of the module in a folder. It downloads nothing, and skips the test if
@@ -139,7 +139,7 @@ func (all packages) published(folder string) (paths []string) {
 	return paths
 }
 
-// folders are those of the modules with packages that users import, and of the command.
+// folders are the folders of the modules with packages that users import, and of the command.
 var folders = []string{
 	".", "cmd/holdfast", "gocronlock", "inspector", "middleware/connect", "middleware/echo", "middleware/echo4", "middleware/fiber",
 	"middleware/grpc", "msglock/watermill", "otellock",

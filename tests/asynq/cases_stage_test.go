@@ -46,7 +46,7 @@ import (
 
 // story is one way to run a task twice.
 type story struct {
-	// key is that of the guard, ByTaskID if nil.
+	// key is the key of the guard, ByTaskID if nil.
 	key     asynqlock.KeyFunc
 	options []asynqlock.Option
 	// about is the thing of which the outcome is told, "7" if empty.

@@ -61,7 +61,7 @@ func clientOf(t *testing.T, rdb redis.UniversalClient, opts ...core.Option) *cor
 	return locks
 }
 
-// config is that of a server which looks often, and is quiet.
+// config is the config of a server that polls often and logs nothing.
 func config() asynq.Config {
 	return asynq.Config{
 		Concurrency: 10, TaskCheckInterval: 20 * time.Millisecond, DelayedTaskCheckInterval: 100 * time.Millisecond,

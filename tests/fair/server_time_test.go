@@ -50,7 +50,7 @@ func withoutHeartbeats(t testing.TB, parts []string) *redis.Script {
 
 func (c *waiterLimit) key(what string) string { return "holdfast:" + what + ":{lock:" + c.name + "}" }
 
-// id is that of an owner and its only hold.
+// id is the id of an owner and its only hold.
 func (c *waiterLimit) id(n int) string {
 	return fmt.Sprintf("00000000-0000-4000-8000-000000000000:%d", n)
 }

@@ -156,7 +156,7 @@ func TestForgottenByAMajority(t *testing.T) {
 }
 
 // TestParentEndsBeforeTheRequest: between the call and its first request the lease ends, while Redis keeps its hold. The
-// request is that of another owner.
+// request is the request of another owner.
 func TestParentEndsBeforeTheRequest(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"Mutex", "Fair", "Write", "FairWrite"} {

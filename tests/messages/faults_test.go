@@ -25,7 +25,7 @@ const (
 	within = 2 * time.Minute
 )
 
-// faults are those of the table, in its order.
+// faults are the faults of the table, in its order.
 var faults = []fault{killBefore, killIn, killAfter, killGap, killUnacked, slow, rebalance, poison, brokerBroken, redisEmpty}
 
 // TestFaults: each message takes effect once, whatever happens to its consumer, its broker or the Redis of its guard. Without the

@@ -69,7 +69,7 @@ func (s *onceScripts) begin(id string) string {
 	return reply
 }
 
-// token returns that of an attempt, or an early one if the attempt has not begun.
+// token returns the token of an attempt, or an early one if the attempt has not begun.
 func (s *onceScripts) token(id string) string {
 	if token, ok := s.tokens[id]; ok {
 		return token

@@ -206,7 +206,7 @@ func (m *model) work(w, next world, i int, row bool) {
 	m.visit(w, next, false)
 }
 
-// answer is that of a run that has found, or made, the effect.
+// answer is the answer of a run that has found, or made, the effect.
 func (m *model) answer(w, next world, i int) {
 	if next.effects == 0 {
 		m.fail("a client is told of an effect that there is not")

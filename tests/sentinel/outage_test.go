@@ -183,7 +183,7 @@ func (s *stage) crash(fault, mend func(*testkit.Server)) time.Time {
 	return time.Now()
 }
 
-// replica returns that of a master.
+// replica returns the replica of a master.
 func (s *stage) replica(master *testkit.Server) *testkit.Server {
 	s.Helper()
 	for _, server := range s.cluster.Servers() {

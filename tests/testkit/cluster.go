@@ -16,7 +16,7 @@ const slots = 16384
 type Cluster struct {
 	// Masters own the slots at the start, in order, each an equal range of them.
 	Masters []*Server
-	// Replicas are those of the masters in turn: the first is of the first master, the next of the next.
+	// Replicas are the replicas of the masters in turn: the first is of the first master, the next of the next.
 	Replicas []*Server
 
 	t         testing.TB

@@ -37,7 +37,7 @@ func WantVisibleLines(t testing.TB, text string, most int) {
 	}
 }
 
-// LogHandlers are those of package slog, at the level debug.
+// LogHandlers are the log handlers of package slog, at the level debug.
 var LogHandlers = map[string]func(io.Writer) slog.Handler{
 	"text": func(w io.Writer) slog.Handler {
 		return slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})

@@ -23,7 +23,7 @@ func TestHelpOfDefaults(t *testing.T) {
 	}
 }
 
-// TestHelpOfOwnFlags: the help of a command has its own flags first, and those of all commands last.
+// TestHelpOfOwnFlags: the help of a command has its own flags first, and the flags of all commands last.
 func TestHelpOfOwnFlags(t *testing.T) {
 	t.Parallel()
 	for _, command := range [][]string{{"exec", "--nonblock"}, {"records", "--state"}, {"unlock", "--owner"}} {
@@ -145,7 +145,7 @@ func TestNamesAreText(t *testing.T) {
 	run(t, url, "once", strings.Repeat("ä", 200), "--", "echo", "ran").want(t, 0, "ran", "")
 }
 
-// TestEmptyFlags: a flag whose text is empty, as that of a variable that is not set, is refused, and not as if it was not
+// TestEmptyFlags: a flag whose text is empty, as of a variable that is not set, is refused, and not as if it was not
 // given. Variables of the environment may be empty.
 func TestEmptyFlags(t *testing.T) {
 	t.Parallel()

@@ -53,7 +53,7 @@ func TestListAndUnlock(t *testing.T) {
 	run(t, url, "show", "order:42").want(t, 0, "free", "")
 }
 
-// TestListOfALeader: ls tells that a lock is that of a leader, in its table and in JSON.
+// TestListOfALeader: ls marks the lock of a leader, in its table and in JSON.
 func TestListOfALeader(t *testing.T) {
 	t.Parallel()
 	srv := testkit.Start(t)
@@ -118,7 +118,7 @@ func TestWhereItLooked(t *testing.T) {
 	run(t, url, "records", "--state", "unkown").want(t, 64, "", "--state must be one of")
 }
 
-// TestListOfWaiters: WAITERS has the callers in a queue, and says that those of another lock may be more than the processes.
+// TestListOfWaiters: WAITERS has the callers in a queue, and says that callers of another lock may be more than the processes.
 func TestListOfWaiters(t *testing.T) {
 	t.Parallel()
 	srv := testkit.Start(t)
@@ -188,7 +188,7 @@ func TestCronPause(t *testing.T) {
 	wantMatch(t, run(t, url, "cron", "ls").stdout, `nightly .* 0 +- `)
 }
 
-// TestCronHistory: the JSON of the runs of a job has the form of that of the other commands.
+// TestCronHistory: the JSON of the runs of a job has the same form as the JSON of other commands.
 func TestCronHistory(t *testing.T) {
 	t.Parallel()
 	srv := testkit.Start(t)

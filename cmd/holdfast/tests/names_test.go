@@ -64,7 +64,7 @@ func TestNames(t *testing.T) {
 	run(t, url, "http-key").want(t, 64, "", "no parts")
 }
 
-// TestHTTPKeyRefuses: what no guard makes has no name. The test of the guards' own names is beside those of gin.
+// TestHTTPKeyRefuses: what no guard makes has no name. The test of the guards' own names is beside the tests of gin.
 func TestHTTPKeyRefuses(t *testing.T) {
 	t.Parallel()
 	url := urlOf(testkit.Start(t))

@@ -311,7 +311,7 @@ func TestOnceRecordingInterrupted(t *testing.T) {
 }
 
 // TestFailureWithoutData: Redis has lost its data when a run with --retry fails. No other attempt has followed, and the
-// status is that of the command.
+// status is the exit status of the command.
 func TestFailureWithoutData(t *testing.T) {
 	t.Parallel()
 	srv := testkit.Start(t)

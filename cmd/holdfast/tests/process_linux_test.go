@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// process is a program that a test has started. Why not exec.Cmd alone: its Wait may be called once only, but both the test
+// process is a program that a test has started. It wraps exec.Cmd because Wait may be called only once, but both the test
 // and its cleanup wait.
 type process struct {
 	*exec.Cmd
@@ -40,7 +40,7 @@ func start(t testing.TB, cmd *exec.Cmd) *process {
 	}
 	p := &process{cmd, cmd.Process.Pid, sync.OnceFunc(func() { _ = cmd.Wait() })}
 	t.Cleanup(func() {
-		if p.Process.Signal(syscall.SIGSTOP) == nil { // otherwise its number may be that of another process by now
+		if p.Process.Signal(syscall.SIGSTOP) == nil { // otherwise its number may belong to another process by now
 			killAll(p.pid)
 		}
 		p.wait()
@@ -119,10 +119,10 @@ func childrenOf(pid int) (all []int) {
 	return all
 }
 
-// processes are those of one run of the program.
+// processes are the processes of one run of the program.
 type processes struct{ parent, supervisor, command int }
 
-// processesOf returns those of a parent whose command runs, or false.
+// processesOf returns the processes of a parent whose command runs, or false.
 func processesOf(parent int) (p processes, running bool) {
 	p.parent = parent
 	if supervisors := childrenOf(parent); len(supervisors) == 1 {

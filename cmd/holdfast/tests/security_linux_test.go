@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// password is that of the user of tests.
+// password is the password of the Redis user in tests.
 const password = "of-nobody-else"
 
 // documentedRights returns those that docs/keys-and-rights.md says a user needs.

@@ -22,7 +22,7 @@ import (
 // rounds is how often TestStorm injects each fault; "make -C lab commands" measures with more.
 var rounds = flag.Int("rounds", 1, "how often TestStorm injects each fault")
 
-// stormTTL is that of the locks in the storm. It is long by default, because KILL takes long on a machine that is busy with
+// stormTTL is the TTL of the locks in the chaos run. It is long by default, because KILL takes long on a machine that is busy with
 // other tests.
 var stormTTL = flag.Duration("storm-ttl", 4*time.Second, "TTL of the locks in TestStorm")
 

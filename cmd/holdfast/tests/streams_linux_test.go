@@ -67,7 +67,7 @@ func TestClosedInput(t *testing.T) {
 }
 
 // TestTooManyOpenFiles: beside what the Go runtime opens, the command has no file descriptor left for a connection. Its status is not
-// that of a Redis that is away.
+// the text about an unreachable Redis.
 func TestTooManyOpenFiles(t *testing.T) {
 	t.Parallel()
 	url := urlOf(testkit.Start(t))

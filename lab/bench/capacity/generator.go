@@ -42,7 +42,7 @@ func (s sample) total() (sum measure.Usage) {
 	return sum
 }
 
-// utilisation is that of the busiest server.
+// utilisation is the utilisation of the busiest server.
 func (s sample) utilisation() (most float64) {
 	for _, u := range s.servers {
 		most = max(most, u.CPU.Seconds()/s.seconds)
@@ -99,8 +99,8 @@ type share struct {
 	perSecond float64
 }
 
-// poisson begins operations at random times, independent of each other, on random clients. Why not a ticker for each client:
-// timers of one process end together, so the server would get bursts, which it serves for less.
+// poisson begins operations at random times, independent of each other, on random clients. It uses no ticker for each client,
+// because timers of one process end together, and the server would get bursts, which cost it less.
 func (f *fleet) poisson(ctx context.Context, mix []share, hold, limit time.Duration) (sample, error) {
 	rate := 0.
 	for _, s := range mix {

@@ -60,7 +60,7 @@ func beginAndComplete(ctx context.Context, c *core.Client, name string, hold tim
 	return attempt.Complete(ctx, nil)
 }
 
-// pause waits for a random time. Why random: what begins at random times must not end in step.
+// pause waits for a random time, because work that begins at random times must not end in step.
 func pause(mean time.Duration) {
 	if mean > 0 {
 		time.Sleep(time.Duration(rand.ExpFloat64() * float64(mean)))

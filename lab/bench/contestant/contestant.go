@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// TTL is that of every lock.
+	// TTL is the TTL of every lock.
 	TTL = shape.TTL
 	// Connections is the size of every pool of go-redis that can be set. Its default of ten per processor would make
 	// 64 goroutines wait for connections on small machines.

@@ -127,8 +127,8 @@ func (m *member) leadUntilTheEnd(ctx context.Context, lead Lead) (resigned bool)
 	}
 }
 
-// won compares a new leader with those before. Why no count is too high: a leader that won before, and believes in itself
-// after this win, led at the moment of this win.
+// won compares a new leader with those before. No count is too high, because a leader that won before and still considers
+// itself the leader after this win led at the moment of this win.
 func (g *group) won(w *win) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -59,7 +59,7 @@ func (s *settings) loadTable(size int) string {
 	return report.Table(rows)
 }
 
-// spread is that of the middle half, in percent of the median.
+// spread is the spread of the middle half, in percent of the median.
 func spread(values []float64) string {
 	median := measure.Median(values)
 	of := func(q float64) float64 { return 100 * (measure.Quantile(values, q)/median - 1) }
@@ -111,7 +111,7 @@ func (s *settings) leadersTable() string {
 	return report.Table(rows)
 }
 
-// version returns that of a module in this program, or "unknown".
+// version returns the version of a module in this program, or "unknown".
 func version(module string) string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, dep := range info.Deps {

@@ -132,7 +132,7 @@ func contestGoals(book *measure.Book) (list []goal) {
 		goal{work: "the same, held for no time", limit: 0.9, atLeast: true, reached: book.Median(barging)})
 }
 
-// ratio is that of two figures, round by round.
+// ratio is the ratio of two figures, round by round.
 func ratio(book *measure.Book, of, by measure.Key) float64 {
 	return measure.Median(measure.Ratios(book.Values(of), book.Values(by)))
 }

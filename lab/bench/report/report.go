@@ -30,7 +30,7 @@ func Text(book *measure.Book, all []contestant.Contestant, machine string) strin
 	return b.String()
 }
 
-// version returns that of a module in this program, behind a blank, or nothing if the program does not know.
+// version returns the version of a module in this program after a blank, or nothing if it is unknown.
 func version(module string) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

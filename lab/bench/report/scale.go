@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/bench/workload"
 )
 
-// scaleGoals are those of very many leases, waiters and readers of one client, and of the HTTP guard.
+// scaleGoals are the goals for very many leases, waiters and readers of one client, and of the HTTP guard.
 func scaleGoals(book *measure.Book) []goal {
 	waits, crowd := many(book, workload.WorkWaiters, ourName), many(book, workload.WorkCrowd, "holdfast Fair")
 	readers := many(book, workload.WorkCrowd, "holdfast Read")

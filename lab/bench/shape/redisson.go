@@ -9,7 +9,7 @@ const RedissonName = "redisson-shape"
 // and a message to waiters. It has no fencing token and no memory of releases. Redisson itself also reads and writes a
 // key, by which a repeated unlock gets the same answer, so its own scripts cost more.
 //
-// Why OK for a grant, where Redisson's script returns nil: go-redis makes an error of nil, with 20 allocations, which are
+// A grant returns OK, where Redisson's script returns nil: go-redis makes an error of nil, with 20 allocations, which are
 // no part of the shape.
 func Redisson() Shape {
 	lock := redis.NewScript(`

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TTL is that of every lock: whole seconds, because go-zero counts in them.
+// TTL is the TTL of every lock: whole seconds, because go-zero counts in them.
 const TTL = 30 * time.Second
 
 // Hold is one lock of one name. It keeps the texts that its commands share, as libraries do. It must not be used by several

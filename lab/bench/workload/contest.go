@@ -193,7 +193,7 @@ func (c *contest) add(book *measure.Book, work string) {
 	}
 }
 
-// WaitQuantiles are those of the waiting times that are kept, enough for a curve.
+// WaitQuantiles are the quantiles of the waiting times that are kept, enough for a curve.
 var WaitQuantiles = []float64{
 	0, 0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.97,
 	0.99, 0.995, 1,

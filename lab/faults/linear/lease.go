@@ -57,7 +57,7 @@ type end struct {
 // It is also the same if Redis may forget data during the unlock, because Redis remembers a release whose answer was lost: what
 // it has forgotten may be the release, not the hold.
 //
-// Why an end without a proof is placed at its first possible moment, although it has no last one: an earlier end allows
+// An end without a proof is placed at its first possible moment, although it has no last one, because an earlier end allows
 // every later operation that a late one allows. So nothing is lost, and the search stays short.
 func (l *lease) ends(faults []loss) end {
 	e := end{from: min(l.belief, l.leaving)}

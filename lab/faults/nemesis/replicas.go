@@ -51,10 +51,10 @@ func (n *Nemesis) pair() pair {
 	return p
 }
 
-// names are those of the locks, see package worker.
+// names are the names of the locks, see package worker.
 var names = []string{"{a}1", "b", "c", "d", "e", "f", "g", "l"}
 
-// key is that of one of them.
+// key is the key of one of them.
 func (n *Nemesis) key() string { return "lock:" + names[n.random.IntN(len(names))] }
 
 // replaced waits for another master.

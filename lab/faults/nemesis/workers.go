@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/faults/worker"
 )
 
-// rowClock is that of a fault which takes workers that were built for it.
+// rowClock is the clock of a fault that takes workers that were built for it.
 const rowClock = 20
 
 // workerFaults break the processes that hold locks.

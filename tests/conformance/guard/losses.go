@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// shortTTL is that of leases that a test waits for to expire.
+// shortTTL is the TTL of leases whose expiry a test waits for.
 var shortTTL = core.WithTTL(time.Second)
 
 func testLost(t *testing.T, s *stage) {

@@ -21,7 +21,7 @@ var eventTests = tests{
 	"LabelsAreNotTheClients":            testLabels,
 }
 
-// label is that of requests to the route of [suite.mount].
+// label is the label of requests to the route of [suite.mount].
 const label = "POST /orders/{id}"
 
 // testEventsOfRuns: begin and end of each run, and each replay, with place, label and key.

@@ -353,7 +353,7 @@ func opensNothing(t *testing.T, s *suite, rdb redis.UniversalClient, reply strin
 // asking has a guard ask once, for as long as it has patience, rather than wait for a short time.
 var asking = core.WithWait(0)
 
-// builders are those of all guards. The lock of Exclusive is a Mutex of the client.
+// builders are the constructors of all guards. The lock of Exclusive is a Mutex of the client.
 func (s *suite) builders() map[string]builder {
 	return map[string]builder{
 		"once": s.Once, "idempotent": s.Idempotent,

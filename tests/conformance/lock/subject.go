@@ -21,7 +21,7 @@ type Subject struct {
 	// User is whom processes log in as, on servers of their own. Nil is the default user, who may do everything.
 	User *User
 	// Connect makes what one process locks with from its connections, one to each server or to the deployment. The
-	// options are those of the test and, if the names have one, a prefix.
+	// options are the options of the test and, if the names have one, a prefix.
 	Connect func(clients []redis.UniversalClient, opts ...core.Option) (Pair, io.Closer, error)
 	// Patience lets a process wait for a server as long as a test does, if by itself it gives up sooner.
 	Patience []core.Option

@@ -101,7 +101,7 @@ func (w *world) key(name string) string {
 	return w.prefix + name
 }
 
-// options are those of the test, after the prefix.
+// options are the options of the test, after the prefix.
 func (w *world) options(opts []core.Option) []core.Option {
 	if w.prefix == "" {
 		return opts

@@ -40,7 +40,7 @@ type Order struct {
 // Kind is the type of the tasks.
 const Kind = "receipt:send"
 
-// Queues are those of a server. asynq lets one task ID be in both.
+// Queues are the queues of a server. asynq lets one task ID be in both.
 var Queues = map[string]int{"default": 1, "second": 1}
 
 // NewGuard returns the guard of the tasks, which has their records too.

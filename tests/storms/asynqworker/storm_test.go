@@ -92,7 +92,7 @@ func (s *storm) member(name string) *member {
 	return nil
 }
 
-// task is that of an order.
+// task is the task of an order.
 func task(order int) *asynq.Task {
 	return asynq.NewTask(asynqworker.Kind, fmt.Appendf(nil, `{"order":"%d"}`, order))
 }

@@ -26,7 +26,7 @@ type worker struct {
 	unconfirmed sync.Map // runs that were not recorded
 }
 
-// config is that of a server which is quiet, and looks often unless it is to have asynq's defaults.
+// config is the config of a server that logs nothing, and polls often unless it should have asynq's defaults.
 func (w *worker) config() asynq.Config {
 	cfg := asynq.Config{
 		Concurrency: w.order.Concurrency, Queues: Queues, LogLevel: asynq.FatalLevel, ShutdownTimeout: ended,

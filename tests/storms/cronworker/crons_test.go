@@ -96,7 +96,7 @@ func TestCronClocks(t *testing.T) {
 	}
 }
 
-// load is that of the machine, where it says so.
+// load is the load of the machine, where it says so.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -44,7 +44,7 @@ func (c connection) settings() (connect.Settings, error) {
 	}, nil
 }
 
-// hint returns what may be the cause of an error, beside its text. Why TLS: a server without it does not answer at all.
+// hint returns a possible cause of an error. TLS is one, because a server without it does not reply at all.
 func (c connection) hint(err error) string {
 	settings, invalid := c.settings()
 	if invalid != nil || !errors.Is(err, core.ErrUnavailable) || !strings.HasPrefix(settings.URL, "rediss") {
@@ -66,7 +66,7 @@ type clients struct {
 // released by then expires.
 const (
 	closeTimeout = 500 * time.Millisecond
-	// withdrawTimeout is enough for a slow Redis to answer on a new connection. Why longer: a request that is not withdrawn
+	// withdrawTimeout is enough for a slow Redis to answer on a new connection. It is longer because a request that is not withdrawn
 	// holds the lock for its TTL, although no process has it.
 	withdrawTimeout = 3 * time.Second
 )
@@ -107,7 +107,7 @@ func (c *clients) report(env *environment, found bool, nothing string) {
 // lookTimeout bounds the look for anything under the prefix, which is only for a message.
 const lookTimeout = 5 * time.Second
 
-// explainNothing says on standard error that nothing was found, and whether the prefix has nothing at all: then it is probably that of
+// explainNothing says on standard error that nothing was found, and whether the prefix has nothing at all: then it is probably the prefix of
 // other services.
 func (c *clients) explainNothing(env *environment, found string) {
 	ctx, cancel := context.WithTimeout(env.ctx, lookTimeout)

@@ -88,7 +88,7 @@ func (c *execCommand) conflictText(err error) string {
 }
 
 // tryTimeout bounds a request for the lock without waiting, if Redis does not answer. It is long enough to connect with TLS on
-// a busy host. Why a bound: a line of a crontab runs again each minute.
+// a busy host. It is bounded because a line of a crontab runs again each minute.
 const tryTimeout = 5 * time.Second
 
 // taker is a [core.Lock].

@@ -167,7 +167,7 @@ func (c *httpKeyCommand) parts() (keyParts, error) {
 	return append(parts, keyPart{key, "Idempotency-Key"}), err
 }
 
-// route returns the route of the arguments, the zero one without them. One argument may have method and pattern, as those of
+// route returns the route of the arguments, the zero one without them. One argument may have method and pattern, as the patterns of
 // http.ServeMux, or the pattern alone.
 func (c *httpKeyCommand) route() (httpRoute, error) {
 	if method, pattern, both := strings.Cut(c.Method, " "); both && c.Pattern == "" {

@@ -9,8 +9,8 @@ import (
 // errEscape is for a password that ends where the parser sees a path, parameters or a fragment.
 var errEscape = errors.New("escape / ? and # in the user or the password as %2F, %3F and %23, or set HOLDFAST_REDIS_PASSWORD")
 
-// explanations say what is wrong with a URL, by a part of the parser's error. Why not that error itself: it quotes the URL,
-// and so perhaps a part of the password. The first that fits counts.
+// explanations say what is wrong with a URL, by a part of the parser's error. That error itself quotes the URL,
+// and perhaps a part of the password. The first match counts.
 var explanations = []struct{ part, text string }{
 	{"invalid port", "the port is not a number"},
 	{"URL escape", "a % is not followed by two hex digits: write %25 for the character itself"},

@@ -22,6 +22,6 @@ func (i instant) add(d time.Duration) instant {
 	return i + instant(d)
 }
 
-// until returns the instant of a time of which the program has just computed how far away it is. Why at once: a
-// time.Time that is kept over a suspend is wrong.
+// until returns the instant of a time of which the program has just computed how far away it is. Call it at once, because
+// a time.Time that is kept over a suspend is wrong.
 func until(t time.Time) instant { return now().add(time.Until(t)) }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// now reads the clock of the host. Why not a monotonic one: its zero point differs between processes.
+// now reads the clock of the host. A monotonic clock would not do, because its zero point differs between processes.
 func now() instant { return instant(time.Now().UnixNano()) }
 
 // alarmInterval bounds how late an alarm fires after a suspend, in which timers do not advance.

@@ -8,7 +8,7 @@
 //	                   └── link ─┘   and one shared page: the deadline
 //
 // The parent is the process that the caller has started. The supervisor is its child: it holds the lock and is the parent of
-// the command. Why two: each of them ends the command if the other one is killed or stopped.
+// the command. There are two so that each ends the command if the other one is killed or stopped.
 //
 //   - The parent is killed: the link ends, and the supervisor ends the command, then unlocks.
 //   - The supervisor is killed: the kernel kills the command (PDEATHSIG), and the parent kills the descendants.

@@ -19,7 +19,7 @@ func rename(string) {}
 // becomeSubreaper does nothing here: descendants whose parent has ended are not found.
 func becomeSubreaper() error { return nil }
 
-// attributes returns those of the command. If the supervisor is killed, the parent kills the command.
+// attributes returns the attributes of the command. If the supervisor is killed, the parent kills the command.
 func attributes() *syscall.SysProcAttr { return new(syscall.SysProcAttr) }
 
 // newPageFile returns a file of one page, without a name.

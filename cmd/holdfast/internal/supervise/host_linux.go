@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// supervisorName is the name of the supervisor in lists of processes, of 15 bytes at most. It differs from that of the parent, so
+// supervisorName is the name of the supervisor in lists of processes, of 15 bytes at most. It differs from the parent's name, so
 // that "pkill -x holdfast" ends the parent only.
 const supervisorName = "holdfast-superv"
 
@@ -27,7 +27,7 @@ func becomeSubreaper() error {
 	return os.NewSyscallError("prctl", unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 }
 
-// attributes returns those of the command: the kernel kills it if the thread that has started it ends.
+// attributes returns the attributes of the command: the kernel kills it if the thread that has started it ends.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
 // newPageFile returns a file of one page in memory, without a name.

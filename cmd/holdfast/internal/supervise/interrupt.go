@@ -38,8 +38,8 @@ func (k *Supervisor) received(from origin, sig syscall.Signal) {
 	}
 }
 
-// forward sends a signal to the command if it still runs. Why with the mutex: the process id may be another process's
-// once the command was waited for. A signal whose command has ended meanwhile ends the context.
+// forward sends a signal to the command if it still runs. It holds the mutex because the process id may be
+// another process's once the command was waited for. A signal whose command has ended meanwhile ends the context.
 func (k *Supervisor) forward(sig syscall.Signal) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -53,7 +53,7 @@ func (k *Supervisor) forward(sig syscall.Signal) {
 	}
 }
 
-// commandStopped handles that the command has stopped or continued. Why it looks: on macOS the status does not tell which.
+// commandStopped handles that the command has stopped or continued. It looks which, because on macOS the status does not say.
 func (k *Supervisor) commandStopped(pid int, ws syscall.WaitStatus) {
 	if isStopped(pid) {
 		k.link.send(wordStopped, strconv.Itoa(pid), strconv.Itoa(int(ws.StopSignal())))

@@ -19,8 +19,8 @@ const (
 	mirrorContinuing // the supervisor sends CONT to the parent
 )
 
-// A parent that the supervisor continues gets CONT every mirrorInterval until it runs, for mirrorTimeout at most. Why more than
-// once: a CONT that comes before the STOP has no effect.
+// A parent that the supervisor continues gets CONT every mirrorInterval until it runs, for mirrorTimeout at most. One is not
+// enough, because a CONT that comes before the STOP has no effect.
 const (
 	mirrorInterval = 5 * time.Millisecond
 	mirrorTimeout  = time.Second
@@ -33,8 +33,8 @@ const stopDelay = 100 * time.Millisecond
 // CONT that has come before it.
 type mirroring struct{ mu sync.Mutex }
 
-// stop stops this process, unless the command has continued. Why it looks: a message that was written before a stop may be
-// read after it. Why in this order: a supervisor that sees no mirror knows that the parent will see the command as it is now.
+// stop stops this process, unless the command has continued. It looks because a message that was written before a stop may
+// be read after it. In this order a supervisor that sees no mirror can rely on the parent seeing the command as it is now.
 func (m *mirroring) stop(p page, command int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 )
 
 // page is memory that the parent and the supervisor share. It has the deadline, the instant at which the parent kills the supervisor,
-// and how far the parent is with a stop of its own, see [mirror]. Why shared memory: a parent that was stopped must see the
-// newest deadline first, and not read old ones before.
+// and how far the parent is with a stop of its own, see [mirror]. It is shared memory because a parent that was
+// stopped must see the newest deadline first, and not read old ones before.
 type page struct {
 	deadline *atomic.Int64
 	mirror   *atomic.Int64

@@ -18,8 +18,8 @@ import (
 // supervisorVariable marks a process as a supervisor. It has the numbers of the descriptors of the link and of the page.
 const supervisorVariable = "HOLDFAST_SUPERVISOR_FDS"
 
-// firstDescriptor is the lowest number of a descriptor for the supervisor, unless the limit of this process is lower. Why not 3:
-// the caller may hand descriptors to the command, as make does, and those keep their numbers.
+// firstDescriptor is the lowest number of a descriptor for the supervisor, unless the limit of this process is lower. It is
+// not 3 because the caller may hand descriptors to the command, as make does, and those keep their numbers.
 const firstDescriptor = 64
 
 // parent is the process that the caller has started.
@@ -80,8 +80,8 @@ func (f *parent) exitStatus(supervisor syscall.WaitStatus) int {
 	return StatusLost
 }
 
-// receives reports whether this process has received a signal, or does so in time. Why it waits: the kernel signals a whole
-// group at once, but this process may see the end of the supervisor before its own signal.
+// receives reports whether this process has received a signal, or does so in time. It waits because the kernel signals a
+// whole group at once, but this process may see the end of the supervisor before its own signal.
 func (f *parent) receives(sig syscall.Signal) bool {
 	if !slices.Contains(forwarded, os.Signal(sig)) {
 		return false
@@ -187,8 +187,8 @@ func (f *parent) heard(word, rest string) {
 	}
 }
 
-// deadlineInterval is how often the parent looks for the first deadline of a command that it has allowed to start. Why it
-// looks: the supervisor may be stopped right after it has stored the deadline, and say no more.
+// deadlineInterval is how often the parent looks for the first deadline of a command that it has allowed to start. It
+// has to look because the supervisor may be stopped right after it has stored the deadline.
 const deadlineInterval = 50 * time.Millisecond
 
 // watchDeadline kills the supervisor, and all below it, when the deadline passes: the supervisor is stopped or hangs. A deadline only

@@ -216,8 +216,8 @@ func (r *run) supervise() {
 	}
 }
 
-// noticeEnd looks whether the command has ended. Why before each act: a signal that arrives after that end must not pass for
-// what has ended the command.
+// noticeEnd looks whether the command has ended. It is called before each act, because a signal that arrives after that
+// end must not be reported as what ended the command.
 func (r *run) noticeEnd() {
 	select {
 	case status := <-r.exited:
