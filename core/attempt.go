@@ -33,7 +33,7 @@ type Attempt struct {
 	endHold  *script.Hold  // of ending; see end
 }
 
-// attemptFacts is what guards know of an attempt.
+// attemptFacts gives guards the facts of an attempt.
 type attemptFacts struct{ *Attempt }
 
 // Facts implements [seal.Source].
@@ -216,7 +216,7 @@ func (a *Attempt) end(ctx context.Context, outcome Outcome, command func(context
 	})
 	switch {
 	case errors.Is(err, transport.ErrNotYet):
-		a.ending.GiveUp() // what the caller is told stays true, whatever becomes of the other attempt
+		a.ending.GiveUp() // the error of the caller stays true, whatever becomes of the other attempt
 		err = a.stale()
 	case err != nil:
 		a.endLater()
@@ -316,7 +316,7 @@ func Complete(ctx context.Context) error { return declare(ctx, seal.Completed, "
 // failure policy. See [Complete].
 func Release(ctx context.Context) error { return declare(ctx, seal.Released, "") }
 
-// Hold says that nobody knows whether the run has taken effect: when it has ended, its record is kept for an operator, and all
+// Hold declares the outcome of the run unknown: when it has ended, its record is kept for an operator, and all
 // later callers get [ErrOutcomeUnknown]. The reason is for the operator, see [Attempt.Hold]. See also [Complete].
 func Hold(ctx context.Context, reason string) error { return declare(ctx, seal.Held, reason) }
 
@@ -351,7 +351,7 @@ func KeyHash(ctx context.Context) string {
 	return r.KeyHash()
 }
 
-// attemptRun is an attempt as its contexts know it.
+// attemptRun is the attempt that its contexts carry.
 type attemptRun struct{ attempt *Attempt }
 
 // Attempt implements [seal.Run].

@@ -70,7 +70,7 @@ func isNil(rdb redis.UniversalClient) bool {
 //
 // The error is nil, the error of the first failed release, or one that says how many completions are not confirmed. It may
 // be both, joined. Both are [ErrUnavailable] if Redis did not answer. The second is [ErrStale] if only other attempts keep
-// the ends from their records. The error does not tell of a Lock that has failed without an answer, and whose release was
+// the ends from their records. The error does not include a Lock that failed without a reply, and whose release was
 // not confirmed either.
 func (c *Client) Close() error {
 	first, err := c.engine.close()
@@ -81,7 +81,7 @@ func (c *Client) Close() error {
 	return err
 }
 
-// clientFacts is what adapters know of a client.
+// clientFacts gives adapters the facts of a client.
 type clientFacts struct{ *Client }
 
 // Facts implements [seal.Source].

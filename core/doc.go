@@ -37,13 +37,13 @@
 //	})
 //
 // Call [Complete] right after the effect: then a failure or a crash behind it does not let the next call run. [Release] says that
-// nothing happened, [Hold] that nobody knows. [WithFailurePolicy] decides about runs that fail without a word. [KeyHash] is the same
+// nothing happened, [Hold] that nobody knows. [WithFailurePolicy] decides about runs that fail without such a call. [KeyHash] is the same
 // for every attempt of a key: pass it to another service as its idempotency key. All of these work in the guards for HTTP, cron jobs
 // and tasks too. [OnceValue] is for a value of any type, and [Once.Begin] gives the steps one by one.
 //
 // # Errors
 //
-// [ErrNotAcquired] says that the lock is held, [ErrInProgress], [ErrCompleted] and [ErrOutcomeUnknown] tell the state of a record,
+// [ErrNotAcquired] says that the lock is held, [ErrInProgress], [ErrCompleted] and [ErrOutcomeUnknown] give the state of a record,
 // [ErrUnavailable] that Redis does not reply, and [ErrLeaseLost] is the cause of the context of a lost lease. Check errors with
 // [errors.Is], and read the facts of [NotAcquiredError] and its kind with [errors.As].
 //

@@ -16,7 +16,7 @@ import (
 )
 
 // Election elects one leader at a time among all candidates of a name, in all processes. It is cheap to make, holds
-// nothing by itself, and may be used by many goroutines at once. Each call of Run or Campaign is a candidate of its own.
+// nothing by itself, and may be used by many goroutines at once. Each call of Run or Campaign is a separate candidate.
 //
 // The leader's context ends before another candidate can win, with the reservations that apply to every lock on Redis.
 // So let the resource that the leader writes to refuse smaller terms, see [TokenFrom]. While Redis is unreachable, no
@@ -45,7 +45,7 @@ func (c *Client) Election(name string, opts ...ElectionOption) *Election {
 	return &Election{handle: seal.HandleOf(electionFacts{l}), lock: l, redis: c.server.Instance, value: config.value}
 }
 
-// electionFacts is what adapters know of an election.
+// electionFacts gives adapters the facts of an election.
 type electionFacts struct{ *singleLock }
 
 // Facts implements [seal.Source].
@@ -62,17 +62,17 @@ const (
 	campaignInterval = 500 * time.Millisecond
 )
 
-// Run campaigns, and calls lead once it has won. If the lead is lost, Run waits for lead to return, and campaigns again,
+// Run campaigns, and calls lead once it has won. If leadership is lost, Run waits for lead to return, and campaigns again,
 // until ctx ends. So lead is never called again while an earlier call of this Run is running.
 //
 // The context that lead gets carries the term as its fencing token: see [TokenFrom]. It ends when ctx ends, or when the
 // lead does, with [ErrLeaseLost] as its cause if leadership was lost.
 //
-// If lead returns while it leads, Run waits for calls of TryDo, and gives up the lead, which elects the next candidate at
+// If lead returns while it leads, Run waits for calls of TryDo, and gives up leadership, which elects the next candidate at
 // once. It returns what lead returned. If lead returns after leadership was lost, the client logs an error of lead that the end of its context does not
 // explain.
 //
-// If lead panics, or calls [runtime.Goexit], what it has started may still run. So the lead is abandoned, and free after
+// If lead panics, or calls [runtime.Goexit], what it has started may still run. So leadership is abandoned, and the election is free after
 // the TTL at most; the panic continues. See [Lease.Abandon].
 //
 // While Redis does not answer, Run goes on campaigning. It returns other errors of Campaign. With [WithWait], that is
@@ -117,7 +117,7 @@ func (e *Election) campaignThroughOutages(ctx context.Context) (*Leadership, err
 	}
 }
 
-// Campaign waits until this candidate is elected, or ctx ends; ctx bounds the waiting, not the lead. The caller must call
+// Campaign waits until this candidate is elected, or ctx ends; ctx bounds the waiting, not the leadership. The caller must call
 // [Leadership.Resign] when its work has stopped. With an error, the candidate does not lead, now or later.
 //
 // It returns the errors of [Lock.Lock], and [ErrLeading] if ctx is, or descends from, the context of a leader of
@@ -137,7 +137,7 @@ func (e *Election) campaign(ctx, leading context.Context) (*Leadership, error) {
 		return nil, err
 	}
 	l := &Leadership{election: e, lease: lease}
-	l.leading, l.stop, _ = lease.end.Within(lease.within(leading), keptLease{lease}) // bound until the lead ends
+	l.leading, l.stop, _ = lease.end.Within(lease.within(leading), keptLease{lease}) // bound until leadership ends
 	e.won(l)
 	l.introduce(ctx)
 	return l, nil
@@ -168,8 +168,8 @@ func (e *Election) won(l *Leadership) {
 }
 
 // IsLeader returns nil while a call of Run or Campaign of this very Election leads, and [ErrNotLeader] otherwise. It does no
-// I/O: it returns nil only while the context of the lead is valid. Use it for schedulers that ask before each run. The lead
-// may end right after the answer, so work that takes long needs the context of the lead: see [Election.TryDo].
+// I/O: it returns nil only while the context of the leadership is valid. Use it for schedulers that check before each run.
+// Leadership may end right after the call, so long work needs the context of the leadership: see [Election.TryDo].
 func (e *Election) IsLeader(context.Context) error {
 	_, err := e.leadership()
 	return err
@@ -235,7 +235,7 @@ func checkLeaderValue(option, value string) error {
 
 // Leader is the leader of an election, or a vacancy.
 type Leader struct {
-	// Owner is the leader as Redis knows it. It is "" of a vacancy, which only [Election.Observe] returns.
+	// Owner is the owner of the leader's lock in Redis. It is "" for a vacancy, which only [Election.Observe] returns.
 	Owner string
 	// Value is what the leader proclaims, see [WithValue].
 	Value string
@@ -244,7 +244,7 @@ type Leader struct {
 	Term int64
 	// Since is when the leader was elected, by the server's clock, to within 10 ms.
 	Since time.Time
-	// TTL is the time after which the lead ends if it is not renewed.
+	// TTL is the time after which leadership ends unless it is renewed.
 	TTL time.Duration
 }
 

@@ -9,9 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
-// TestNotLeaderOnceTheWorkIsTold: at a loss, the contexts of the work end one by one. The first one that is told finds no
+// TestNotLeaderOnceTheWorkIsCancelled: at a loss, the contexts of the work end one by one. The first one that ends finds no
 // leader any more, and starts no work.
-func TestNotLeaderOnceTheWorkIsTold(t *testing.T) {
+func TestNotLeaderOnceTheWorkIsCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, rdb := context.Background(), testkit.Start(t).Client()
 	e := coretest.NewClient(t, rdb).Election("name")

@@ -128,7 +128,7 @@ var (
 	errAbandoned   = fmt.Errorf("%w: abandoned by its holder", ErrLeaseLost)
 )
 
-// leftToExpire reports whether a lease that ended for this cause is left in Redis for the rest of its TTL: its holder is told
+// leftToExpire reports whether a lease that ended for this cause is left in Redis for the rest of its TTL: its holder is notified
 // to stop, and that is its time to do so. An Unlock within it says that the holder has stopped.
 func leftToExpire(cause error) bool {
 	return errors.Is(cause, errHeldTooLong) || errors.Is(cause, errAbandoned)
@@ -145,7 +145,7 @@ type NotAcquiredError struct {
 	// Holder is the owner that held the lock at the last answer, or one of several; "" if unknown.
 	Holder string
 	// Instance identifies the holder's client, see [WithInstance]. It is "" if the client has none, as with Redisson, or
-	// if it is not known yet: the first refusal by a client may come without. It is always "" if [WithOwner] has named the
+	// if it is still unknown: the first refusal by a client may come without. It is always "" if [WithOwner] has named the
 	// holder.
 	Instance string
 

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/locktest"
 )
 
-// A service that leads until it is told to stop.
+// A service that leads until it is stopped.
 func ExampleElection_Run() {
 	server := locktest.NewServer()
 	defer server.Close()
@@ -17,7 +17,7 @@ func ExampleElection_Run() {
 	ctx, stop := context.WithCancel(context.Background())
 
 	election := locks.Election("scheduler", core.WithValue("10.0.0.7:8080"))
-	err := election.Run(ctx, func(ctx context.Context) error { // ctx ends with the lead
+	err := election.Run(ctx, func(ctx context.Context) error { // ctx is cancelled when leadership is lost
 		term, _ := core.TokenFrom(ctx) // goes with every write
 		leader, _ := election.Leader(ctx)
 		fmt.Println("leading at", leader.Value, "with the token of the term:", term == leader.Term)

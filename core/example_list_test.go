@@ -36,7 +36,7 @@ func ExampleClient_Locks() {
 	// order:43 read 1
 }
 
-// A process knows what it holds by itself.
+// A process lists what it holds without asking Redis.
 func ExampleClient_Held() {
 	server := locktest.NewServer()
 	defer server.Close()

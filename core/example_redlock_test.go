@@ -13,7 +13,7 @@ import (
 
 func ExampleNewRedlock() {
 	var nodes []redis.UniversalClient
-	for range 3 { // servers that know nothing of each other
+	for range 3 { // independent servers
 		server := locktest.NewServer()
 		defer server.Close()
 		nodes = append(nodes, server.Redis())

@@ -20,18 +20,18 @@ func OnceKey(c *Client, key string) string { return script.NewKeys(c.prefix, key
 // MaxWaiters is how many may wait for one name.
 func MaxWaiters(c *Client) int { return c.acquiring.Waits.Most }
 
-// SendProclamation sends a proclamation of a leader with a number of its own, as one that arrives late.
+// SendProclamation sends a leader's proclamation with a given number, like one that arrives late.
 func SendProclamation(ctx context.Context, l *Leadership, number int64, value string) (bool, error) {
 	return l.send(ctx, number, value)
 }
 
-// AtLoss has told called when the lead is lost, before the contexts end that were made before this call.
-func AtLoss(l *Leadership, told func(error)) { l.lease.end.Bind(told) }
+// AtLoss calls notify when leadership is lost, before the contexts end that were made before this call.
+func AtLoss(l *Leadership, notify func(error)) { l.lease.end.Bind(notify) }
 
 // Counted is how many bytes a record with so much content counts in its group.
 func Counted(content int) int64 { return script.Counted(content) }
 
-// UnconfirmedEnds counts the ends of attempts of a client that Redis has not answered yet.
+// UnconfirmedEnds counts the completions of a client that Redis has not confirmed.
 func UnconfirmedEnds(c *Client) int { return c.server.once.Unconfirmed.Len() }
 
 // Suspendable returns a function that lets the clock of a client's leases go on without its timers, as a suspend of the host

@@ -10,7 +10,7 @@ import (
 // ForceUnlock takes the lock of that name from its holders, of whatever strategy. It returns true if the lock was held. It
 // takes the lock from whoever holds it when Redis runs the command, also from a holder that has got it since an operator
 // looked: if a person decides, use [Client.ForceUnlockSeen]. It does not stop a holder. The holder notices at its next renewal,
-// a third of its TTL later at most, and may work beside its successor until then. The successor's fencing token is greater, so a
+// a third of its TTL later at most, and may overlap with its successor until then. The successor's fencing token is greater, so a
 // resource that checks tokens is safe.
 //
 // It refuses data of another program at the key of the lock with [ErrWrongType], as all operations do.
@@ -29,7 +29,7 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 // Name and Holders are ignored.
 //
 // The 1,000 holders that Inspect returns at most are compared. A lock that more owners share is not taken: use
-// [Client.ForceUnlockHolder], or ForceUnlock. A Redisson client has no token, so its later hold is not told from the one that
+// [Client.ForceUnlockHolder], or ForceUnlock. A Redisson client has no token, so its later hold cannot be distinguished from the one that
 // was seen if it has the same owner.
 func (c *Client) ForceUnlockSeen(ctx context.Context, seen Info) (bool, error) {
 	k, err := keysOf(c.prefix, seen.Name)

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Held is one valid lease of this process. A [Multi] has one for each member, and a re-entry has one of its own.
+// Held is one valid lease of this process. A [Multi] has one for each member, and so does each re-entry.
 type Held struct {
 	// Name of the lock or the election, or key of the [Once], without prefix.
 	Name string
 	// Mode is how the lease is held: [ModeOnce] for an attempt, [ModeElection] for a leader.
 	Mode Mode
-	// Owner as Redis knows it, see [Lease.Owner].
+	// Owner as it is stored in Redis, see [Lease.Owner].
 	Owner string
 	// Token is the fencing token of the grant. It is the term of a leader.
 	Token int64

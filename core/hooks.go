@@ -287,7 +287,7 @@ type Work struct {
 	Label string
 	// KeyHash is the key_hash of log lines. Within a run that has a record, [KeyHash] returns it too. It is "" without a key.
 	KeyHash string
-	// Due is the tick, or when the message was sent; zero if the guard knows neither.
+	// Due is the tick, or when the message was sent; zero if the guard has neither.
 	Due time.Time
 }
 
@@ -312,7 +312,7 @@ type RunEnd struct {
 	State State
 	// Took is the duration of the run.
 	Took time.Duration
-	// Panicked is true if the run ended with a panic or with [runtime.Goexit]. Err is nil then, unless the guard has more to tell.
+	// Panicked is true if the run ended with a panic or with [runtime.Goexit]. Err is nil then, unless the guard has a further error.
 	Panicked bool
 	// Err is why the run failed, by the rules of the guard; nil if it succeeded.
 	Err error
@@ -343,7 +343,7 @@ type Incident struct {
 	Work
 	// Kind is what went wrong.
 	Kind IncidentKind
-	// Err tells more.
+	// Err has the details.
 	Err error
 }
 
@@ -358,7 +358,7 @@ const (
 	IncidentLost IncidentKind = "lost"
 	// IncidentUnrecorded is a run whose end Redis has not confirmed. It is retried in the background.
 	IncidentUnrecorded IncidentKind = "unrecorded"
-	// IncidentOverrun is a run that goes on long after it was told to end. Its lease is not renewed any more.
+	// IncidentOverrun is a run that continues long after its context was cancelled. Its lease is no longer renewed.
 	IncidentOverrun IncidentKind = "overrun"
 )
 
@@ -456,7 +456,7 @@ func (a *acquisition) acquireEnds(ctx context.Context, h *script.Hold, parent *h
 	e.hooks.AcquireEnd(ctx, end)
 }
 
-// Waiting implements acquire.Caller: it calls the Wait hook. A client that waits is one that others should know.
+// Waiting implements acquire.Caller: it calls the Wait hook. A waiting client announces its instance to others.
 func (a *acquisition) Waiting(ctx context.Context, position int, holderTTL time.Duration) {
 	e, h := a.engine, &a.Hold
 	e.announcer.Touch(e.now(), h.TTL)

@@ -52,7 +52,7 @@ type Waiter struct {
 
 // Holder is one owner of a lock.
 type Holder struct {
-	// Owner as Redis knows it: "<UUID of the client>:<number>", or the one set by [WithOwner]. Calls with
+	// Owner as it is stored in Redis: "<UUID of the client>:<number>", or the one set by [WithOwner]. Calls with
 	// equal owners do not exclude each other.
 	Owner string
 	// Instance identifies the owner's client, see [WithInstance]; "" if it is unknown, or if WithOwner has named the owner.

@@ -27,7 +27,7 @@ func WithInstance(text string) Option {
 	})
 }
 
-// cannotAnnounce warns, once, that others do not see the instance of this client.
+// cannotAnnounce warns once that other clients cannot see this client's instance.
 func (e *engine) cannotAnnounce(err error) {
 	if !transport.Transient(err) && !e.operations.IsClosed() {
 		e.warnOnce(&e.unannounced, "the entry of this client's instance could not be written: other clients do not see it", "error", err)
@@ -42,7 +42,7 @@ func ownerForLog(owner string) string {
 	return digest(owner)
 }
 
-// findInstances asks for the clients of owners that are not known yet, for a bounded time.
+// findInstances looks up the clients of unknown owners, for a bounded time.
 func (e *engine) findInstances(ctx context.Context, owners []string) {
 	ctx, cancel := context.WithTimeout(ctx, transport.FirstAnswerTimeout)
 	defer cancel()

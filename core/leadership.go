@@ -18,21 +18,21 @@ type Leadership struct {
 	lease    *Lease
 	number   atomic.Int64 // of the last proclamation
 
-	leading   context.Context         // of the work of the leader: ends with the lead, and with the context of Run
+	leading   context.Context         // of the leader's work: cancelled when leadership is lost, and with the context of Run
 	stop      context.CancelCauseFunc // ends leading
 	beginning sync.Mutex              // held while a call of TryDo begins
 	calls     sync.WaitGroup          // of TryDo
 
 	resigning   sync.Mutex // held during Resign
-	unconfirmed bool       // a Resign without an answer has ended the lead; guarded by resigning
+	unconfirmed bool       // a Resign without a reply has ended leadership; guarded by resigning
 }
 
-// Context returns a context that ends with the lead, before another candidate can win. Its cause is [ErrLeaseLost],
+// Context returns a context that is cancelled when leadership ends, before another candidate can win. Its cause is [ErrLeaseLost],
 // [ErrNotHeld] after Resign, or [ErrClosed]. It carries the term as its fencing token, see [TokenFrom]. It has the values
 // of the context given to Campaign, but not its deadline.
 func (l *Leadership) Context() context.Context { return l.lease.Context() }
 
-// Term returns the fencing token of the lead: greater than the terms of all leaders before.
+// Term returns the fencing token of the leadership: greater than all earlier terms.
 func (l *Leadership) Term() int64 { return l.lease.token }
 
 // ValidUntil returns the time until which no other candidate can win, see [Lease.ValidUntil]. It moves forward with every
@@ -42,7 +42,7 @@ func (l *Leadership) ValidUntil() time.Time { return l.lease.ValidUntil() }
 // Proclaim changes the value that [Election.Leader] and [Election.Observe] return for this leader. Of two values the one of
 // the later call stays, whichever reaches Redis last. Values are as for [WithValue].
 //
-// Proclaim returns [ErrNotHeld] if the lead had already ended. After any other error the value may have changed or not.
+// Proclaim returns [ErrNotHeld] if leadership had already ended. After any other error the value may have changed or not.
 func (l *Leadership) Proclaim(ctx context.Context, value string) error {
 	if err := checkLeaderValue("Proclaim", value); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (l *Leadership) Proclaim(ctx context.Context, value string) error {
 	return err
 }
 
-// send proclaims a value once. If Redis says that the lead is over, it ends the lease.
+// send proclaims a value once. If Redis replies that leadership is over, it ends the lease.
 func (l *Leadership) send(ctx context.Context, number int64, value string) (held bool, err error) {
 	h := &l.lease.hold
 	held, err = l.election.redis.Proclaim(ctx, h.Keys, h.ID, l.lease.token, number, value)
@@ -74,8 +74,8 @@ func (l *Leadership) send(ctx context.Context, number int64, value string) (held
 	return held, err
 }
 
-// introduce proclaims the first value, which tells the observers of the new leader. Without an answer it goes on in the
-// background while the lead lasts, because the leader leads without it.
+// introduce proclaims the first value, which notifies the observers of the new leader. Without a reply it continues in the
+// background while leadership lasts, because the leader can lead without it.
 func (l *Leadership) introduce(ctx context.Context) {
 	e, number, value := l.lease.engine, l.number.Add(1), l.election.value
 	if !e.operations.StartInternal() {
@@ -103,13 +103,13 @@ func (l *Leadership) introduce(ctx context.Context) {
 	})
 }
 
-// Resign ends the lead, and elects the next candidate at once. It works although ctx was cancelled. A limit of some seconds
+// Resign ends leadership and elects the next candidate at once. It works although ctx was cancelled. A limit of some seconds
 // bounds it, and ctx does only if it ends while Resign waits. Call it after the work of the leader has stopped: the
 // leader's context ends at once, and another candidate may win before Resign returns.
 //
-// Resign returns [ErrNotHeld] if the lead had already ended, by a loss or by an earlier Resign. A lost lead may stay in
+// Resign returns [ErrNotHeld] if leadership had already ended, by a loss or an earlier Resign. A lost leadership may stay in
 // Redis for the rest of its TTL, so that the work has time to stop: Resign then ends it early. Any other error means that
-// Redis did not confirm it. The client then retries in the background, and Redis ends the lead after the TTL. Resign may
+// Redis did not confirm it. The client then retries in the background, and Redis ends leadership after the TTL. Resign may
 // be called again to learn when it has ended: nil says that it has, unless the leader's context has entered a lock of the
 // same name.
 func (l *Leadership) Resign(ctx context.Context) error {
@@ -148,8 +148,8 @@ func (l *Leadership) valid() bool {
 	return l.leading.Err() == nil && l.lease.end.Cause() == nil && e.now() < e.renewer.ValidUntil(&l.lease.entry)
 }
 
-// run calls lead and ends the term. It returns the cause if the lead was lost before lead had returned. The context of lead
-// ends before the lead is given up. Lead may have left goroutines behind.
+// run calls lead and ends the term. It returns the cause if leadership was lost before lead returned. The context of lead
+// is cancelled before leadership is given up, because lead may have left goroutines behind.
 func (l *Leadership) run(ctx context.Context, lead func(context.Context) error) (err, lost error) {
 	returned := false
 	defer func() {
@@ -172,10 +172,10 @@ func (l *Leadership) run(ctx context.Context, lead func(context.Context) error) 
 // [ErrNotLeader] at once if none leads. It does no I/O. Use it for schedulers that start their jobs themselves.
 //
 // The context of fn descends from ctx, and carries the term as its fencing token: see [TokenFrom]. It also ends with the
-// lead, with [ErrLeaseLost] as its cause if the lead was lost, and when the context of the function of Run does. If the lead
+// lead, with [ErrLeaseLost] as its cause if leadership was lost, and when the context of the function of Run does. If leadership
 // ended before fn returned, the error is the cause too, even if fn returned nil: another leader may have worked meanwhile.
 //
-// Run waits until fn has returned before it gives up the lead, and before it campaigns again after a loss. So fn must
+// Run waits until fn has returned before it gives up leadership, and before it campaigns again after a loss. So fn must
 // return when its context ends, and must not wait for Run. [Leadership.Resign] does not wait: call it after fn has returned.
 func (e *Election) TryDo(ctx context.Context, fn func(context.Context) error) (err error) {
 	if fn == nil {

@@ -45,7 +45,7 @@ func (e *engine) newLease(ctx context.Context, p script.Strategy, h script.Hold,
 	l.base = leaseContext{holding{lease: l, token: l.token, outer: holdingFrom(ctx)}, ctx}
 	warnAfter := e.holdWarning
 	if config.leavesLosses {
-		warnAfter = 0 // leaders are to lead for long
+		warnAfter = 0 // leaders lead for a long time
 	}
 	live := e.renewer.Add(&l.entry, keptLease{l}, keepalive.Terms{
 		SentAt: g.SentAt, Granted: g.TTL, TTL: h.TTL, Fixed: config.fixed, MaxHold: config.maxHold, Token: g.Token,
@@ -69,7 +69,7 @@ func (l *Lease) Name() string {
 	return l.hold.Name
 }
 
-// Owner returns the owner as Redis knows it: the same for all leases of one chain of re-entries. For a [Multi] it is
+// Owner returns the owner as it is stored in Redis: the same for all leases of one chain of re-entries. For a [Multi] it is
 // the owner of the member that was locked first.
 func (l *Lease) Owner() string {
 	if l == nil {
@@ -405,7 +405,7 @@ func (e *engine) warnOfOwner() {
 }
 
 // leaseContext is the context of a lease without its end: what it carries, and the values of the caller's. It is a part of the
-// lease, because each would otherwise cost allocations of its own.
+// lease, because each would otherwise allocate.
 type leaseContext struct {
 	holding
 	caller context.Context

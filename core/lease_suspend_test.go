@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
-// TestErrAfterASuspend: who asks a context for its end after the lease has ended in a suspend is told so at once. The timer
-// that ends the lease has not run yet. Then the lease has ended for all others too, with its cause, and the hook is called.
+// TestErrAfterASuspend: after a lease has ended in a suspend, Err of its context returns the loss at once. The timer
+// that ends the lease has not run yet. From then on the lease has ended for everybody, with its cause, and the hook is called.
 func TestErrAfterASuspend(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)

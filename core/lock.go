@@ -323,7 +323,7 @@ func checkPermits(permits, limit int) error {
 }
 
 // checkRestartDelay refuses a lock that may last longer than the delay, because a server that has restarted votes after the
-// delay, and does not know the lock.
+// delay, and lacks the lock.
 func checkRestartDelay(delay, longest time.Duration) error {
 	if delay == 0 || longest <= delay {
 		return nil

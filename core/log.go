@@ -32,7 +32,7 @@ func digest(key string) string {
 // nameless returns the part of an error after the name of the lock that it begins with.
 func nameless(err error) error {
 	if errors.Is(err, ErrWrongType) {
-		return ErrWrongType // that tells the key
+		return ErrWrongType // its text has the key
 	}
 	return cmp.Or(errors.Unwrap(err), err)
 }
@@ -164,7 +164,7 @@ const (
 )
 
 // WithWaitWarning sets how long a call waits for a lock, or in a [Once] with [WithWait], before the client logs a warning.
-// The warning tells the digest of the lock, its holder with its instance, and how many callers of this client wait. It is
+// The warning has the digest of the lock, its holder with its instance, and how many callers of this client wait. It is
 // repeated at doubling intervals. All callers that wait for one name share the warnings. Candidates of an [Election] wait
 // without. A warning may be some seconds late. 1 ms to a year. 0 switches it off. Defaults to 10 seconds.
 func WithWaitWarning(after time.Duration) Option {
@@ -175,9 +175,9 @@ func WithWaitWarning(after time.Duration) Option {
 }
 
 // WithHoldWarning sets how long a lease is held before the client logs a warning: a holder that never unlocks is renewed
-// for ever, unless [WithMaxHold] bounds it. The warning tells the digest of the lock and the token, and is repeated at
+// for ever, unless [WithMaxHold] bounds it. The warning has the digest of the lock and the token, and is repeated at
 // doubling intervals. Attempts of a [Once] count too, and leaders of an [Election] do not. A warning is late by a sixtieth
-// of the time at most, or by a second. Of the leases that are due together it tells the first, and the number of the
+// of the time at most, or by a second. Of the leases that are due together it names the first, and the number of the
 // others. 1 ms to a year. 0 switches it off. Defaults to 10 minutes.
 func WithHoldWarning(after time.Duration) Option {
 	return clientOption(func(c *clientConfig) {

@@ -177,7 +177,7 @@ func (m *multiLock) sort() error {
 	return nil
 }
 
-// order returns the members in order. Those with one key and different connections may lie in the same place, where
+// order returns the members in order. Members with one key and different connections may be stored in the same place, where
 // the second would wait for the first, or in places whose order has to be the same for all callers that lock both.
 func (m *multiLock) order(ctx context.Context) ([]member, error) {
 	if !m.needsDeployments {
@@ -218,8 +218,8 @@ func sameRedis(a, b *engine) bool {
 }
 
 // location asks for the name of the place where the lock lies: the same for all clients that reach it, whatever their
-// connection, and another one on any other server or database. It is kept beside the lock rather than made of what
-// the server tells of itself, because it then lives exactly as long as the lock's own state, through restarts,
+// connection, and another one on any other server or database. It is stored beside the lock rather than derived from
+// INFO, because it then lives exactly as long as the lock's own state, through restarts,
 // failovers and moves of slots, and needs no rights that the lock does not need.
 func (l *singleLock) location(ctx context.Context) (where string, err error) {
 	err = l.engine.operate(ctx, "lock", l.name, l.keys, func() error {

@@ -82,7 +82,7 @@ func (g *multiAcquire) acquireAll(ctx context.Context) (*Lease, error) {
 		lease, err := g.tryBatch()
 		switch {
 		case errors.Is(err, ErrWrongType), errors.Is(err, script.ErrOtherStrategy), transport.CrossSlot(err):
-			// By itself, the member that is to blame tells more.
+			// The failed member alone returns a more precise error.
 		case g.try, err == nil, ctx.Err() != nil, errors.Is(err, ErrUnavailable), !errors.As(err, &busy):
 			return lease, err
 		}

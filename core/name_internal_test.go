@@ -23,7 +23,7 @@ func slotTag(key string) string {
 
 // FuzzKeys checks for any two names that are allowed, of clients with any prefixes: all keys and channels of a name
 // share a slot, and no key of one is a key of the other, unless both are the same key in Redis. Locks and the records of
-// Once are told apart too.
+// Once are distinguished too.
 func FuzzKeys(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"a", "{a}"},

@@ -174,7 +174,7 @@ func (a *Attempt) withdrawUnused(ctx context.Context) {
 	a.ends(ctx, OutcomeWithdrawn, AttemptEnd{})
 }
 
-// newHold returns the hold of one attempt, yet without an ID.
+// newHold returns the hold of one attempt, still without an ID.
 func (o *Once) newHold() script.Hold {
 	h := o.config.lock.hold(o.key, o.keys)
 	h.Terms = &o.config.record
@@ -247,7 +247,7 @@ func (o *Once) Peek(ctx context.Context) (Record, error) {
 func (o *Once) Forget(ctx context.Context, seen Record) error { return o.forget(ctx, seen, false) }
 
 // ForgetRunning is [Once.Forget] that also deletes the record of an attempt that is running, if it is the one that was
-// seen. It does not stop the run, so the next one may run beside it. The run loses its lease at its next renewal, a third
+// seen. It does not stop the run, so the next one may overlap with it. The run loses its lease at its next renewal, a third
 // of its TTL later at most. If it completes all the same, it is recorded, unless another attempt has begun and its
 // record still exists.
 func (o *Once) ForgetRunning(ctx context.Context, seen Record) error {
@@ -430,7 +430,7 @@ func (o *Once) decode(r Result, to any, as reflect.Type) error {
 // returned for each, by index: an attempt or an error. The requests leave in one pipeline per master, or one for every 256, and
 // Redis executes them in the order given. Of two with one key, the first one begins, and the second gets [ErrInProgress].
 //
-// A Once with [WithWait] waits after that, beside the others. BeginAll returns when the last wait has ended. The caller must end each
+// A Once with [WithWait] waits after that, at the same time as the others. BeginAll returns when the last wait has ended. The caller must end each
 // attempt.
 //
 // A nil Once gets [ErrInvalidOption]. If a hook panics, no attempt is left behind, and the panic continues.
@@ -451,7 +451,7 @@ func (c *Client) BeginAll(ctx context.Context, onces ...*Once) ([]*Attempt, []er
 			return invalidOption("BeginAll: the Once with index %d is nil", i)
 		}
 		now := *onces[i]
-		now.config.lock.wait = 0 // who waits may send nothing for a while, and the other requests would wait too
+		now.config.lock.wait = 0 // a waiting call may send nothing for a while, and would delay the other requests
 		attempts[i], err = now.Begin(ctx)
 		return err
 	})

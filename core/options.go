@@ -135,7 +135,7 @@ func WithHooks(hooks Hooks) Option {
 // WithMaxWaiters bounds how many callers of this client wait for one name at a time, in Lock or in a [Once] with
 // [WithWait]. One more is refused at once with [ErrTooManyWaiters], mostly without a command to Redis. So too many
 // calls cost neither memory nor Redis more than that. Calls that ask only once, as TryLock does, do not count, and
-// re-entry is not refused. Each name has a bound of its own: where callers choose the names, bound the callers too, as
+// re-entry is not refused. The bound is per name: where callers choose the names, bound the callers too, as
 // the HTTP guards do. At least 1. Defaults to 10,000.
 func WithMaxWaiters(most int) Option {
 	return clientOption(func(c *clientConfig) {
@@ -312,12 +312,12 @@ const maxReplicas = 1000
 // WithReplicaAck makes a grant, a renewal or Extend count only once n replicas have acknowledged it within the
 // timeout. Then a failover to one of these replicas loses no grant. Set n to the number of all replicas. Fewer
 // are not enough: until the old master learns of a promotion, a replica that still follows it acknowledges what the new
-// master does not know.
+// master lacks.
 //
 // If too few replicas acknowledge a grant, the client takes it back. Some milliseconds may pass until the name is free, also
 // after the error. TryLock then returns [ErrNotReplicated], which is
 // also [ErrUnavailable]; Lock retries for some seconds, as in an outage. If too few acknowledge a renewal, ValidUntil
-// does not move, because the next master may know only the previous renewal. The client retries while the lease is
+// does not move, because the next master may have only the previous renewal. The client retries while the lease is
 // valid.
 //
 // Each of these commands costs a round trip to the replicas; before Redis 7.2, even one that is answered "held".

@@ -73,7 +73,7 @@ type ProofAsked struct {
 	Err error
 }
 
-// onceFacts is what guards know of a Once.
+// onceFacts gives guards the facts of a Once.
 type onceFacts struct{ *Once }
 
 // Facts implements [seal.Source].
@@ -85,7 +85,7 @@ func (o onceFacts) Facts() seal.Facts {
 	return f
 }
 
-// newProving returns what the store of the proof has to know of a run; nil without a proof. The attempt is nil without Redis.
+// newProving returns what the store of the proof needs of a run; nil without a proof. The attempt is nil without Redis.
 func (o *Once) newProving(a *Attempt) *seal.Proving {
 	if o.config.proof == nil {
 		return nil
@@ -205,7 +205,7 @@ func (o *Once) convert(value []byte) []byte {
 	return value
 }
 
-// resolveByProof returns what to tell the caller in place of an unknown outcome: that error again if no run has committed.
+// resolveByProof returns the error for a caller in place of an unknown outcome: the same error if no run has committed.
 func (o *Once) resolveByProof(ctx context.Context, unknown *OutcomeUnknownError) error {
 	found, err := o.askProof(ctx, 0)
 	switch {
@@ -240,7 +240,7 @@ func (o *Once) checkUnproven(ctx context.Context) error {
 	return nil
 }
 
-// warnUnproven tells once per client that a run succeeded of which the proof knows nothing.
+// warnUnproven warns once per client of a successful run that left no proof.
 func (a *Attempt) warnUnproven() {
 	e := a.once.client.engine
 	if !a.proving.Begun() && e.unproven.CompareAndSwap(false, true) {

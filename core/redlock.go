@@ -32,7 +32,7 @@ type Redlock struct {
 // server that replicates to no other of them. The caller closes the go-redis clients, after the Redlock.
 //
 // NewRedlock asks the servers for their run ids, for two seconds at most, and refuses two clients of one server. It
-// asks servers that do not answer yet again before their votes count. It also refuses clients of a Cluster, of a Ring and of
+// checks servers that do not reply again before their votes count. It also refuses clients of a Cluster, of a Ring and of
 // Sentinel. It fails with [ErrInvalidOption].
 func NewRedlock(nodes []redis.UniversalClient, opts ...Option) (*Redlock, error) {
 	config := newClientConfig(opts)
@@ -62,7 +62,7 @@ func NewRedlock(nodes []redis.UniversalClient, opts ...Option) (*Redlock, error)
 }
 
 // checkNodes refuses what cannot be a set of independent masters. It refuses clients of Sentinel because after a failover their
-// server may not know the lock, and would vote at once, having been up for a long time.
+// server may lack the lock, and would vote at once, having been up for a long time.
 func checkNodes(nodes []redis.UniversalClient) error {
 	if len(nodes) < 3 || len(nodes)%2 == 0 {
 		return invalidOption("NewRedlock: %d nodes, an odd number from 3 on is needed", len(nodes))

@@ -77,7 +77,7 @@ func (s *server) endsNotConfirmed() error {
 
 // warnLasting warns, once for each kind, of an error that waiting does not mend.
 func (s *server) warnLasting(err *transport.LastingError) {
-	if transport.ReadOnly(err) { // the inspection of the setup knows the master
+	if transport.ReadOnly(err) { // the inspection of the setup finds the master
 		s.check.FoundReplica(err)
 		return
 	}
@@ -101,7 +101,7 @@ func (s *server) cannotSubscribe(err error, sharded bool) {
 		"error", err)
 }
 
-// warnUnconfirmed warns that this client receives no announcements of releases, for a reason that Redis does not tell.
+// warnUnconfirmed warns that this client receives no announcements of releases, for a reason that Redis does not report.
 func (s *server) warnUnconfirmed() {
 	s.engine.logger.Warn("holdfast: Redis answers commands but confirms no subscription: waiters notice releases by polling only")
 }
@@ -118,7 +118,7 @@ func (s *server) close() {
 	s.Exec.Nodes.Close(acquire.ReleaseTimeout)
 }
 
-// wakeNext wakes the next client, because this one was woken when none of its callers waited any more.
+// wakeNext wakes the next client, because this one was woken after its last caller had stopped waiting.
 func (s *server) wakeNext(lock, set string) {
 	s.engine.background(func(ctx context.Context) {
 		_ = s.WakeNextIfFree(ctx, lock, set) // if it fails, the others ask after a grace

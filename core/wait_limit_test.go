@@ -18,7 +18,7 @@ import (
 )
 
 // TestHundredThousandWaiters lets 100,000 goroutines ask for one name: as many as may wait, and get it in the order in
-// which they came; all others are told at once, and nothing is left of them, neither here nor in Redis. It is no parallel
+// which they came; all others get an error at once and leave nothing behind, neither here nor in Redis. It is no parallel
 // test, because it counts goroutines and memory.
 func TestHundredThousandWaiters(t *testing.T) {
 	const most = 200
@@ -26,7 +26,7 @@ func TestHundredThousandWaiters(t *testing.T) {
 	if coretest.UnderRace {
 		callers = 20_000
 	}
-	flood(t, callers, func() error { return nil }) // the runtime keeps what it knows goroutines by
+	flood(t, callers, func() error { return nil }) // the runtime keeps the records of ended goroutines
 	for _, kind := range []string{"Mutex", "Fair"} {
 		t.Run(kind, func(t *testing.T) {
 			server := testkit.Start(t)
@@ -84,8 +84,8 @@ func waitInLine(t *testing.T, lock *core.Lock, n int, begun <-chan core.Wait) <-
 	return served
 }
 
-// wantTooMany lets so many callers ask for a lock at once, and checks that each is told that there are too many, and that
-// hardly any of them asks Redis. It returns how many were told.
+// wantTooMany lets so many callers ask for a lock at once, and checks that each gets ErrTooManyWaiters, and that
+// hardly any of them asks Redis. It returns how many got it.
 func wantTooMany(t *testing.T, server *testkit.Server, lock *core.Lock, callers int) int {
 	t.Helper()
 	asked, began := server.CommandStats()["evalsha"].Calls, time.Now()
@@ -157,7 +157,7 @@ func (u releaseReason) wantBack(t *testing.T) {
 	t.Logf("%d goroutines and %d KiB more than before", now.goroutines-u.goroutines, (int64(now.heap)-int64(u.heap))/1024)
 }
 
-// TestTooManyWaitForOnce: those within the bound get the value, the others are told that an attempt is running.
+// TestTooManyWaitForOnce: those within the bound get the value, the others get ErrInProgress.
 func TestTooManyWaitForOnce(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
