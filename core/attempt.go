@@ -27,7 +27,7 @@ type Attempt struct {
 	began    time.Time
 	declared atomic.Int64 // number of the last declaration
 	ended    atomic.Bool
-	word     seal.Word     // what its run has said
+	word     seal.Word     // what its run has declared
 	proving  *seal.Proving // nil without a proof
 	ending   script.End    // once ended is true
 	endHold  *script.Hold  // of ending; see end

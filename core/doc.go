@@ -18,14 +18,13 @@
 //
 //   - [Client.Mutex]: one owner at a time. The fastest strategy, and the one that Redisson shares.
 //   - [Client.Fair]: the same, in the order of arrival across all processes.
-//   - [Client.Read] and [Client.Write]: many readers or one writer, with the turns of [sync.RWMutex].
-//   - [Client.FairRead] and [Client.FairWrite]: the same in the order of arrival.
-//   - [Client.Semaphore]: at most n permits at a time, in the order of arrival.
+//   - [Client.Read] and [Client.Write]: many readers or one writer. [Client.FairRead], [Client.FairWrite]: in order of arrival.
+//   - [Client.Semaphore]: at most n permits at a time.
 //   - [Multi]: several locks, all or none. [NewRedlock]: a majority of several servers.
 //   - [Client.Election]: a leader among processes, whom the others can find.
 //
-// All strategies exclude each other on one name. All are reentrant, and ownership travels in the context: [Lease.Context], the
-// context of [Lock.Do], and contexts derived from them enter the lock again; every other call waits.
+// All strategies exclude each other on one name, and all are reentrant. Ownership travels in the context: [Lease.Context], the
+// context of [Lock.Do] and contexts derived from them enter the lock again; every other call waits.
 //
 // # Once
 //
@@ -39,7 +38,7 @@
 // Call [Complete] right after the effect: then a failure or a crash behind it does not let the next call run. [Release] says that
 // nothing happened, [Hold] that nobody knows. [WithFailurePolicy] decides about runs that fail without such a call. [KeyHash] is the same
 // for every attempt of a key: pass it to another service as its idempotency key. All of these work in the guards for HTTP, cron jobs
-// and tasks too. [OnceValue] is for a value of any type, and [Once.Begin] gives the steps one by one.
+// and tasks too. [OnceValue] is for a value of any type.
 //
 // # Errors
 //
@@ -49,6 +48,6 @@
 //
 // # Redis
 //
-// One server, Sentinel or Cluster, from version 6.2, with maxmemory-policy noeviction. All keys have an expiry; their list is on
-// the page on keys and rights of the documentation.
+// One server, Sentinel or Cluster, from version 6.2, with maxmemory-policy noeviction. Guides, guarantees and runbooks are at
+// https://github.com/holdfast-go/holdfast/tree/main/docs.
 package core

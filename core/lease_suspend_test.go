@@ -149,10 +149,10 @@ func TestErrAfterASuspend(t *testing.T) {
 				t.Fatalf("not asked: %v", err)
 			}
 			if err == nil && name != "Attempt.Context" && name != "Attempt.Bind" {
-				t.Error("the holder was told of no loss")
+				t.Error("the holder saw no loss")
 			}
 			if err := coretest.Receive(t, lost); !errors.Is(err, core.ErrLeaseLost) {
-				t.Errorf("the hook was told %v", err)
+				t.Errorf("the hook got %v", err)
 			}
 		})
 	}

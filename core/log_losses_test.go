@@ -31,7 +31,7 @@ func TestManyLossesAreFewLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	suspend(2 * coretest.Long)
-	testkit.Eventually(t, coretest.Within, "all losses to be told", func() bool { return told.Load() == leases })
+	testkit.Eventually(t, coretest.Within, "all losses to be reported", func() bool { return told.Load() == leases })
 	if err := locks.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@
 //
 // # What a Locker does not promise
 //
-// gocron gives its Locker the name of the job, and not the tick. So a lock cannot know whether a tick has run:
+// gocron gives its Locker the name of the job, and not the tick. So the lock cannot tell whether a tick has run:
 //
 //   - Hosts whose clocks differ run a tick twice, one after the other, unless the minimum hold is longer than the
 //     difference. It is [DefaultMinHold] unless [core.WithMinHold] says otherwise.
@@ -31,5 +31,5 @@
 //
 // A process that is paused past its lease does not notice in time. Let the resource that a job writes to refuse smaller
 // fencing tokens: see [core.TokenFrom]. While Redis does not answer, a Locker starts no job, and the leader of an Elector
-// starts jobs until its lease ends.
+// starts jobs until its lease ends. The guide is https://github.com/holdfast-go/holdfast/blob/main/docs/gocron.md.
 package gocronlock

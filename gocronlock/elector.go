@@ -49,7 +49,7 @@ func NewElector(e *core.Election) (*LeaderElector, error) {
 
 // Lead campaigns, and leads whenever it has won, until ctx ends. It returns nil then, and other errors of
 // [core.Election.Run] at once. When ctx ends or the lead is lost, the contexts of the jobs of Func end. Lead gives up the
-// lead, or campaigns again, only after these jobs have returned. It does not know of jobs without Func: shut the scheduler
+// lead, or campaigns again, only after these jobs have returned. It cannot wait for jobs without Func: shut the scheduler
 // down before ctx ends.
 func (l *LeaderElector) Lead(ctx context.Context) error {
 	l.warned.Store(true)

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
-// reporter tells the log and the hooks of a client about jobs. gocron does not say for which tick it starts a job, so none of them
+// reporter reports jobs to the log and the hooks of a client. gocron does not pass the tick for which it starts a job, so none of them
 // learns of one.
 type reporter struct {
 	*guard.Runner

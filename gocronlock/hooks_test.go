@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// reports are what the hooks of a client are told.
+// reports are the events that the hooks of a client get.
 type reports struct {
 	mu        sync.Mutex
 	starts    []core.RunStart

@@ -70,7 +70,7 @@ func NewLocker(strategy core.Strategy, opts ...core.LockOption) (*JobLocker, err
 }
 
 // Lock implements [gocron.Locker]: it takes the lock of a job, or returns an error at once, for which gocron skips the run.
-// gocron tells the error to [gocron.AfterLockError] only:
+// gocron passes the error to [gocron.AfterLockError] only:
 //
 //   - [core.ErrNotAcquired] if another run has the lock. It is logged at the level debug, and any other error as a warning.
 //   - [core.ErrUnavailable] if Redis did not answer for some seconds.
@@ -114,7 +114,7 @@ func (l *JobLocker) tryLock(ctx context.Context, job string) (*core.Lease, error
 // lease of this locker, the job returns [ErrNotLocked] and does not call fn. gocron passes errors of jobs to
 // [gocron.AfterJobRunsWithError] only.
 //
-// All jobs of Func have the same function, so gocron does not know them apart by name: use [gocron.WithName].
+// All jobs of Func have the same function, so gocron cannot distinguish them by name: use [gocron.WithName].
 func (l *JobLocker) Func(fn func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		lease, job, leave := l.leases.enter(ctx)

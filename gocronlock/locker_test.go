@@ -154,8 +154,8 @@ func TestLockerLoss(t *testing.T) {
 	logged.expect(t, `the work has lost its lease while it ran" place=cron label=report`)
 }
 
-// TestLockerWithoutRedis: no job runs, which is told, and jobs run again when Redis is back. A lock that is not released
-// meanwhile is told too.
+// TestLockerWithoutRedis: no job runs, which is reported, and jobs run again when Redis is back. A lock that is not released
+// meanwhile is reported too.
 func TestLockerWithoutRedis(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)

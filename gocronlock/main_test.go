@@ -111,7 +111,7 @@ func receive[T any](t testing.TB, from <-chan T, what string) T {
 	}
 }
 
-// blocking is a job that says when it runs, and ends when told, whatever becomes of its context.
+// blocking is a job that signals when it runs and ends on request, whatever becomes of its context.
 type blocking struct {
 	running chan context.Context
 	release chan error

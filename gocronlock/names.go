@@ -14,7 +14,7 @@ var ErrUnnamed = errors.New("holdfast: gocronlock: the job has no name of its ow
 // anonymous matches the names that the compiler gives to functions without one.
 var anonymous = regexp.MustCompile(`\.func\d+(\.\d+)*(-range\d+)?$|\.gowrap\d+$`)
 
-// names knows which job of this process has which name.
+// names maps names to jobs of this process.
 type names struct {
 	mu     sync.Mutex
 	jobs   map[string]context.Context // of the last job with that name; guarded by mu

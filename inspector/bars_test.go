@@ -18,7 +18,7 @@ func TestBars(t *testing.T) {
 	body := s.get(http.StatusOK, "lock?name=fixed")
 	contains(t, body, "59 min")
 	lacks(t, body, "<progress")
-	contains(t, s.get(http.StatusOK, "process"), `<progress max="3600000"`) // the process knows the whole
+	contains(t, s.get(http.StatusOK, "process"), `<progress max="3600000"`) // the process has the whole TTL
 	mustLock(t, locks.Mutex("renewed"))
 	contains(t, s.get(http.StatusOK, "lock?name=renewed"), `<progress max="30000"`)
 }

@@ -13,7 +13,7 @@ type countdown struct {
 	Whole int64 `json:"-"` // what is a full bar; 0 if it is not known
 }
 
-// newCountdown returns the countdown of a TTL. Redis does not tell the whole TTL of every lease, so the client's TTL stands
+// newCountdown returns the countdown of a TTL. Redis does not have the whole TTL of every lease, so the client's TTL stands
 // for it. If more is left, as of a lease WithFixedTTL, the whole is not known: a bar would be full whatever is left. Negative means
 // never.
 func newCountdown(left, whole time.Duration) countdown {

@@ -107,7 +107,7 @@ func TestOutageIsRepeated(t *testing.T) {
 	awaitEvent(t, events, "live: ") // the whole state, although it has not changed
 }
 
-// TestUnchanged: each read is told of, so that a page knows how old it is, but what has not changed is not sent again.
+// TestUnchanged: each read sends an event, so that a page can show its age, but unchanged content is not sent again.
 func TestUnchanged(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, newClient(t, testkit.Start(t).Client()))

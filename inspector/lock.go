@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
-// lockView is all that Redis knows of one lock.
+// lockView is everything stored in Redis about one lock.
 type lockView struct {
 	Name    string    `json:"name"`
 	Digest  string    `json:"digest"`

@@ -49,5 +49,5 @@ func TestProcess(t *testing.T) {
 	testkit.Eventually(t, patience, "the wait", func() bool { return len(locks.Waiting()) == 1 })
 	body := s.get(http.StatusOK, "process")
 	contains(t, body, "lock?name=held", "record?name=begun", "lock?name=queued", "1 in Redis", `<span class="count">2</span>`)
-	lacks(t, body, "script.js") // nobody can be told of changes
+	lacks(t, body, "script.js") // no viewer gets updates
 }

@@ -23,7 +23,7 @@ func runNow(ctx context.Context, h *Handler, s subject, _ url.Values) error {
 		err := cronlock.Job(h.locks, s.name).Run(ctx, h.config.cron)
 		select {
 		case ended <- err:
-		case <-left: // the operator was told that the end is not known
+		case <-left: // the operator has seen that the outcome is still open
 			h.logLate(s.name, err)
 		}
 	})
@@ -41,7 +41,7 @@ func runNow(ctx context.Context, h *Handler, s subject, _ url.Values) error {
 	}
 }
 
-// logLate tells how a run ended that no request waits for any more.
+// logLate logs how a run ended that no request waits for any more.
 func (h *Handler) logLate(job string, err error) {
 	if err != nil {
 		seal.FactsOf(h.locks).Logger.Warn("holdfast: inspector: a requested run has failed", "action", string(RunNow), "job", job,

@@ -80,7 +80,7 @@ func (s subject) checkSeen(form url.Values) error {
 	return core.ErrChanged
 }
 
-// tell completes an audit by what the action is done to.
+// tell adds the subject of the action to an audit.
 func (s subject) tell(audit *Audit) {
 	audit.Holders = s.holders
 	if len(s.holders) == 1 {
@@ -91,7 +91,7 @@ func (s subject) tell(audit *Audit) {
 	}
 }
 
-// warning returns what an operator has to know before the action; "" if that is nothing.
+// warning returns the warning that an operator sees before the action, or "".
 func (s subject) warning(a action) string {
 	switch {
 	case a.Kind == objectLock && s.lock.Mode == "":
@@ -111,7 +111,7 @@ func (s subject) warning(a action) string {
 func (s subject) OfHTTP() bool { return httprecord.IsName(s.name) }
 
 // kept returns how long a resolved record is kept unless its operator says otherwise: as long as without Resolve, and a day at
-// least. A shorter time would let the work run again before clients have stopped to ask for it.
+// least. A shorter time would let the work run again before clients have stopped retrying.
 func (s subject) kept() time.Duration { return max(s.left(), leastRetention) }
 
 // left returns how long a record is kept without Resolve.

@@ -16,7 +16,7 @@
 //     does not end an attempt of Once.
 //   - [Server.Advance] lets leases and records expire.
 //
-// Recipes are in docs/testing.md, and a test to copy is in examples/testing.
+// A test to copy is in examples/testing.
 //
 // # Virtual time
 //
@@ -39,11 +39,9 @@
 //
 // # What differs from a real Redis
 //
-// The embedded Redis is [miniredis], which runs the same Lua scripts in another interpreter. It is one server in memory: it
-// has no replicas, failovers, Cluster, eviction, memory limit or users with rights. [core.WithReplicaAck] therefore finds no
-// replica that acknowledges. Expired keys go when the next command arrives. Scripts take many times longer than in Redis, so
-// do not measure with it. Errors of other commands may have other texts. Behind an environment variable, run the same
-// tests on a real redis-server now and then: docs/testing.md shows how.
+// The embedded Redis is [miniredis]: one server in memory, without replicas, Cluster, eviction, memory limit or users with rights.
+// [core.WithReplicaAck] finds no replica, and scripts are many times slower, so do not measure with it. Run the same tests on a
+// real redis-server now and then. Recipes: https://github.com/holdfast-go/holdfast/blob/main/docs/testing.md.
 //
 // [miniredis]: https://github.com/alicebob/miniredis
 package locktest

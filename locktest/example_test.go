@@ -85,7 +85,7 @@ func ExampleServer_Stop() {
 	// afterwards: <nil>
 }
 
-// The work is told that its lock was lost: its context ends.
+// When the lock is lost, the context of the work is cancelled.
 func ExampleServer_Flush() {
 	server := locktest.NewServer()
 	defer server.Close()

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// answerInfo answers INFO with what clients of holdfast read: the embedded Redis does not know these sections. It returns
+// answerInfo answers INFO with what clients of holdfast read: the embedded Redis lacks these sections. It returns
 // false for every other command.
 func (s *Server) answerInfo(peer *server.Peer, command string, _ ...string) bool {
 	if command != "INFO" {
@@ -24,7 +24,7 @@ func (s *Server) answerInfo(peer *server.Peer, command string, _ ...string) bool
 // redisVersion is the one that miniredis is compared with by its authors.
 const redisVersion = "8.4.0"
 
-// newRunID returns 40 hexadecimal digits, by which a Redlock tells servers apart.
+// newRunID returns 40 hexadecimal digits, by which a Redlock distinguishes servers.
 func newRunID() string {
 	return (strings.ReplaceAll(uuid.NewString()+uuid.NewString(), "-", ""))[:40]
 }

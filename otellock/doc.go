@@ -5,7 +5,7 @@
 //	locks, err := core.New(rdb, core.WithHooks(hooks))
 //
 // Without options it uses the global providers of OpenTelemetry. One result of [New] may serve any number of clients, and
-// there is nothing to close. docs/observability.md lists the metrics, a dashboard and alerts; both lie in dashboards.
+// there is nothing to close. The page docs/observability.md lists the metrics; a dashboard and alerts are in the folder dashboards.
 //
 // # Names
 //

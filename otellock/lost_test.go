@@ -116,7 +116,7 @@ func TestRenewals(t *testing.T) {
 	m.wantLost(core.ModeMutex, "expired")
 }
 
-// TestUnlockAfterALoss: holders that unlock as soon as their lease has ended. The release and the loss may be told in any
+// TestUnlockAfterALoss: holders that unlock as soon as their lease has ended. The release and the loss may be reported in any
 // order; the lease has ended by the loss, whether a renewal found it or the machine was too busy for a renewal.
 func TestUnlockAfterALoss(t *testing.T) {
 	t.Parallel()

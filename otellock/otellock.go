@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// telemetry records what hooks tell. Its pointer is the key of its calls in contexts, so several may serve one client.
+// telemetry records the events of hooks. Its pointer is the key of its calls in contexts, so several may serve one client.
 type telemetry struct {
 	instruments
 	config config

@@ -231,8 +231,8 @@ func TestConnection(t *testing.T) {
 	run(t, url, "exec", "n", "--", "echo", "ran").want(t, 0, "ran", "")
 }
 
-// TestUnlockOfNobody: unlock that names a holder who is gone unlocks nothing and exits with 1, also as JSON.
-func TestUnlockOfNobody(t *testing.T) {
+// TestUnlockOfAnEarlierHolder: unlock that names an earlier holder unlocks nothing and exits with 1, also as JSON.
+func TestUnlockOfAnEarlierHolder(t *testing.T) {
 	t.Parallel()
 	srv := testkit.Start(t)
 	lease, err := newLocks(t, srv).Fair("n").Lock(t.Context(), core.WithOwner("o"))

@@ -74,7 +74,7 @@ func TestSignalBesideFrozenRedis(t *testing.T) {
 	}
 }
 
-// TestTLSWithoutAnswer: a server that does not answer a client with TLS may have none, so the error asks for it.
+// TestTLSWithoutAnswer: a server that does not reply to a client with TLS may have none, so the error suggests it.
 func TestTLSWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	silent, _ := silentServer(t)

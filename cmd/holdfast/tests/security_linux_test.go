@@ -161,7 +161,7 @@ func TestPasswordInWrongURL(t *testing.T) {
 	}
 }
 
-// TestNoRightToTime: a user who may not ask for the time is told so, and not that Redis does not answer.
+// TestNoRightToTime: for a user without the right to TIME the error says so, and not that Redis is unreachable.
 func TestNoRightToTime(t *testing.T) {
 	t.Parallel()
 	srv := testkit.Start(t, testkit.Config("user", "locker on >"+password+" ~* &* +@all -time"))

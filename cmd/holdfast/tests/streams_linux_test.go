@@ -152,7 +152,7 @@ func resetSocket(t *testing.T) *os.File {
 	return awaitGone(t, file, peer)
 }
 
-// awaitGone closes the peer of a stream, and returns the stream once the kernel knows that no process has the peer. A
+// awaitGone closes the peer of a stream, and returns the stream once no process has the peer any more. A
 // process that another test starts has it too, until it executes its program.
 func awaitGone(t *testing.T, stream *os.File, peer io.Closer) *os.File {
 	t.Helper()

@@ -110,7 +110,7 @@ func (env *environment) main(args []string) int {
 // maxErrorLine bounds a line of an error, in bytes.
 const maxErrorLine = 16 << 10
 
-// tell prints an error that has a text.
+// tell prints an error unless its text is empty.
 func (env *environment) tell(err error) {
 	if err != nil && err.Error() != "" {
 		text := strings.TrimPrefix(err.Error(), "holdfast: ") + env.flags.Connection.hint(err)

@@ -90,7 +90,7 @@ func grantedAt(e core.Entry) int {
 // waiting returns how many are known to wait: places in the queue, or clients that listen.
 func waiting(e core.Entry) int { return max(e.Places, e.Waiters, 0) }
 
-// waitersOf returns how many callers wait. Callers in the queue are counted one by one. Of other callers Redis knows only the
+// waitersOf returns how many callers wait. Callers in the queue are counted one by one. Of other callers Redis has only the
 // processes, each with one caller or more: "2+". It is "?" if Redis refuses the question.
 func waitersOf(e core.Entry) string {
 	switch {

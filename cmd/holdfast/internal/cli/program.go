@@ -125,14 +125,14 @@ func (p *program) supervised(env *environment, run func() error) error {
 	return exitWith(status)
 }
 
-// clients returns clients that tell the supervisor of renewals.
+// clients returns clients that notify the supervisor of renewals.
 func (p *program) clients(env *environment) (*clients, error) {
 	return env.open(core.WithTTL(p.TTL.value()), core.WithHooks(core.Hooks{
 		Renewed: func(context.Context, core.Renewed) { env.supervisor.Renewed() },
 	}))
 }
 
-// command returns the command, with the variables that tell it of the lock.
+// command returns the command, with the environment variables that describe the lock.
 func (p *program) command(name string, hold supervise.Hold, more ...string) (supervise.Command, error) {
 	path, err := p.path()
 	if err != nil {

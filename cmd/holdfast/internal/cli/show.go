@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// showCommand shows all that Redis knows of a name.
+// showCommand shows everything stored in Redis about a name.
 type showCommand struct {
 	Name string `arg:"" names:"names" help:"Name of a lock or of an election, or the key of a once."`
 }
@@ -20,7 +20,7 @@ type watchCommand struct {
 	Interval duration `short:"i" default:"1s" placeholder:"TIME" help:"How often to look."`
 }
 
-// state is what Redis knows of a name.
+// state is what Redis stores about a name.
 type state struct {
 	lock   core.Info
 	record core.Record

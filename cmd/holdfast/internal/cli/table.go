@@ -125,7 +125,7 @@ func (t *table) print(env *environment) {
 	t.write(env.stdout, width, colours)
 }
 
-// age returns how long ago a time of the server was, as far as this host knows; "-" if it is zero.
+// age returns how long ago a time of the server was, by the clock of this host; "-" if it is zero.
 func age(t time.Time) string { return ageAt(t, time.Now()) }
 
 // ageAt is [age] at another time than now.

@@ -126,7 +126,7 @@ type looked struct {
 	err     error
 }
 
-// refresh asks for the locks, unless a question is open. The view goes on meanwhile: Redis may not answer.
+// refresh requests the locks, unless a request is in flight. The view continues meanwhile, because Redis may not reply.
 func (t *top) refresh() {
 	if !t.asked.IsZero() {
 		return

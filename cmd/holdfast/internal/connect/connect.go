@@ -46,7 +46,7 @@ func Open(s Settings) (redis.UniversalClient, error) {
 	return t.open(), nil
 }
 
-// setName tells Redis the name of a new connection. Errors are ignored: the user may lack the right to
+// setName sets the name of a new connection in Redis. Errors are ignored: the user may lack the right to
 // "client|setname", which locks do not need. go-redis gives a connection up if it cannot set ClientName.
 func setName(ctx context.Context, conn *redis.Conn) error {
 	_ = conn.ClientSetName(ctx, clientName).Err()

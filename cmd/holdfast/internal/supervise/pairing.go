@@ -24,7 +24,7 @@ const (
 	fromSupervisor
 )
 
-// pairing tells signals for the parent alone from signals for the whole process group. If parent and supervisor both receive
+// pairing distinguishes signals for the parent alone from signals for the whole process group. If parent and supervisor both receive
 // a signal in time, it was for the group, so the command has received it too. Otherwise it is forwarded.
 //
 // Two INT or TERM in place of one make many programs give up their orderly shutdown.

@@ -101,7 +101,7 @@ func (k *Supervisor) Context() context.Context { return k.ctx }
 // that write in the background.
 func (k *Supervisor) Stderr() io.Writer { return k.link }
 
-// Renewed tells the supervisor that a lease was renewed. It does not block.
+// Renewed notifies the supervisor of a renewed lease. It does not block.
 func (k *Supervisor) Renewed() {
 	select {
 	case k.renewed <- struct{}{}:
