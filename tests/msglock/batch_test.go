@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -94,37 +95,49 @@ func TestBatchRoundTrips(t *testing.T) {
 	}
 }
 
-// TestBatchPanic: the others are handled, and the panic continues.
+// TestBatchPanic: the others are handled, and the panic continues. It names the message by its position, and the function in which
+// it happened.
 func TestBatchPanic(t *testing.T) {
 	t.Parallel()
 	locks, _ := newLocks(t)
 	var ran atomic.Int64
 	handler := func(_ context.Context, m *message) error {
-		if ran.Add(1); m.Key == "panics" && ran.Load() < 5 {
-			panic("the handler panics")
+		if ran.Add(1); m.Key == "order-7" && ran.Load() < 5 {
+			panicking()
 		}
 		return nil
 	}
 	handle := msglock.OnceBatch(locks, "billing", byKey, handler)
 	func() {
 		defer func() {
-			if p := recover(); p != "the handler panics" {
-				t.Errorf("panic %v", p)
+			err, _ := recover().(error)
+			if !errors.Is(err, errHandler) {
+				t.Fatalf("panic %v", err)
+			}
+			for _, part := range []string{errHandler.Error(), "at index 1 of 3", "msglock_test.panicking", "batch_test.go"} {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("the panic does not have %q: %v", part, err)
+				}
+			}
+			if strings.Contains(err.Error(), "order-7") {
+				t.Errorf("the panic has the key: %v", err)
 			}
 		}()
-		handle(t.Context(), batchOf("a", "panics", "b"))
+		handle(t.Context(), batchOf("a", "order-7", "b"))
 	}()
 	if ran.Load() != 3 {
 		t.Errorf("%d handled", ran.Load())
 	}
 	ran.Store(10)
-	for _, err := range handle(t.Context(), batchOf("a", "panics", "b")) {
+	for _, err := range handle(t.Context(), batchOf("a", "order-7", "b")) {
 		want(t, err, msglock.Ack)
 	}
 	if ran.Load() != 11 {
 		t.Errorf("%d handled", ran.Load())
 	}
 }
+
+func panicking() { panic(errHandler) }
 
 // TestBatchGoexit: a handler that ends its goroutine has not succeeded.
 func TestBatchGoexit(t *testing.T) {

@@ -2,6 +2,8 @@ package transport
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"testing"
 	"testing/synctest"

@@ -78,7 +78,7 @@ func (m *groupMember) submitLocked() {
 
 // DoGrouped calls do n times concurrently and returns the errors by index. The first command that each call sends with its
 // context leaves in one batch with those of the others, in the order of i. If a call panics, DoGrouped waits for the others, and
-// then panics with the same value on the caller's goroutine.
+// then panics with a [GroupPanic] on the caller's goroutine.
 func DoGrouped(ctx context.Context, n int, do func(ctx context.Context, i int) error) []error {
 	errs := make([]error, n)
 	if n == 1 {
@@ -87,7 +87,7 @@ func DoGrouped(ctx context.Context, n int, do func(ctx context.Context, i int) e
 	}
 	LeaveGroup(ctx) // otherwise the outer group would wait until the inner one has been answered
 	g := &batchGroup{remaining: n, members: make([]groupMember, n)}
-	panics := make(chan any, n)
+	panics := make(chan *GroupPanic, n)
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
@@ -96,7 +96,7 @@ func DoGrouped(ctx context.Context, n int, do func(ctx context.Context, i int) e
 			defer m.finish()
 			defer func() {
 				if p := recover(); p != nil {
-					panics <- p
+					panics <- &GroupPanic{p, i, n, debug.Stack()}
 				}
 			}()
 			errs[i] = do(context.WithValue(ctx, groupMemberKey{}, m), i)
