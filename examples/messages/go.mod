@@ -6,6 +6,7 @@ go 1.25.0
 
 require (
 	cloud.google.com/go/pubsub/v2 v2.5.1
+	github.com/aws/aws-sdk-go-v2 v1.47.3
 	github.com/aws/aws-sdk-go-v2/service/sqs v1.52.5
 	github.com/holdfast-go/holdfast v0.0.0
 	github.com/modelcontextprotocol/go-sdk v1.2.0
@@ -23,7 +24,6 @@ require (
 	cloud.google.com/go/compute/metadata v0.9.0 // indirect
 	cloud.google.com/go/iam v1.5.3 // indirect
 	github.com/alicebob/miniredis/v2 v2.40.0 // indirect
-	github.com/aws/aws-sdk-go-v2 v1.47.3 // indirect
 	github.com/aws/aws-sdk-go-v2/internal/configsources v1.5.6 // indirect
 	github.com/aws/aws-sdk-go-v2/internal/endpoints/v2 v2.8.6 // indirect
 	github.com/aws/smithy-go v1.28.5 // indirect

@@ -4,10 +4,15 @@ package jetstream
 
 import (
 	"context"
+	"log/slog"
+	"maps"
+	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/holdfast-go/holdfast/examples/messages/grace"
 	"github.com/holdfast-go/holdfast/msglock"
 )
 
@@ -24,9 +29,11 @@ type Consumer struct {
 	Handle    func(context.Context, jetstream.Msg) error
 }
 
-// Run handles messages until ctx ends. The AckWait of a message begins when it is sent, so one that has waited here for too long is
+// Run handles messages until ctx ends, and finishes the one that is being handled then. The AckWait of a message begins when it is sent, so one that has waited here for too long is
 // left to be delivered again.
 func (c *Consumer) Run(ctx context.Context) error {
+	work, cancel := grace.Context(ctx, grace.Period)
+	defer cancel()
 	wait := c.Consumer.CachedInfo().Config.AckWait
 	for ctx.Err() == nil {
 		taken := time.Now()
@@ -36,8 +43,8 @@ func (c *Consumer) Run(ctx context.Context) error {
 			continue
 		}
 		for m := range batch.Messages() {
-			if time.Since(taken) < wait/2 {
-				c.handle(ctx, m)
+			if time.Since(taken) < wait/2 && ctx.Err() == nil {
+				c.handle(work, m)
 			}
 		}
 	}
@@ -46,15 +53,22 @@ func (c *Consumer) Run(ctx context.Context) error {
 
 // handle handles a message. What is not acknowledged comes again after the AckWait, and its guard acknowledges it then.
 func (c *Consumer) handle(ctx context.Context, m jetstream.Msg) {
-	switch action, delay := msglock.Disposition(c.Handle(ctx, m)); action {
+	reason := c.Handle(ctx, m)
+	switch action, delay := msglock.Disposition(reason); action {
 	case msglock.Ack:
 		_ = m.DoubleAck(ctx)
 	case msglock.Nack:
 		_ = m.NakWithDelay(delay)
 	case msglock.Park:
-		if _, err := c.JetStream.Publish(ctx, c.Parked, m.Data()); err == nil {
-			_ = m.TermWithReason("parked")
+		parked := &nats.Msg{Subject: c.Parked, Data: m.Data(), Header: nats.Header{}}
+		maps.Copy(parked.Header, m.Headers())
+		parked.Header.Del(jetstream.MsgIDHeader) // else a stream that has both subjects drops the copy as a duplicate
+		parked.Header.Set("Parked-Reason", strings.ReplaceAll(reason.Error(), "\n", " "))
+		if _, err := c.JetStream.PublishMsg(ctx, parked); err != nil {
+			slog.ErrorContext(ctx, "message not parked, it comes again", "subject", m.Subject(), "error", err)
+			return
 		}
+		_ = m.TermWithReason("parked")
 	}
 }
 

@@ -4,10 +4,12 @@ package rabbitmq
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/holdfast-go/holdfast/examples/messages/grace"
 	"github.com/holdfast-go/holdfast/msglock"
 )
 
@@ -30,7 +32,7 @@ type Consumer struct {
 	Handle func(context.Context, amqp.Delivery) error
 }
 
-// Run handles messages until ctx ends, and connects again when a connection is lost: RabbitMQ delivers again then what was not
+// Run handles messages until ctx ends, and finishes the one that is being handled then. It connects again when a connection is lost: RabbitMQ delivers again then what was not
 // acknowledged.
 func (c *Consumer) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
@@ -58,20 +60,26 @@ func (c *Consumer) connected(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	work, cancel := grace.Context(ctx, grace.Period)
+	defer cancel()
 	for d := range deliveries {
-		c.handle(ctx, d)
+		if ctx.Err() == nil { // RabbitMQ delivers the others again
+			c.handle(work, d)
+		}
 	}
 	return nil
 }
 
 func (c *Consumer) handle(ctx context.Context, d amqp.Delivery) {
-	switch action, delay := msglock.Disposition(c.Handle(ctx, d)); action {
+	reason := c.Handle(ctx, d)
+	switch action, delay := msglock.Disposition(reason); action {
 	case msglock.Ack:
 		_ = d.Ack(false)
 	case msglock.Nack:
 		pause(ctx, max(delay, 100*time.Millisecond)) // RabbitMQ knows no delay, and would deliver it again at once
 		_ = d.Nack(false, true)
 	case msglock.Park:
+		slog.ErrorContext(ctx, "message parked", "queue", c.Queue, "reason", reason) // a dead letter cannot have it
 		_ = d.Reject(false)
 	}
 }

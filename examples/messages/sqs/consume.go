@@ -3,12 +3,16 @@ package sqs
 
 import (
 	"context"
+	"log/slog"
+	"maps"
 	"math"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/holdfast-go/holdfast/examples/messages/grace"
 	"github.com/holdfast-go/holdfast/msglock"
 )
 
@@ -34,8 +38,10 @@ func Key(_ context.Context, m types.Message) (string, error) {
 	return "", nil
 }
 
-// Run handles messages until ctx ends.
+// Run handles messages until ctx ends, and finishes those that are being handled then.
 func (c *Consumer) Run(ctx context.Context) error {
+	work, cancel := grace.Context(ctx, grace.Period)
+	defer cancel()
 	for ctx.Err() == nil {
 		got, err := c.Client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 			QueueUrl: &c.Queue, MaxNumberOfMessages: 10, WaitTimeSeconds: 20, MessageAttributeNames: []string{"All"},
@@ -45,25 +51,33 @@ func (c *Consumer) Run(ctx context.Context) error {
 			pause(ctx, time.Second)
 			continue
 		}
-		for i, err := range c.Handle(ctx, got.Messages) {
-			c.settle(ctx, got.Messages[i], err)
+		for i, err := range c.Handle(work, got.Messages) {
+			c.settle(work, got.Messages[i], err)
 		}
 	}
 	return ctx.Err()
 }
 
 // settle says what becomes of a message. What is not deleted comes again, and its guard lets it be deleted then.
-func (c *Consumer) settle(ctx context.Context, m types.Message, err error) {
-	action, delay := msglock.Disposition(err)
+func (c *Consumer) settle(ctx context.Context, m types.Message, reason error) {
+	action, delay := msglock.Disposition(reason)
 	if action == msglock.Nack {
 		_ = c.visible(ctx, m, delay)
 		return
 	}
 	if action == msglock.Park {
+		attributes := maps.Clone(m.MessageAttributes)
+		if attributes == nil {
+			attributes = make(map[string]types.MessageAttributeValue)
+		}
+		if len(attributes) < 10 { // SQS takes no more
+			attributes["parked.reason"] = types.MessageAttributeValue{DataType: aws.String("String"), StringValue: aws.String(reason.Error())}
+		}
 		_, err := c.Client.SendMessage(ctx, &sqs.SendMessageInput{
-			QueueUrl: &c.Parked, MessageBody: m.Body, MessageAttributes: m.MessageAttributes,
+			QueueUrl: &c.Parked, MessageBody: m.Body, MessageAttributes: attributes,
 		})
 		if err != nil {
+			slog.ErrorContext(ctx, "message not parked, it comes again", "queue", c.Queue, "error", err)
 			return
 		}
 	}
