@@ -2,6 +2,9 @@ package transport
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
 	"sync"
 )
 
@@ -78,7 +81,7 @@ func (m *groupMember) submitLocked() {
 
 // DoGrouped calls do n times concurrently and returns the errors by index. The first command that each call sends with its
 // context leaves in one batch with those of the others, in the order of i. If a call panics, DoGrouped waits for the others, and
-// then panics with a [GroupPanic] on the caller's goroutine.
+// then panics with a [GroupPanic] on the caller's goroutine. The error of a call that has ended its goroutine is errExited.
 func DoGrouped(ctx context.Context, n int, do func(ctx context.Context, i int) error) []error {
 	errs := make([]error, n)
 	if n == 1 {
@@ -99,6 +102,7 @@ func DoGrouped(ctx context.Context, n int, do func(ctx context.Context, i int) e
 					panics <- &GroupPanic{p, i, n, debug.Stack()}
 				}
 			}()
+			errs[i] = errExited
 			errs[i] = do(context.WithValue(ctx, groupMemberKey{}, m), i)
 		})
 	}
@@ -109,6 +113,27 @@ func DoGrouped(ctx context.Context, n int, do func(ctx context.Context, i int) e
 	default:
 		return errs
 	}
+}
+
+var errExited = errors.New("holdfast: the function has ended its goroutine")
+
+// GroupPanic is the first panic of a call of [DoGrouped]. It has the stack of the call, which would otherwise be lost with its
+// goroutine. Its text is what a crashing process prints.
+type GroupPanic struct {
+	Value    any
+	Index, N int
+	Stack    []byte
+}
+
+// Error returns the value, the index of the call, and its stack.
+func (p *GroupPanic) Error() string {
+	return fmt.Sprintf("%v\n\npanic at index %d of %d, %s", p.Value, p.Index, p.N, p.Stack)
+}
+
+// Unwrap returns the value if it is an error.
+func (p *GroupPanic) Unwrap() error {
+	err, _ := p.Value.(error)
+	return err
 }
 
 // LeaveGroup lets the batch group of which ctx is a member send without it. Its commands are sent at once from then on.
