@@ -101,14 +101,22 @@ type own[C any] struct {
 	set func(*C) error
 }
 
+func (own[C]) owned() {}
+
 // Sort returns what options amount to, and sets what those of the place itself amount to, in the order given. Nil options are
 // skipped. The error is about the first option that is invalid, or that makes no sense in this place. It names both, and is a
-// [core.ErrInvalidOption] unless set has returned another one.
+// [core.ErrInvalidOption] unless set has returned another one. An option of [Own] for another C is refused.
 func Sort[C any](p Place, opts []Option, c *C) (Config, error) {
 	var failure error
 	config, err := p.Sort(opts, func(o Option) {
-		if o, ok := o.(own[C]); ok && failure == nil {
-			failure = o.set(c)
+		mine, ok := o.(own[C])
+		_, owned := o.(interface{ owned() })
+		switch {
+		case failure != nil:
+		case ok:
+			failure = mine.set(c)
+		case owned:
+			failure = fmt.Errorf("%w: %s: %s is for work of another type", core.ErrInvalidOption, p.Name, seal.MarkOf(o).Name)
 		}
 	})
 	return config, cmp.Or(err, failure)

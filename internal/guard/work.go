@@ -2,10 +2,20 @@ package guard
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 )
+
+// Guard is an [Exclusive] or a [Once], for a place that can have either.
+type Guard interface {
+	Do(ctx context.Context, ask Ask, run Run) (*Outcome, error)
+	Known(ctx context.Context, ask Ask, unavailable error) error
+	Patience(ask Ask, wait time.Duration) Patience
+	Incident(ctx context.Context, i core.Incident)
+	Event(ctx context.Context, level slog.Level, kind, text string, w core.Work, err error, more ...slog.Attr)
+}
 
 // Ask is what is asked of a guard for one work item: a request, a task, a tick. It is data only; what the place does with the
 // item is a [Run].
