@@ -2,8 +2,8 @@ package msglock
 
 import (
 	"context"
-	"errors"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	guards "github.com/holdfast-go/holdfast/internal/guard"
@@ -18,8 +18,6 @@ func OnceBatch[M any](
 	return must(NewOnce(locks, consumer, key, handler, opts...)).HandleBatch
 }
 
-var errExited = errors.New("holdfast: msglock: the handler has ended its goroutine")
-
 // HandleBatch handles messages in the order given, one after the other, and returns the error of each by index, as Handle does. The
 // keys are claimed in one pipeline per master, as [core.Client.BeginAll] does, before the first handler is called. Records are
 // written while the next handlers run. So a batch takes far fewer round trips than its messages alone.
@@ -33,53 +31,40 @@ func (g *Guard[M]) HandleBatch(ctx context.Context, batch []M) []error {
 	turn := make(chan struct{})
 	close(turn)
 	for i, m := range batch {
-		it := &item[M]{visit: g.visit(ctx, m), turn: turn, ended: make(chan struct{})}
-		turn = it.chain()
+		it := &item[M]{visit: g.visit(ctx, m), turn: turn, next: make(chan struct{}), ended: make(chan struct{})}
+		turn = it.next
 		if name := it.ask.Name; name != "" {
 			it.twin, twins[name] = twins[name], it
 		}
 		items[i] = it
 	}
-	errs := seal.FactsOf(g.locks).Together(ctx, len(batch), func(ctx context.Context, i int, alone func()) error {
+	return seal.FactsOf(g.locks).Together(ctx, len(batch), func(ctx context.Context, i int, alone func()) error {
 		return items[i].handle(ctx, alone)
 	})
-	for i, it := range items {
-		if !it.returned {
-			errs[i] = errExited
-		}
-	}
-	return errs
 }
 
 // item is a message in a batch.
 type item[M any] struct {
 	*visit[M]
-	twin     *item[M]        // the last one before it with the same key; nil if there is none
-	turn     <-chan struct{} // closed when the handlers before it have ended
-	leave    func()          // gives the turn to the next one
-	ended    chan struct{}   // closed when its end is recorded
-	returned bool
-}
-
-// chain returns the turn of the next item.
-func (it *item[M]) chain() chan struct{} {
-	next := make(chan struct{})
-	it.leave = sync.OnceFunc(func() {
-		<-it.turn
-		close(next)
-	})
-	return next
+	twin  *item[M]        // the last one before it with the same key; nil if there is none
+	turn  <-chan struct{} // closed when the handlers before it have ended
+	next  chan struct{}   // the turn of the next one
+	ended chan struct{}   // closed when its end is recorded
 }
 
 // handle handles the message when it is its turn. What it asks Redis first with grouped leaves with those of the others, which wait
 // for that until it has called alone.
 func (it *item[M]) handle(grouped context.Context, alone func()) error {
+	leave := sync.OnceFunc(func() {
+		<-it.turn
+		close(it.next)
+	})
 	defer close(it.ended)
-	defer it.leave()
+	defer leave()
 	defer alone()
 	call := it.run.Call
 	it.run.Call = func(ctx context.Context) {
-		defer it.leave() // before the end is recorded
+		defer leave() // before the end is recorded
 		call(ctx)
 	}
 	it.run.Pass = func(ctx context.Context) {
@@ -98,34 +83,14 @@ func (it *item[M]) handle(grouped context.Context, alone func()) error {
 		next(ctx)
 		return nil
 	}
-	it.ask.Turn = func(ctx context.Context, ask asking) error {
-		if it.twin == nil {
-			return it.claim(ctx, grouped, ask)
+	it.ask.Turn = func(_ context.Context, ask func(context.Context, time.Duration) error) error {
+		if it.twin != nil {
+			alone()
+			<-it.twin.ended
 		}
-		alone()
-		<-it.twin.ended
-		return it.patience().Begin(ctx, ask)
+		patience := it.engine.Patience(it.ask, it.config.Wait)
+		patience.FailOpen = true // it asks once first: the others would wait as long as it does
+		return patience.Begin(grouped, ask)
 	}
-	err := it.visit.handle()
-	it.returned = true
-	return err
+	return it.visit.handle()
 }
-
-// claim asks once, together with the others, and again if it may wait.
-func (it *item[M]) claim(ctx, grouped context.Context, ask asking) error {
-	patience := it.patience()
-	bounded, cancel := context.WithTimeout(grouped, max(patience.Ask, min(patience.Wait, guards.AskTimeout)))
-	defer cancel()
-	first := ask(bounded, 0)
-	busy := guards.Busy(first)
-	if patience.Wait < guards.ShortestWait || !busy && !guards.IsOutage(first) {
-		return first
-	}
-	err := patience.Begin(ctx, ask)
-	if busy && guards.IsOutage(err) { // the other message is still being handled, as far as is known
-		return first
-	}
-	return err
-}
-
-func (it *item[M]) patience() guards.Patience { return it.engine.Patience(it.ask, it.Wait) }

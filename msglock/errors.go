@@ -3,6 +3,7 @@ package msglock
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -22,6 +23,14 @@ const (
 	// Park means that delivering the message again does not help: move it to a dead-letter queue, then acknowledge it.
 	Park
 )
+
+// String returns the name: "Ack", "Nack" or "Park".
+func (a Action) String() string {
+	if a < Ack || a > Park {
+		return fmt.Sprintf("Action(%d)", int(a))
+	}
+	return [...]string{"Ack", "Nack", "Park"}[a]
+}
 
 // Disposition returns what to do with a message by the error of its guard, and the delay of a Nack. The delay is 0 if the guard
 // has none to suggest, as after an error of the handler: then it is the broker's.
@@ -105,14 +114,14 @@ func deferral(reason error, lease time.Duration, idle bool) *DeferredError {
 // refuse decides what becomes of a message whose handler is not called.
 func (v *visit[M]) refuse(not *core.NotRun) {
 	switch err := not.Err; {
-	case v.ask.NoKey != nil:
-		v.park(not, ReasonNoKey)
-	case errors.Is(err, core.ErrOutcomeUnknown):
-		v.park(not, ReasonUnknown)
-	case errors.Is(err, core.ErrCompleted):
-		v.park(not, ReasonNoResult)
-	case v.ctx.Err() != nil:
+	case v.ctx.Err() != nil: // that may be why its key function has failed, too
 		not.Reason, not.Err = ReasonEnded, &DeferredError{0, v.ctx.Err(), true}
+	case v.ask.NoKey != nil:
+		not.Reason, not.Err = ReasonNoKey, v.park(ReasonNoKey, err, true)
+	case errors.Is(err, core.ErrOutcomeUnknown): // the engine logs it
+		not.Reason, not.Err = ReasonUnknown, &ParkedError{err, true}
+	case errors.Is(err, core.ErrCompleted):
+		not.Reason, not.Err = ReasonNoResult, v.park(ReasonNoResult, err, true)
 	case guards.Mistaken(err):
 		not.Reason, not.Err = ReasonGuardFailed, deferral(err, 0, true)
 	default:
@@ -124,6 +133,15 @@ func (v *visit[M]) refuse(not *core.NotRun) {
 	}
 }
 
-func (v *visit[M]) park(not *core.NotRun, reason string) {
-	not.Reason, not.RetryAfter, not.Err = reason, 0, &ParkedError{not.Err, true}
+func (v *visit[M]) park(reason string, err error, idle bool) error {
+	shown := err
+	if reason != ReasonNoKey { // it may have what the handler says of its message
+		shown = nil
+	}
+	v.logParked(reason, shown)
+	return &ParkedError{err, idle}
+}
+
+func (v *visit[M]) logParked(reason string, err error) {
+	v.engine.Event(v.ctx, slog.LevelError, "parked "+reason, "holdfast: msglock: message parked", v.ask.Work, err, slog.String("reason", reason))
 }

@@ -29,10 +29,9 @@ func NewExclusive[M any](
 	if err != nil {
 		return nil, err
 	}
-	exclusive, err := guards.NewExclusive(workPlace, strategy, g.Config)
-	if err != nil {
+	g.handler, g.label = handler, g.note
+	if g.engine, err = guards.NewExclusive(workPlace, strategy, g.config); err != nil {
 		return nil, err
 	}
-	g.engine, g.handler, g.label = exclusive, handler, g.note
 	return g.Handle, nil
 }

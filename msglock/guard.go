@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
-	"time"
+	"sync"
 
 	"github.com/holdfast-go/holdfast/core"
 	guards "github.com/holdfast-go/holdfast/internal/guard"
@@ -20,61 +20,65 @@ const workPlace = "message"
 // prefix keeps the locks and records of messages apart from others.
 const prefix = "msg:"
 
-// guard is what Once and Exclusive have in common. The engine lets a message be handled or not, and records the end. This package
-// reads keys and says what becomes of the message.
-type guard[M any] struct {
-	guards.Config
-	engine  engine
+// Guard is a guard of [NewOnce] as a value. Handle and HandleBatch handle messages. Peek, Resolve and Forget are for operators:
+// they read and change the record of a key of the consumer.
+//
+// The engine lets a message be handled or not, and records the end. This package reads keys and decides what becomes of the message.
+type Guard[M any] struct {
+	config  guards.Config
+	own     own[M]
+	engine  guards.Guard
 	key     KeyFunc[M]
 	handler func(context.Context, M) error
 	label   string
-	note    string   // the name of the handler
-	scope   []string // before the key in its hash: the consumer
+	note    string // the name of the handler
 
-	own[M]
-	pointer bool // an M may be nil
-}
-
-// asking asks Redis for a lock or an attempt, and waits for so long.
-type asking = func(ctx context.Context, wait time.Duration) error
-
-// engine is a [guards.Once] or a [guards.Exclusive].
-type engine interface {
-	Do(ctx context.Context, ask guards.Ask, run guards.Run) (*guards.Outcome, error)
-	Patience(ask guards.Ask, wait time.Duration) guards.Patience
-	Event(ctx context.Context, level slog.Level, kind, text string, w core.Work, err error, more ...slog.Attr)
+	// Not for Exclusive.
+	once  *guards.Once
+	locks *core.Client
+	scope []string // before the key in its hash: the consumer
 }
 
 func newGuard[M any](place guards.Place, key KeyFunc[M], handler any, opts []Option) (*Guard[M], error) {
-	if key == nil || reflect.ValueOf(handler).IsNil() {
+	if key == nil || isNil(handler) {
 		return nil, fmt.Errorf("%w: %s: the key function or the handler is nil", core.ErrInvalidOption, place.Name)
 	}
-	g := &Guard[M]{guard: guard[M]{key: key, note: nameOf(handler)}}
+	g := &Guard[M]{key: key, note: nameOf(handler)}
 	var err error
-	if g.Config, err = guards.Sort(place, opts, &g.own); err != nil {
-		return nil, err
+	g.config, err = guards.Sort(place, opts, &g.own)
+	return g, err
+}
+
+func isNil(x any) bool {
+	switch v := reflect.ValueOf(x); v.Kind() {
+	case reflect.Invalid:
+		return true
+	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
+		return v.IsNil()
 	}
-	switch reflect.TypeFor[M]().Kind() {
-	case reflect.Pointer, reflect.Interface, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
-		g.pointer = true
-	}
-	return g, g.own.check(&g.Config)
+	return false
 }
 
 // nameOf returns the name of a handler, for readers of records and to tell handlers apart: "billing.charge".
 func nameOf(handler any) string {
 	const most = 64 // the longest field of a small hash in Redis
-	fn := runtime.FuncForPC(reflect.ValueOf(handler).Pointer())
-	if fn == nil {
-		return ""
-	}
-	name := strings.TrimSuffix(fn.Name()[strings.LastIndex(fn.Name(), "/")+1:], "-fm")
+	name := runtime.FuncForPC(reflect.ValueOf(handler).Pointer()).Name()
+	name = strings.TrimSuffix(name[strings.LastIndex(name, "/")+1:], "-fm")
 	return name[max(len(name)-most, 0):]
 }
 
+// nameOf returns the hash of a key, and the name of its lock or record.
+func (g *Guard[M]) nameOf(key string) (hash, name string) {
+	hash = guards.Hash(g.config.KeySecret, append(g.scope[:len(g.scope):len(g.scope)], key)...)
+	return hash, prefix + hash
+}
+
+// Handle handles a message, see [Once].
+func (g *Guard[M]) Handle(ctx context.Context, m M) error { return g.visit(ctx, m).handle() }
+
 // visit is a message that has come to a guard.
 type visit[M any] struct {
-	*guard[M]
+	*Guard[M]
 	handler func(context.Context, M) error
 	ctx     context.Context
 	m       M
@@ -85,18 +89,11 @@ type visit[M any] struct {
 	// Of OnceValue; nil for other guards.
 	value func() ([]byte, error) // of a run that has succeeded
 	load  func([]byte) error     // sets the value to that of an earlier run
-	peek  func(context.Context) (core.Record, error)
-}
-
-// nameOf returns the hash of a key, and the name of its lock or record.
-func (g *guard[M]) nameOf(key string) (hash, name string) {
-	hash = guards.Hash(g.KeySecret, append(g.scope[:len(g.scope):len(g.scope)], key)...)
-	return hash, prefix + hash
 }
 
 // visit describes a message to the engine.
-func (g *guard[M]) visit(ctx context.Context, m M) *visit[M] {
-	v := &visit[M]{guard: g, handler: g.handler, ctx: ctx, m: m}
+func (g *Guard[M]) visit(ctx context.Context, m M) *visit[M] {
+	v := &visit[M]{Guard: g, handler: g.handler, ctx: ctx, m: m}
 	v.ask.Label, v.ask.Note = g.label, g.note
 	v.run = guards.Run{
 		Call:   func(ctx context.Context) { v.err = v.handler(ctx, m) },
@@ -104,39 +101,36 @@ func (g *guard[M]) visit(ctx context.Context, m M) *visit[M] {
 		Replay: func(_ context.Context, r core.Record) error { return v.replay(r) },
 		Refuse: func(_ context.Context, not *core.NotRun) { v.refuse(not) },
 	}
-	key, err := v.read()
-	switch {
+	switch key, err := v.read(); {
 	case err != nil:
-		v.ask.NoKey, v.ask.KeyFailed = err, true
-		return v
+		v.ask.NoKey, v.ask.KeyFailed = fmt.Errorf("%w: %w", ErrNoKey, err), true
 	case key == "":
 		v.ask.NoKey = ErrNoKey
-		return v
+	default:
+		v.ask.KeyHash, v.ask.Name = g.nameOf(key)
 	}
-	v.ask.KeyHash, v.ask.Name = g.nameOf(key)
 	return v
 }
 
+var errNilMessage = errors.New("the message is nil")
+
 // read reads the key of the message, and what else the engine has to know of it.
 func (v *visit[M]) read() (key string, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: a function of the guard panicked: %v", ErrNoKey, p)
-		}
-		if err != nil && v.ctx.Err() == nil {
-			v.engine.Event(v.ctx, slog.LevelError, "no key", "holdfast: msglock: a message has no key", v.ask.Work, err)
-		}
-	}()
-	if v.pointer && reflect.ValueOf(&v.m).Elem().IsNil() {
-		return "", fmt.Errorf("%w: the message is nil", ErrNoKey)
+	defer recovered(&err)
+	if isNil(v.m) {
+		return "", errNilMessage
 	}
-	if key, err = v.key(v.ctx, v.m); err != nil {
-		return "", fmt.Errorf("%w: %w", ErrNoKey, err)
+	if v.own.sent != nil {
+		v.ask.Due = v.own.sent(v.m)
 	}
-	if v.sent != nil {
-		v.ask.Due = v.sent(v.m)
+	return v.key(v.ctx, v.m)
+}
+
+// recovered makes a panic of a function of the user an error. It must be deferred itself.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("a function of the guard panicked: %v", p)
 	}
-	return key, nil
 }
 
 // handle lets the engine handle the message or not, and returns what to tell the consumer.
@@ -152,14 +146,23 @@ func (v *visit[M]) handle() error {
 		return joined(v.err, core.ErrOutcomeUnknown)
 	case errors.Is(o.Unrecorded, core.ErrStale) && (v.err == nil || o.State == core.StateCompleted):
 		return deferral(o.Unrecorded, 0, false) // how the other run fares decides
-	case o.State == core.StateCompleted && v.err != nil && v.load != nil:
-		return v.loadRecorded()
+	case o.State == core.StateCompleted && v.err != nil && v.load != nil && !v.loaded(o):
+		return v.park(ReasonNoResult, joined(v.err, core.ErrCompleted), false)
 	case o.State == core.StateCompleted: // also if the handler failed after core.Complete
 		return nil
 	case v.err != nil && o.Lost != nil:
 		return deferral(joined(v.err, o.Lost), 0, false)
 	}
 	return v.err
+}
+
+// loaded loads the value of a run that was recorded as completed although its handler failed. It has none, unless its proof has.
+func (v *visit[M]) loaded(o *guards.Outcome) bool {
+	if o.Value == nil {
+		return false
+	}
+	data, err := o.Value()
+	return err == nil && v.load(data) == nil
 }
 
 // judge judges how the handler ended. What a guard inside has refused has done nothing.
@@ -175,6 +178,8 @@ func (v *visit[M]) judge(o *guards.Outcome) {
 		o.Verdict = guards.Completed
 	case deferred != nil && deferred.idle, parked != nil && parked.idle:
 		o.Verdict = guards.Released
+	case errors.As(v.err, &parked):
+		v.logParked("handler", nil)
 	}
 }
 
@@ -188,34 +193,25 @@ func joined(err, more error) error {
 
 // beats calls the function of WithHeartbeat until stop is called, which waits for the last call.
 func (v *visit[M]) beats() (stop func()) {
-	if v.beat == nil || v.ask.NoKey != nil {
+	if v.own.beat == nil || v.ask.NoKey != nil {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(v.ctx)) // the handler may go on after its end
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		ticker := time.NewTicker(v.every)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-			}
-			if err := v.beatOnce(ctx); err != nil && ctx.Err() == nil {
+	var beating sync.WaitGroup
+	beating.Go(func() {
+		for guards.Pause(ctx, v.own.every) {
+			if err := v.beat(ctx); err != nil && ctx.Err() == nil {
 				v.engine.Event(ctx, slog.LevelWarn, "heartbeat", "holdfast: msglock: a heartbeat failed", v.ask.Work, err)
 			}
 		}
-	}()
-	return func() { cancel(); <-done }
+	})
+	return func() {
+		cancel()
+		beating.Wait()
+	}
 }
 
-func (v *visit[M]) beatOnce(ctx context.Context) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	return v.beat(ctx, v.m)
+func (v *visit[M]) beat(ctx context.Context) (err error) {
+	defer recovered(&err)
+	return v.own.beat(ctx, v.m)
 }

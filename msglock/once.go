@@ -74,7 +74,6 @@ func NewOnceValue[M, T any](
 			return err
 		}
 		v.value = func() ([]byte, error) { return json.Marshal(value) }
-		v.peek = func(ctx context.Context) (core.Record, error) { return g.once.Of(v.ask).Peek(ctx) }
 		v.load = func(data []byte) error {
 			value = *new(T)
 			return json.Unmarshal(data, &value)
@@ -100,23 +99,12 @@ func newOnce[M any](
 	case consumer == "":
 		return nil, fmt.Errorf("%w: msglock: the consumer is empty: name the consumer group or subscription", core.ErrInvalidOption)
 	}
-	if g.once, err = guards.NewOnce(workPlace, locks, g.Config); err != nil {
+	if g.once, err = guards.NewOnce(workPlace, locks, g.config); err != nil {
 		return nil, err
 	}
 	g.engine, g.locks, g.label, g.scope = g.once, locks, consumer, []string{consumer}
 	return g, seal.CheckOnceOptions(core.WithLabel(consumer))
 }
-
-// Guard is a guard of [NewOnce] as a value. Handle and HandleBatch handle messages. Peek, Resolve and Forget are for operators:
-// they read and change the record of a key of the consumer.
-type Guard[M any] struct {
-	guard[M]
-	locks *core.Client
-	once  *guards.Once
-}
-
-// Handle handles a message, see [Once].
-func (g *Guard[M]) Handle(ctx context.Context, m M) error { return g.visit(ctx, m).handle() }
 
 // Peek reads the record of a key, as the key function returns it. It has [core.StateNone] if there is none. Errors are those of
 // [core.Once.Peek].
@@ -152,20 +140,6 @@ func isRecord(r core.Record) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %q is not the record of a message: pass what Peek returned", core.ErrInvalidName, r.Key)
-}
-
-// loadRecorded loads the value of a run whose handler failed after it was recorded as completed: it has none, unless its proof has.
-func (v *visit[M]) loadRecorded() error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx), v.FinishTimeout)
-	defer cancel()
-	r, err := v.peek(ctx)
-	if err != nil {
-		return deferral(joined(v.err, err), 0, false)
-	}
-	if v.replay(r) != nil {
-		return &ParkedError{joined(v.err, core.ErrCompleted), false}
-	}
-	return nil
 }
 
 const logOtherHandler = "holdfast: msglock: message acknowledged without running: another handler of this consumer has completed " +

@@ -3,7 +3,6 @@ package msglock
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
@@ -33,13 +32,19 @@ type own[M any] struct {
 
 const heartbeat, sentTime = "msglock.WithHeartbeat", "msglock.WithSentTime"
 
+func errNilOption(name string) error {
+	return fmt.Errorf("%w: %s: its function is nil", core.ErrInvalidOption, name)
+}
+
 // WithHeartbeat calls beat at intervals while a message is waiting or being handled, for brokers whose deliveries expire: to extend
 // the visibility timeout of SQS, or to send InProgress to JetStream. Choose a third of the time after which a delivery expires. An
 // error of beat is logged, and the run continues: its lease keeps other deliveries of the message out. 1 ms to 8760 h. M is that of
 // the guard. Defaults to none.
 func WithHeartbeat[M any](every time.Duration, beat func(ctx context.Context, m M) error) Option {
 	return guards.Own(heartbeat, func(o *own[M]) error {
-		o.beat, o.every = beat, every
+		if o.beat, o.every = beat, every; beat == nil {
+			return errNilOption(heartbeat)
+		}
 		return guards.CheckDuration("WithHeartbeat", every)
 	})
 }
@@ -48,19 +53,11 @@ func WithHeartbeat[M any](every time.Duration, beat func(ctx context.Context, m 
 // time.
 func WithSentTime[M any](sent func(m M) time.Time) Option {
 	return guards.Own(sentTime, func(o *own[M]) error {
-		o.sent = sent
+		if o.sent = sent; sent == nil {
+			return errNilOption(sentTime)
+		}
 		return nil
 	})
-}
-
-// check returns the error for an option that has no function for messages of type M.
-func (o *own[M]) check(c *guards.Config) error {
-	for name, missing := range map[string]bool{heartbeat: o.beat == nil, sentTime: o.sent == nil} {
-		if missing && c.Given(name) {
-			return fmt.Errorf("%w: %s: its function is nil, or not for messages of type %v", core.ErrInvalidOption, name, reflect.TypeFor[M]())
-		}
-	}
-	return nil
 }
 
 // FailOpen lets messages be handled unguarded while Redis is unreachable, see [Degraded]. It does not apply while Redis refuses, nor

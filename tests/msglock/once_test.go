@@ -102,6 +102,83 @@ func TestBadMessages(t *testing.T) {
 		func(context.Context, any) error { return nil })(t.Context(), nothing), msglock.Park)
 }
 
+// TestParkedIsLogged: whatever the reason, the log has it, without keys and without what a handler said.
+func TestParkedIsLogged(t *testing.T) {
+	t.Parallel()
+	key := func(_ context.Context, m *message) (string, error) {
+		if m.Key == "fails" {
+			return "", errors.New("no such header")
+		}
+		return m.Key, nil
+	}
+	parks := func(_ context.Context, m *message) (string, error) {
+		if m.Key == "secret-1" {
+			return "", &msglock.ParkedError{Err: errors.New("cannot read secret-1")}
+		}
+		return strings.Repeat("x", 100), nil
+	}
+	for name, test := range map[string]struct {
+		m      *message
+		times  int // until it is parked
+		reason string
+		text   string
+	}{
+		"Empty":   {&message{}, 1, "reason=no-key", "the message has no key"},
+		"Fails":   {&message{Key: "fails"}, 1, "reason=no-key", "no such header"},
+		"Nil":     {nil, 1, "reason=no-key", "the message is nil"},
+		"Handler": {&message{Key: "secret-1"}, 1, "reason=handler", "key_hash="},
+		"Result":  {&message{Key: "secret-2"}, 2, "reason=no-result", "key_hash="},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			locks, log := newLocks(t)
+			handle := msglock.OnceValue(locks, "billing", key, parks, core.WithMaxValue(10))
+			var err error
+			for range test.times {
+				_, err = handle(t.Context(), test.m)
+			}
+			want(t, err, msglock.Park)
+			for _, part := range []string{"message parked", test.reason, test.text, "label=billing"} {
+				if !strings.Contains(log.String(), part) {
+					t.Errorf("the log does not have %q: %s", part, log)
+				}
+			}
+			if strings.Contains(log.String(), "secret") {
+				t.Errorf("the log has a key: %s", log)
+			}
+			before := log.String()
+			if _, err = handle(t.Context(), test.m); log.String() != before {
+				t.Errorf("logged again at once: %s", log)
+			}
+			want(t, err, msglock.Park)
+		})
+	}
+}
+
+// TestStoppedKeyFunction: a key function that fails because the consumer stops says nothing about the message.
+func TestStoppedKeyFunction(t *testing.T) {
+	t.Parallel()
+	locks, log := newLocks(t)
+	ctx, stop := context.WithCancel(t.Context())
+	handle := msglock.Once(locks, "billing", func(ctx context.Context, _ *message) (string, error) {
+		stop()
+		return "", ctx.Err()
+	}, first)
+	err := handle(ctx, &message{Key: "1"})
+	want(t, err, msglock.Nack)
+	if !errors.Is(err, context.Canceled) || log.String() != "" {
+		t.Errorf("%v\n%s", err, log)
+	}
+}
+
+// TestActions: actions have names.
+func TestActions(t *testing.T) {
+	t.Parallel()
+	if got := fmt.Sprint(msglock.Ack, msglock.Nack, msglock.Park, msglock.Action(9)); got != "Ack Nack Park Action(9)" {
+		t.Error(got)
+	}
+}
+
 // TestOptionalKey: a message with an empty key may be handled unguarded. One whose key is not known, because the key function has
 // failed or the message is nil, may well have been handled before.
 func TestOptionalKey(t *testing.T) {
@@ -170,7 +247,7 @@ func TestArguments(t *testing.T) {
 		"HeartbeatOfOther": {func() error {
 			_, err := msglock.NewOnce(locks, "c", func(context.Context, message) (string, error) { return "", nil }, func(context.Context, message) error { return nil }, beat)
 			return err
-		}, "msglock_test.message"},
+		}, "msglock.WithHeartbeat is for work of another type"},
 		"Sent": {func() error {
 			_, err := msglock.NewOnce(locks, "c", byKey, handler, msglock.WithSentTime[*message](nil))
 			return err
