@@ -30,10 +30,10 @@ import (
 const created = "HTTP/1.1 201 Created\nContent-Type: text/plain\nLocation: /payments/7\n\npaid"
 
 // payment is a handler that commits value and answers with created, or with 500 after a commit if it fails.
-func payment(s *store, value string, fails bool) http.Handler {
+func payment(s *coretest.Proof, value string, fails bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Handler", "ran")
-		if _, err := s.inTx(r.Context(), value); err != nil || fails {
+		if _, err := s.InTx(r.Context(), value); err != nil || fails {
 			http.Error(w, "no", http.StatusInternalServerError)
 			return
 		}
@@ -72,11 +72,11 @@ func wantAnswer(t *testing.T, what string, got *http.Response, stored, replayed 
 func TestHTTP(t *testing.T) {
 	t.Parallel()
 	gin.SetMode(gin.ReleaseMode)
-	for name, guard := range map[string]func(locks *core.Client, s *store, h http.Handler) http.Handler{
-		"net/http": func(locks *core.Client, s *store, h http.Handler) http.Handler {
+	for name, guard := range map[string]func(locks *core.Client, s *coretest.Proof, h http.Handler) http.Handler{
+		"net/http": func(locks *core.Client, s *coretest.Proof, h http.Handler) http.Handler {
 			return httplock.Idempotent(locks, httplock.Unscoped(), core.WithProof(s))(h)
 		},
-		"gin": func(locks *core.Client, s *store, h http.Handler) http.Handler {
+		"gin": func(locks *core.Client, s *coretest.Proof, h http.Handler) http.Handler {
 			router := gin.New()
 			router.POST("/payments", ginlock.Idempotent(locks, httplock.Unscoped(), core.WithProof(s)), gin.WrapH(h))
 			return router
@@ -98,7 +98,7 @@ func TestHTTP(t *testing.T) {
 			_, locks, s = start(t)
 			fails := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
 			pay(t, guard(locks, s, fails))
-			s.goAway(errors.New("away"))
+			s.GoAway(errors.New("away"))
 			got := pay(t, guard(locks, s, payment(s, value, false)))
 			if body, _ := io.ReadAll(got.Body); got.StatusCode != http.StatusServiceUnavailable || got.Header.Get("Retry-After") == "" {
 				t.Errorf("%s: %d, %s", name, got.StatusCode, body)
@@ -112,7 +112,7 @@ func TestHTTP(t *testing.T) {
 func TestFailOpen(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
-	s := newStore()
+	s := coretest.NewProof()
 	const unhurried, short = time.Minute, 100 * time.Millisecond
 	on := func(handler http.Handler, limit time.Duration) http.Handler { // of another process
 		locks := coretest.NewClient(t, server.Client(), core.WithLogger(nil))
@@ -122,18 +122,18 @@ func TestFailOpen(t *testing.T) {
 	pays := payment(s, created, false)
 	fails := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
 	pay(t, on(fails, unhurried))
-	s.goAway(errors.New("connection refused"))
+	s.GoAway(errors.New("connection refused"))
 	if got := pay(t, on(pays, unhurried)); got.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("the guard was open for a proof that is away: %d", got.StatusCode)
 	}
-	s.goAway(nil)
+	s.GoAway(nil)
 	server.Kill()
 	h := on(pays, short)
 	wantAnswer(t, "first", pay(t, h), true, false)
 	wantAnswer(t, "same process", pay(t, h), true, true)
 	wantAnswer(t, "another process", pay(t, on(pays, short)), true, true)
-	if len(s.rows) != 1 {
-		t.Errorf("%d rows", len(s.rows))
+	if s.Rows() != 1 {
+		t.Errorf("%d rows", s.Rows())
 	}
 }
 
@@ -146,7 +146,7 @@ func TestFailOpenWithHoldFailures(t *testing.T) {
 		return err
 	}
 	coretest.WantInvalid(t, guard(), core.ErrInvalidOption, "FailOpen")
-	s.onlyAll = true
+	s.Only = true
 	if err := guard(); err != nil {
 		t.Error(err)
 	}
@@ -160,7 +160,7 @@ func TestTask(t *testing.T) {
 	task := asynq.NewTask("order:pay", []byte(`{"order":7}`))
 	fails := true
 	h := guard(asynq.HandlerFunc(func(ctx context.Context, _ *asynq.Task) error {
-		if _, err := s.inTx(ctx, "paid"); err != nil {
+		if _, err := s.InTx(ctx, "paid"); err != nil {
 			return fmt.Errorf("pay: %w", err)
 		}
 		if fails {
@@ -178,8 +178,8 @@ func TestTask(t *testing.T) {
 	if err := h.ProcessTask(t.Context(), task); err != nil {
 		t.Error(err)
 	}
-	if len(s.rows) != 1 {
-		t.Errorf("%d rows", len(s.rows))
+	if s.Rows() != 1 {
+		t.Errorf("%d rows", s.Rows())
 	}
 }
 
@@ -190,7 +190,7 @@ func TestMessage(t *testing.T) {
 	fails := true
 	handle := msglock.Once(locks, "billing", func(_ context.Context, m string) (string, error) { return m, nil },
 		func(ctx context.Context, _ string) error {
-			if _, err := s.inTx(ctx, "paid"); err != nil {
+			if _, err := s.InTx(ctx, "paid"); err != nil {
 				return fmt.Errorf("pay: %w", err)
 			}
 			if fails {
@@ -200,7 +200,7 @@ func TestMessage(t *testing.T) {
 		}, core.WithProof(s))
 	produce := msglock.OnceValue(locks, "shipping", func(_ context.Context, m string) (string, error) { return m, nil },
 		func(ctx context.Context, _ string) (string, error) {
-			_, err := s.inTx(ctx, `"shipped"`)
+			_, err := s.InTx(ctx, `"shipped"`)
 			return "shipped", err
 		}, core.WithProof(s))
 	for range 3 {
@@ -213,8 +213,8 @@ func TestMessage(t *testing.T) {
 		rdb.FlushAll(t.Context())
 		fails = false
 	}
-	if len(s.rows) != 2 {
-		t.Errorf("%d rows", len(s.rows))
+	if s.Rows() != 2 {
+		t.Errorf("%d rows", s.Rows())
 	}
 }
 
@@ -257,11 +257,11 @@ func TestTick(t *testing.T) {
 			outcomes <- run.Outcome
 		},
 	}))
-	s := newStore()
+	s := coretest.NewProof()
 	c := cron.New(cron.WithLocation(time.UTC))
 	_, err := cronlock.AddFunc(c, locks, "@every 1s", "charge", func(ctx context.Context) error {
-		s.commit(seal.RunFrom(ctx).Proving().Key, "of an earlier attempt", "")
-		_, err := s.inTx(ctx, "twice")
+		s.Commit(seal.RunFrom(ctx).Proving().Key, "of an earlier attempt", "")
+		_, err := s.InTx(ctx, "twice")
 		return err
 	}, core.WithProof(s), cronlock.WithFailover(2))
 	if err != nil {

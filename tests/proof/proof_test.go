@@ -22,10 +22,10 @@ const key = "payment:42"
 // proofKey is the key of the proof: with the prefix of the client.
 const proofKey = "lock:" + key
 
-func start(t *testing.T, opts ...core.Option) (*redis.Client, *core.Client, *store) {
+func start(t *testing.T, opts ...core.Option) (*redis.Client, *core.Client, *coretest.Proof) {
 	t.Helper()
 	rdb := testkit.Start(t).Client()
-	return rdb, coretest.NewClient(t, rdb, opts...), newStore()
+	return rdb, coretest.NewClient(t, rdb, opts...), coretest.NewProof()
 }
 
 // crash begins an attempt whose process ends.
@@ -41,12 +41,12 @@ func TestFirstAttemptAsksNothing(t *testing.T) {
 	_, locks, s := start(t)
 	o := locks.Once(key, core.WithProof(s))
 	for i := range 2 {
-		r, err := o.Do(t.Context(), s.pays("paid"))
+		r, err := o.Do(t.Context(), pays(s, "paid"))
 		if err != nil || string(r.Value) != "paid" || r.Replayed != (i == 1) {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}
-	if n := s.asked(); n != 0 {
+	if n := s.Asked(); n != 0 {
 		t.Errorf("the proof was asked %d times", n)
 	}
 }
@@ -57,7 +57,7 @@ func TestCommittedBeforeCrash(t *testing.T) {
 	rdb, locks, s := start(t)
 	o := locks.Once(key, core.WithProof(s))
 	crash(t, rdb, o)
-	s.commit(proofKey, "paid", "")
+	s.Commit(proofKey, "paid", "")
 	for range 2 {
 		r, err := o.Do(t.Context(), never(t))
 		if err != nil || string(r.Value) != "paid" || !r.Replayed || r.Attempt != 2 {
@@ -65,7 +65,7 @@ func TestCommittedBeforeCrash(t *testing.T) {
 		}
 	}
 	coretest.WantState(t, o, core.StateCompleted, 2)
-	if n := s.asked(); n != 1 {
+	if n := s.Asked(); n != 1 {
 		t.Errorf("the proof was asked %d times", n)
 	}
 }
@@ -76,8 +76,8 @@ func TestNotCommittedBeforeCrash(t *testing.T) {
 	rdb, locks, s := start(t)
 	o := locks.Once(key, core.WithProof(s))
 	crash(t, rdb, o)
-	r, err := o.Do(t.Context(), s.pays("paid"))
-	if err != nil || r.Replayed || r.Attempt != 2 || s.asked() != 1 {
+	r, err := o.Do(t.Context(), pays(s, "paid"))
+	if err != nil || r.Replayed || r.Attempt != 2 || s.Asked() != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -89,7 +89,7 @@ func TestUndecided(t *testing.T) {
 	o := locks.Once(key, core.WithProof(s))
 	crash(t, rdb, o)
 	down := errors.New("connection refused")
-	s.goAway(down)
+	s.GoAway(down)
 	for range 3 {
 		_, err := o.Do(t.Context(), never(t))
 		for _, want := range []error{core.ErrUndecided, core.ErrUnavailable, down} {
@@ -100,8 +100,8 @@ func TestUndecided(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	coretest.WantState(t, o, core.StateNone, 1)
-	s.goAway(nil)
-	if r, err := o.Do(t.Context(), s.pays("paid")); err != nil || r.Attempt != 2 {
+	s.GoAway(nil)
+	if r, err := o.Do(t.Context(), pays(s, "paid")); err != nil || r.Attempt != 2 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -123,7 +123,7 @@ func TestUnknownOutcome(t *testing.T) {
 			o := locks.Once(key, core.WithProof(s), core.WithFailurePolicy(core.HoldFailures))
 			end(t, rdb, o)
 			if committed {
-				s.commit(proofKey, "paid", "")
+				s.Commit(proofKey, "paid", "")
 			}
 			for range 2 {
 				r, err := o.Do(t.Context(), never(t))
@@ -136,7 +136,7 @@ func TestUnknownOutcome(t *testing.T) {
 				coretest.WantState(t, o, core.StateCompleted, 1)
 			} else {
 				coretest.WantState(t, o, core.StateUnknown, 1)
-				s.goAway(errors.New("away"))
+				s.GoAway(errors.New("away"))
 				_, err := o.Do(t.Context(), never(t))
 				coretest.WantErr(t, err, core.ErrUndecided)
 			}
@@ -149,7 +149,7 @@ func TestUnknownOutcome(t *testing.T) {
 func TestOnlyEffect(t *testing.T) {
 	t.Parallel()
 	rdb, locks, s := start(t)
-	s.onlyAll = true
+	s.Only = true
 	o := locks.Once(key, core.WithProof(s), core.WithFailurePolicy(core.HoldFailures))
 	crash(t, rdb, o)
 	if _, err := o.Do(t.Context(), func(context.Context) ([]byte, error) { return nil, errors.New("failed") }); errors.Is(err, core.ErrOutcomeUnknown) {
@@ -167,12 +167,12 @@ func TestRedisLosesTheRecord(t *testing.T) {
 	t.Parallel()
 	rdb, locks, s := start(t)
 	o := locks.Once(key, core.WithProof(s))
-	if _, err := o.Do(t.Context(), s.pays("paid")); err != nil {
+	if _, err := o.Do(t.Context(), pays(s, "paid")); err != nil {
 		t.Fatal(err)
 	}
 	rdb.FlushAll(t.Context())
 	r, err := o.Do(t.Context(), func(ctx context.Context) ([]byte, error) {
-		value, err := s.inTx(ctx, "paid twice")
+		value, err := s.InTx(ctx, "paid twice")
 		var done *core.CompletedError
 		if !errors.As(err, &done) || string(done.Record.Value) != "paid" || string(value) != "paid" {
 			t.Errorf("%q, %v", value, err)
@@ -185,7 +185,7 @@ func TestRedisLosesTheRecord(t *testing.T) {
 	}
 	rdb.FlushAll(t.Context())
 	r, err = o.Do(t.Context(), func(ctx context.Context) ([]byte, error) {
-		value, _ := s.inTx(ctx, "paid twice")
+		value, _ := s.InTx(ctx, "paid twice")
 		return append(value, " before"...), nil // its own answer
 	})
 	if err != nil || string(r.Value) != "paid before" || !r.Replayed {
@@ -210,7 +210,7 @@ func TestFailureAfterCommit(t *testing.T) {
 		func() {
 			defer func() { _ = recover() }()
 			_, _ = o.Do(t.Context(), func(ctx context.Context) ([]byte, error) {
-				value, err := s.inTx(ctx, "paid")
+				value, err := s.InTx(ctx, "paid")
 				if err != nil {
 					t.Error(err)
 				}
@@ -234,7 +234,7 @@ func TestForgetOfProven(t *testing.T) {
 	t.Parallel()
 	_, locks, s := start(t)
 	o := locks.Once(key, core.WithProof(s))
-	if _, err := o.Do(t.Context(), s.pays("paid")); err != nil {
+	if _, err := o.Do(t.Context(), pays(s, "paid")); err != nil {
 		t.Fatal(err)
 	}
 	seen := coretest.MustPeek(t, o)
@@ -244,12 +244,12 @@ func TestForgetOfProven(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "delete its proof") {
 			t.Errorf("error %v", err)
 		}
-		s.goAway(errors.New("away"))
+		s.GoAway(errors.New("away"))
 		coretest.WantErr(t, forget(t.Context(), seen), core.ErrUndecided)
-		s.goAway(nil)
+		s.GoAway(nil)
 	}
 	coretest.WantState(t, o, core.StateCompleted, 1)
-	delete(s.rows, proofKey)
+	s.Delete(proofKey)
 	if err := o.Forget(t.Context(), seen); err != nil {
 		t.Error(err)
 	}
@@ -261,16 +261,16 @@ func TestProofOfAnotherRequest(t *testing.T) {
 	rdb, locks, s := start(t)
 	tea := locks.Once(key, core.WithProof(s), core.WithFingerprint([]byte("tea")))
 	coffee := locks.Once(key, core.WithProof(s), core.WithFingerprint([]byte("coffee")))
-	if _, err := tea.Do(t.Context(), s.pays("paid")); err != nil {
+	if _, err := tea.Do(t.Context(), pays(s, "paid")); err != nil {
 		t.Fatal(err)
 	}
 	rdb.FlushAll(t.Context())
-	_, err := coffee.Do(t.Context(), s.pays("coffee"))
+	_, err := coffee.Do(t.Context(), pays(s, "coffee"))
 	coretest.WantErr(t, err, core.ErrFingerprintMismatch)
 	_, err = coffee.Do(t.Context(), never(t))
 	coretest.WantErr(t, err, core.ErrFingerprintMismatch)
 	rdb.FlushAll(t.Context())
-	if r, err := tea.Do(t.Context(), s.pays("twice")); err != nil || string(r.Value) != "paid" || !r.Replayed {
+	if r, err := tea.Do(t.Context(), pays(s, "twice")); err != nil || string(r.Value) != "paid" || !r.Replayed {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -301,14 +301,14 @@ func TestHooksOfProof(t *testing.T) {
 	}))
 	o := locks.Once(key, core.WithProof(s))
 	crash(t, rdb, o)
-	s.goAway(errors.New("away"))
+	s.GoAway(errors.New("away"))
 	_, _ = o.Do(t.Context(), never(t))
-	s.goAway(nil)
+	s.GoAway(nil)
 	_, _ = o.Do(t.Context(), func(context.Context) ([]byte, error) { return nil, errors.New("failed") })
-	s.commit(proofKey, "paid", "")
+	s.Commit(proofKey, "paid", "")
 	_, _ = o.Do(t.Context(), never(t))
 	rdb.FlushAll(t.Context())
-	_, _ = o.Do(t.Context(), s.pays("twice"))
+	_, _ = o.Do(t.Context(), pays(s, "twice"))
 	if n := leases.Load(); n != 0 {
 		t.Errorf("%d leases are left", n)
 	}
@@ -354,7 +354,7 @@ func TestSuccessWithoutTransaction(t *testing.T) {
 func TestNilProof(t *testing.T) {
 	t.Parallel()
 	_, locks, _ := start(t)
-	for _, p := range []core.Proof{nil, (*store)(nil)} {
+	for _, p := range []core.Proof{nil, (*coretest.Proof)(nil)} {
 		coretest.WantInvalid(t, locks.Once(key, core.WithProof(p)).Forget(t.Context(), core.Record{}), core.ErrInvalidOption, "WithProof")
 	}
 }
