@@ -72,7 +72,7 @@ func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (asynq.Mi
 		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
 			v := g.visit(ctx, t)
 			if g.line != nil && v.ask.NoKey == nil {
-				v.limit = max(seal.FactsOf(exclusive.Of(v.ask)).Limit, 1)
+				v.limit = max(seal.FactsOf(exclusive.Of(v.ask)).Lock.Limit, 1)
 			}
 			return v.process(next)
 		})

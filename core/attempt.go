@@ -39,7 +39,7 @@ type attemptFacts struct{ *Attempt }
 // Facts implements [seal.Source].
 func (a attemptFacts) Facts() seal.Facts {
 	e := a.once.client.engine
-	return seal.Facts{Logger: e.logger, Hooks: &e.hooks, TTL: a.lease.hold.TTL, Attempt: a}
+	return seal.Facts{Logger: e.logger, Hooks: &e.hooks, Attempt: a}
 }
 
 // Began implements [seal.Attempt].
@@ -48,7 +48,7 @@ func (a attemptFacts) Began() time.Time { return a.began }
 // Proving implements [seal.Attempt].
 func (a attemptFacts) Proving() *seal.Proving { return a.proving }
 
-// Bind implements [seal.Attempt].
+// Bind implements [seal.Lease].
 func (a attemptFacts) Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
 	bound, end, unbind := a.lease.end.Within(seal.WithRun(a.lease.within(ctx), attemptRun{a.Attempt}), keptLease{a.lease})
 	return bound, func() { unbind(); end(nil) }

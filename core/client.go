@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -86,17 +87,17 @@ type clientFacts struct{ *Client }
 
 // Facts implements [seal.Source].
 func (c clientFacts) Facts() seal.Facts {
-	return seal.Facts{
-		Logger: c.logger, Hooks: &c.hooks, Instance: c.instance, NewOwner: newOwner, TTL: c.lock.ttl, Names: c, Eval: c.eval,
-		Together: together,
-	}
+	return seal.Facts{Logger: c.logger, Hooks: &c.hooks, Instance: c.instance, NewOwner: newOwner, Client: c}
 }
+
+// TTL implements [seal.Client].
+func (c clientFacts) TTL() time.Duration { return c.lock.ttl }
 
 // adapterScripts has the *transport.Script of each source that an adapter has used.
 var adapterScripts sync.Map
 
-// eval runs a script of an adapter, see [seal.Facts].
-func (c *Client) eval(ctx context.Context, source, kind, name string, args ...any) (any, error) {
+// Eval implements [seal.Client].
+func (c clientFacts) Eval(ctx context.Context, source, kind, name string, args ...any) (any, error) {
 	var reply any
 	err := c.operateOn(ctx, kind+" of", name, func(k script.Keys) (err error) {
 		known, ok := adapterScripts.Load(source)
@@ -109,8 +110,8 @@ func (c *Client) eval(ctx context.Context, source, kind, name string, args ...an
 	return reply, err
 }
 
-// together implements [seal.Facts].
-func together(ctx context.Context, n int, do func(ctx context.Context, i int, alone func()) error) []error {
+// Together implements [seal.Client].
+func (clientFacts) Together(ctx context.Context, n int, do func(ctx context.Context, i int, alone func()) error) []error {
 	return transport.DoGrouped(ctx, n, func(ctx context.Context, i int) error {
 		return do(ctx, i, func() { transport.LeaveGroup(ctx) })
 	})

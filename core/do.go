@@ -53,15 +53,15 @@ func (l *Lease) run(ctx context.Context, fn func(context.Context) error) (err er
 	return fn(held)
 }
 
-// bind returns a context that descends from ctx, has the lease, and ends with either.
-func (l keptLease) bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
+// Bind implements [seal.Lease].
+func (l keptLease) Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
 	bound, end, unbind := l.end.Within(l.within(ctx), l)
 	return bound, func() { unbind(); end(nil) }
 }
 
 // Facts implements [seal.Source].
 func (l keptLease) Facts() seal.Facts {
-	return seal.Facts{Logger: l.engine.logger, Hooks: &l.engine.hooks, Bind: l.bind}
+	return seal.Facts{Logger: l.engine.logger, Hooks: &l.engine.hooks, Lease: l}
 }
 
 // finish unlocks and returns the cause if the lease had been lost.

@@ -50,10 +50,7 @@ type electionFacts struct{ *singleLock }
 
 // Facts implements [seal.Source].
 func (e electionFacts) Facts() seal.Facts {
-	return seal.Facts{
-		Logger: e.engine.logger, Hooks: &e.engine.hooks, Instance: e.engine.instance, NewOwner: newOwner, TTL: e.engine.lock.ttl,
-		Name: e.name,
-	}
+	return seal.Facts{Logger: e.engine.logger, Hooks: &e.engine.hooks, Instance: e.engine.instance, Election: e.name}
 }
 
 const (

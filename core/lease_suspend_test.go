@@ -75,7 +75,7 @@ func TestErrAfterASuspend(t *testing.T) {
 		},
 		"Facts.Bind": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
 			lease := coretest.MustLock(t, locks.Mutex("m"))
-			ctx, cancel := seal.FactsOf(lease).Bind(t.Context())
+			ctx, cancel := seal.FactsOf(lease).Lease.Bind(t.Context())
 			defer cancel()
 			check(ctx)
 			return lease.Unlock(t.Context())

@@ -126,7 +126,8 @@ func (l *singleLock) fullName() string { return l.name }
 // Facts implements [seal.Source].
 func (l *singleLock) Facts() seal.Facts {
 	return seal.Facts{
-		Logger: l.engine.logger, Hooks: &l.engine.hooks, Instance: l.engine.instance, NewOwner: newOwner, Mode: string(modeOf(l.strategy)), Limit: l.config.limit / max(l.config.permits, 1),
+		Logger: l.engine.logger, Hooks: &l.engine.hooks, Instance: l.engine.instance, NewOwner: newOwner,
+		Lock: seal.Lock{Mode: string(modeOf(l.strategy)), Limit: l.config.limit / max(l.config.permits, 1)},
 	}
 }
 

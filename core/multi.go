@@ -118,10 +118,10 @@ func (m *multiLock) Facts() seal.Facts {
 	all := m.members[0].Facts()
 	for _, member := range m.members[1:] {
 		one := member.Facts()
-		if all.Mode == string(ModeRead) {
-			all.Mode = one.Mode
+		if all.Lock.Mode == string(ModeRead) {
+			all.Lock.Mode = one.Lock.Mode
 		}
-		all.Limit = min(all.Limit, one.Limit)
+		all.Lock.Limit = min(all.Lock.Limit, one.Lock.Limit)
 	}
 	return all
 }

@@ -80,7 +80,7 @@ type onceFacts struct{ *Once }
 func (o onceFacts) Facts() seal.Facts {
 	f := seal.Facts{Logger: o.client.logger, Hooks: &o.client.hooks}
 	if o.config.proof != nil {
-		f.Proofs = func() *seal.Proving { return o.newProving(nil) }
+		f.NewProving = func() *seal.Proving { return o.newProving(nil) }
 	}
 	return f
 }

@@ -156,7 +156,7 @@ var pausedScript string
 
 // evalPause runs a script on the pause of a job, once.
 func evalPause(ctx context.Context, locks *core.Client, name, script string, args ...any) (any, error) {
-	return seal.FactsOf(locks).Eval(ctx, script, "paused", groupOf(name), args...)
+	return seal.FactsOf(locks).Client.Eval(ctx, script, "paused", groupOf(name), args...)
 }
 
 // latestTime is the last time that a script can have written, in us: numbers of Lua are exact up to here.

@@ -179,7 +179,7 @@ func (e *execution) alone(ctx, patience context.Context, run *Run, unguarded boo
 	// while a later tick ran.
 	run.Token = e.lease.Token()
 	e.current.Store(e.lease)
-	bound, cancel := seal.FactsOf(e.lease).Bind(ctx)
+	bound, cancel := seal.FactsOf(e.lease).Lease.Bind(ctx)
 	return bound, func() {
 		cancel()
 		e.current.Store(nil)

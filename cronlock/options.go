@@ -320,5 +320,5 @@ func (j *job) ttl() time.Duration {
 	if j.config.TTL > 0 || j.locks == nil {
 		return j.config.TTL
 	}
-	return seal.FactsOf(j.locks).TTL
+	return seal.FactsOf(j.locks).Client.TTL()
 }

@@ -83,7 +83,7 @@ func NewLeader(e *core.Election, opts ...Option) (cron.JobWrapper, error) {
 		return nil, err
 	}
 	facts := seal.FactsOf(e)
-	return wrapper(facts.Name, config, facts, guard.Ask{}, guard.NewRunner("cron", facts).Do), nil
+	return wrapper(facts.Election, config, facts, guard.Ask{}, guard.NewRunner("cron", facts).Do), nil
 }
 
 // wrapper returns a wrapper whose jobs a guard runs.

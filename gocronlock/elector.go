@@ -83,7 +83,7 @@ func (l *LeaderElector) IsLeader(ctx context.Context) error {
 // passes errors of jobs to [gocron.AfterJobRunsWithError] only.
 func (l *LeaderElector) Func(fn func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
-		name := seal.FactsOf(l.election).Name
+		name := seal.FactsOf(l.election).Election
 		began, err := l.reporter.run(ctx, name, fn, l.election.TryDo)
 		if began && errors.Is(err, core.ErrLeaseLost) {
 			l.reporter.incident(ctx, name, core.IncidentLost, err)

@@ -123,7 +123,7 @@ func (l *JobLocker) Func(fn func(context.Context) error) func(context.Context) e
 		}
 		defer leave()
 		_, err := l.reporter.run(ctx, job, fn, func(ctx context.Context, fn func(context.Context) error) error {
-			bound, cancel := seal.FactsOf(lease).Bind(ctx)
+			bound, cancel := seal.FactsOf(lease).Lease.Bind(ctx)
 			defer cancel()
 			return fn(bound)
 		})

@@ -42,7 +42,7 @@ type holder struct {
 
 func (h *Handler) newHolder(of core.Holder) holder {
 	return holder{
-		Owner: of.Owner, Instance: of.Instance, Holds: of.Holds, TTL: newCountdown(of.TTL, seal.FactsOf(h.locks).TTL), Token: of.Token,
+		Owner: of.Owner, Instance: of.Instance, Holds: of.Holds, TTL: newCountdown(of.TTL, seal.FactsOf(h.locks).Client.TTL()), Token: of.Token,
 		Granted: timeOf(of.Granted), Permits: of.Permits, Limit: of.Limit, Slot: of.Slot,
 	}
 }

@@ -67,7 +67,7 @@ func readLock(ctx context.Context, h *Handler, q url.Values) (any, error) {
 func (h *Handler) newLock(name string, info core.Info) lockView {
 	view := lockView{
 		Name: name, Digest: seal.NamesOf(h.locks).Digest(name, false), Mode: info.Mode, Holders: h.newHolders(info.Holders), Shares: info.Shares,
-		TTL: newCountdown(info.TTL, seal.FactsOf(h.locks).TTL), Waiters: info.Waiters, Queue: []waiter{}, Places: info.Places,
+		TTL: newCountdown(info.TTL, seal.FactsOf(h.locks).Client.TTL()), Waiters: info.Waiters, Queue: []waiter{}, Places: info.Places,
 		Value: info.Value,
 	}
 	for _, w := range info.Queue {

@@ -62,7 +62,7 @@ func readLocks(ctx context.Context, h *Handler, q url.Values) (any, error) {
 		}
 		list.Locks = append(list.Locks, lockRow{
 			Name: e.Name, Digest: seal.NamesOf(h.locks).Digest(e.Name, false), Mode: e.Mode, Foreign: e.Foreign,
-			Holders: h.newHolders(e.Holders), Holds: e.Holds, TTL: newCountdown(e.TTL, seal.FactsOf(h.locks).TTL),
+			Holders: h.newHolders(e.Holders), Holds: e.Holds, TTL: newCountdown(e.TTL, seal.FactsOf(h.locks).Client.TTL()),
 			Places: e.Places, Waiters: e.Waiters, Value: e.Value,
 		})
 	}

@@ -53,7 +53,7 @@ func (h *Handler) newRecord(r core.Record, size int) recordView {
 	view := recordView{
 		Key: r.Key, Digest: seal.NamesOf(h.locks).Digest(r.Key, true), State: r.State, Label: r.Label, Instance: r.Instance, Attempt: r.Attempt, Token: r.Token, Size: size,
 		Omitted: r.Omitted, Fingerprint: hex.EncodeToString(r.Fingerprint), Reason: r.Reason,
-		Began: timeOf(r.Began), Ended: timeOf(r.Ended), Lease: newCountdown(r.Lease, seal.FactsOf(h.locks).TTL),
+		Began: timeOf(r.Began), Ended: timeOf(r.Ended), Lease: newCountdown(r.Lease, seal.FactsOf(h.locks).Client.TTL()),
 		Retention: newCountdown(r.Retention, 0), Shown: h.config.values,
 	}
 	if h.config.values {

@@ -38,7 +38,7 @@ func (g *Guard[M]) HandleBatch(ctx context.Context, batch []M) []error {
 		}
 		items[i] = it
 	}
-	return seal.FactsOf(g.locks).Together(ctx, len(batch), func(ctx context.Context, i int, alone func()) error {
+	return seal.FactsOf(g.locks).Client.Together(ctx, len(batch), func(ctx context.Context, i int, alone func()) error {
 		return items[i].handle(ctx, alone)
 	})
 }

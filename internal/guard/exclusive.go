@@ -60,7 +60,7 @@ func (e *Exclusive) Do(ctx context.Context, ask Ask, run Run) (*Outcome, error) 
 		if err != nil {
 			return nil, err
 		}
-		return leaseGrant{lease, seal.FactsOf(lease)}, nil
+		return leaseGrant{lease, seal.FactsOf(lease).Lease}, nil
 	}
 	return v.do(ctx)
 }
@@ -68,12 +68,12 @@ func (e *Exclusive) Do(ctx context.Context, ask Ask, run Run) (*Outcome, error) 
 // leaseGrant is a lock that was granted to a run.
 type leaseGrant struct {
 	*core.Lease
-	facts seal.Facts
+	sealed seal.Lease
 }
 
 // Bind returns the context for the run.
 func (g leaseGrant) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
-	return g.facts.Bind(ctx)
+	return g.sealed.Bind(ctx)
 }
 
 // Number is that of an attempt, which a lock has not.

@@ -234,7 +234,7 @@ func (m *memory) most() int {
 
 // besides returns how many runs there can be beside each other. lock is nil for a record.
 func besides(lock *core.Lock) int {
-	facts := seal.FactsOf(lock)
+	facts := seal.FactsOf(lock).Lock
 	if facts.Mode == string(core.ModeRead) {
 		return math.MaxInt
 	}

@@ -83,12 +83,12 @@ func TestMemory(t *testing.T) {
 		wantKnown(t, client, &m, "b", 0)
 		for _, beside := range []*core.Lock{client.Semaphore("a", 3), client.Read("a"), client.FairRead("a")} {
 			if err := m.Known(ask("a", beside), errAway); err != nil {
-				t.Errorf("%s: a third one may not run: %v", seal.FactsOf(beside).Mode, err)
+				t.Errorf("%s: a third one may not run: %v", seal.FactsOf(beside).Lock.Mode, err)
 			}
 		}
 		for _, alone := range []*core.Lock{client.Semaphore("a", 2), client.Write("a"), client.Fair("a")} {
 			if err := m.Known(ask("a", alone), errAway); err == nil {
-				t.Errorf("%s: a third one may run", seal.FactsOf(alone).Mode)
+				t.Errorf("%s: a third one may run", seal.FactsOf(alone).Lock.Mode)
 			}
 		}
 		first()

@@ -103,8 +103,8 @@ func (v *visit) newProving(g grant) *seal.Proving {
 	if attempt, ok := g.(attemptGrant); ok {
 		return seal.AttemptOf(attempt.Attempt).Proving()
 	}
-	if proofs := seal.FactsOf(v.once.Of(v.ask)).Proofs; proofs != nil {
-		return proofs()
+	if newProving := seal.FactsOf(v.once.Of(v.ask)).NewProving; newProving != nil {
+		return newProving()
 	}
 	return nil
 }

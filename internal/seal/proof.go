@@ -32,9 +32,6 @@ type Proving struct {
 	found     error
 }
 
-// Proofs makes the Proving of a run that began without Redis. It is among the facts of a Once with a proof.
-type Proofs func() *Proving
-
 // Begin returns false if a transaction of the run is open, has committed, or has ended in a way that is not known.
 func (p *Proving) Begin() bool {
 	p.mu.Lock()

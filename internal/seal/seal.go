@@ -10,57 +10,69 @@ import (
 	"time"
 )
 
-// Facts are what adapters know of a value of core beyond its API.
+// Facts are what adapters know of a value of core beyond its API: what all values have, and what those of its kind have.
 type Facts struct {
 	// Logger is that of [core.WithLogger]. It is never nil.
 	Logger *slog.Logger
 	// Hooks is the *core.Hooks of the client. It is nil for a value that has no client.
 	Hooks any
-	// TTL is that of an attempt, or the one that the leases of a client have unless an option of the lock says otherwise. It is 0 for
-	// locks and leases.
-	TTL time.Duration
-	// NewOwner is the core.LockOption that gives each call a new owner, whatever its context, its client and other options say.
-	// So no call enters a lock that is held, and the owner leads to the instance of its client. It is nil for a value that has no
-	// client.
-	NewOwner any
-	// Name is that of an election, without prefix. It is "" for other values.
-	Name string
-	// Attempt is nil except for an attempt.
-	Attempt Attempt
-	// Proofs is nil except for a Once with a proof.
-	Proofs Proofs
-	// Names is nil except for a client.
-	Names Names
-
 	// Instance is that of [core.WithInstance]. It is "" for a value that has no client.
 	Instance string
-	// Mode is the [core.Mode] in which a lock is acquired. For a Multi it is that of readers if all members are readers, and
-	// otherwise that of its first other member. It is "" for a Multi without members, and for what is no lock.
-	Mode string
-	// Limit is how many owners can hold a lock at a time: n of a semaphore, divided by the permits of each. For a Multi of
-	// semaphores it is the smallest of its members' limits. It is 0 for other locks.
-	Limit int
+	// NewOwner is the core.LockOption that gives each call a new owner, whatever its context, its client and other options say.
+	// So no call enters a lock that is held, and the owner leads to the instance of its client. It is nil except for a client and
+	// a lock.
+	NewOwner Option
+
+	// Lock has its zero value except for a lock, and Election is "" except for an election, whose name it is, without prefix.
+	Lock     Lock
+	Election string
+	// Client, Lease and Attempt are nil except for a value of that kind.
+	Client  Client
+	Lease   Lease
+	Attempt Attempt
+	// NewProving makes what the store of a proof has to know of a run that began without Redis. It is nil except for a Once with a
+	// proof.
+	NewProving func() *Proving
+}
+
+// Client is what adapters do with a client of core beyond its API.
+type Client interface {
+	Names
+	// TTL is the one that leases have unless an option of the lock says otherwise.
+	TTL() time.Duration
 	// Eval asks Redis once to run a script of an adapter, which declares the one key "holdfast:<kind>" of a name. Its errors are those
-	// of [core.Once.Peek]. It is nil except for a client.
-	Eval func(ctx context.Context, script, kind, name string, args ...any) (any, error)
+	// of [core.Once.Peek].
+	Eval(ctx context.Context, script, kind, name string, args ...any) (any, error)
 	// Together calls a function n times concurrently, and returns the errors by index. The first command that each call sends to
 	// Redis with its context leaves in one pipeline per master with those of the others, in the order of i. A call that waits for
-	// another one before it has sent a command must call alone first. It is nil except for a client.
-	Together func(ctx context.Context, n int, do func(ctx context.Context, i int, alone func()) error) []error
-	// Bind returns a context that descends from ctx, has the lease, and ends with either. The caller must call cancel when the
-	// context is no longer needed. It is nil except for a lease.
-	Bind func(ctx context.Context) (bound context.Context, cancel context.CancelFunc)
+	// another one before it has sent a command must call alone first.
+	Together(ctx context.Context, n int, do func(ctx context.Context, i int, alone func()) error) []error
+}
+
+// Lock is what adapters know of a lock of core beyond its API.
+type Lock struct {
+	// Mode is the [core.Mode] in which it is acquired. For a Multi it is that of readers if all members are readers, and
+	// otherwise that of its first other member. It is "" for a Multi without members.
+	Mode string
+	// Limit is how many owners can hold it at a time: n of a semaphore, divided by the permits of each. For a Multi of
+	// semaphores it is the smallest of its members' limits. It is 0 for other locks.
+	Limit int
+}
+
+// Lease is what guards do with a lease of core, or with an attempt, beyond its API.
+type Lease interface {
+	// Bind returns a context that descends from ctx, carries what the own context of the lease carries, and ends with ctx or with
+	// the lease. The caller must call cancel when the context is no longer needed.
+	Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc)
 }
 
 // Attempt is what guards do with an attempt of core beyond its API.
 type Attempt interface {
+	Lease
 	// Began returns when the key was claimed, by the server's clock.
 	Began() time.Time
 	// Proving is the run as the store of its proof sees it. It is nil without core.WithProof.
 	Proving() *Proving
-	// Bind returns a context that descends from ctx, carries the fencing token as the attempt's own context does, and ends with
-	// ctx or with the attempt. The caller must call cancel when the context is no longer needed.
-	Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc)
 	// Withdraw ends an attempt whose work has not begun. The next one may begin at once, and has the same number, as if this
 	// attempt had never been. Errors are those of Release.
 	Withdraw(ctx context.Context) error
@@ -90,7 +102,7 @@ type Named struct {
 }
 
 // NamesOf returns the names of a client of core.
-func NamesOf(x interface{ facts() Facts }) Names { return FactsOf(x).Names }
+func NamesOf(x interface{ facts() Facts }) Names { return FactsOf(x).Client }
 
 // Source returns the facts of a value.
 type Source interface{ Facts() Facts }

@@ -88,7 +88,7 @@ func (e *exclusive) do(r *run, handler func(ctx context.Context) answered) *Conf
 		},
 		Refuse: func(ctx context.Context, not *core.NotRun) {
 			code := lockCode(ctx, not.Err)
-			if code == CodeLockConflict && seal.FactsOf(e.locks.Of(r.ask)).Limit > 0 { // a semaphore's
+			if code == CodeLockConflict && seal.FactsOf(e.locks.Of(r.ask)).Lock.Limit > 0 { // a semaphore's
 				code = CodeLimitReached
 			}
 			r.conflict = newConflict(code, not.Err)

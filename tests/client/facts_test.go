@@ -32,7 +32,7 @@ func TestLimit(t *testing.T) {
 		"Multi without members": {core.Multi(), 0},
 		"none":                  {nil, 0},
 	} {
-		if got := seal.FactsOf(test.lock).Limit; got != test.want {
+		if got := seal.FactsOf(test.lock).Lock.Limit; got != test.want {
 			t.Errorf("%s: %d, want %d", name, got, test.want)
 		}
 	}
@@ -57,7 +57,7 @@ func TestMode(t *testing.T) {
 		"Multi without members": {core.Multi(), ""},
 		"none":                  {nil, ""},
 	} {
-		if got := seal.FactsOf(test.lock).Mode; got != string(test.want) {
+		if got := seal.FactsOf(test.lock).Lock.Mode; got != string(test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}

@@ -2,9 +2,6 @@ package transport
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"testing"
 	"testing/synctest"
