@@ -33,13 +33,20 @@ func TestHundredThousandWaiters(t *testing.T) {
 			rdb := server.Client()
 			begun := make(chan core.Wait, 1)
 			locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long), core.WithMaxWaiters(most), core.WithHooks(core.Hooks{
-				Wait: func(_ context.Context, w core.Wait) { begun <- w },
+				Wait: func(_ context.Context, w core.Wait) {
+					select {
+					case begun <- w:
+					default: // the line is complete: this call has the place of a waiter that has failed, which the test reports
+					}
+				},
 			}))
 			lock := coretest.Strategies(locks)[kind]("name")
 			holder := coretest.MustLock(t, lock)
 			before := footprint()
-			served := waitInLine(t, lock, most, begun)
-			refused := wantTooMany(t, server, lock, callers-most)
+			ctx, giveUp := context.WithCancel(t.Context()) // if a waiter fails, or a caller that has its place would wait for ever
+			defer giveUp()
+			served := waitInLine(t, lock, most, begun, giveUp)
+			refused := wantTooMany(t, ctx, server, lock, callers-most)
 			if n := waiting(rdb, locks, kind); n != most || refused != callers-most {
 				t.Errorf("%d refused, %d in line", refused, n)
 			}
@@ -60,8 +67,8 @@ func TestHundredThousandWaiters(t *testing.T) {
 }
 
 // waitInLine lets n callers wait for a lock, each behind the one before it. It returns a channel of their numbers in the
-// order in which they get the lock, which is closed when all have released it.
-func waitInLine(t *testing.T, lock *core.Lock, n int, begun <-chan core.Wait) <-chan int {
+// order in which they get the lock, which is closed when all have released it. It calls failed if a waiter gets an error.
+func waitInLine(t *testing.T, lock *core.Lock, n int, begun <-chan core.Wait, failed func()) <-chan int {
 	t.Helper()
 	served := make(chan int, n)
 	var waiters sync.WaitGroup
@@ -73,6 +80,7 @@ func waitInLine(t *testing.T, lock *core.Lock, n int, begun <-chan core.Wait) <-
 			})
 			if err != nil {
 				t.Errorf("waiter %d: %v", i, err)
+				failed()
 			}
 		})
 		<-begun // in line
@@ -86,11 +94,11 @@ func waitInLine(t *testing.T, lock *core.Lock, n int, begun <-chan core.Wait) <-
 
 // wantTooMany lets so many callers ask for a lock at once, and checks that each gets ErrTooManyWaiters, and that
 // hardly any of them asks Redis. It returns how many got it.
-func wantTooMany(t *testing.T, server *testkit.Server, lock *core.Lock, callers int) int {
+func wantTooMany(t *testing.T, ctx context.Context, server *testkit.Server, lock *core.Lock, callers int) int {
 	t.Helper()
 	asked, began := server.CommandStats()["evalsha"].Calls, time.Now()
 	refused := flood(t, callers, func() error {
-		_, err := lock.Lock(context.Background())
+		_, err := lock.Lock(ctx)
 		if !errors.Is(err, core.ErrNotAcquired) || errors.Is(err, core.ErrUnavailable) {
 			t.Errorf("refused with %v", err)
 		}
@@ -113,21 +121,27 @@ func waiting(rdb *redis.Client, locks *core.Client, kind string) int {
 	return int(rdb.ZCard(context.Background(), "holdfast:exclusive_queue:{lock:name}").Val())
 }
 
-// flood calls from so many goroutines at once, and counts those that were refused because there are too many.
+// flood calls from so many goroutines, and counts those that were refused because there are too many. All goroutines exist before the
+// first one calls, but only some are runnable at a time. Otherwise the goroutines that read the answers of Redis would stand in
+// one line with all of them, on a slow machine for longer than a waiter endures an outage.
 func flood(t *testing.T, callers int, call func() error) int {
 	t.Helper()
 	var all sync.WaitGroup
 	var refused atomic.Int64
-	gate := make(chan struct{})
+	gate, running := make(chan struct{}), make(chan struct{}, 500)
 	for range callers {
 		all.Go(func() {
 			<-gate
+			defer func() { <-running }()
 			if errors.Is(call(), core.ErrTooManyWaiters) {
 				refused.Add(1)
 			}
 		})
 	}
-	close(gate)
+	for range callers {
+		running <- struct{}{}
+		gate <- struct{}{}
+	}
 	all.Wait()
 	return int(refused.Load())
 }
