@@ -4,6 +4,7 @@ import (
 	"github.com/gofiber/fiber/v3"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/middleware/internal/hosted"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
@@ -14,7 +15,7 @@ import (
 // A handler that returns nil without a response after its context has ended is answered for: 503 not-answered, in place of the
 // empty 200 of the server.
 func Exclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock.Option) fiber.Handler {
-	return must(NewExclusive(strategy, key, opts...))
+	return hosted.Must(NewExclusive(strategy, key, opts...))
 }
 
 // NewExclusive is [Exclusive] for settings that are known only at run time: it returns an error instead of panicking.
@@ -31,16 +32,12 @@ func NewExclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock
 // failed does not count, see [core.WithFailurePolicy]. Once panics if client or key is nil or an option is invalid: [NewOnce] returns
 // an error instead.
 func Once(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option) fiber.Handler {
-	return must(NewOnce(client, key, opts...)).Wrap
+	return hosted.Must(NewOnce(client, key, opts...)).Wrap
 }
 
 // NewOnce is [Once] as a value, with methods for an operator. It returns an error instead of panicking.
 func NewOnce(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option) (*Guard, error) {
-	guard, err := httplock.NewOnce(client, keyFunc(key), opts...)
-	if err != nil {
-		return nil, err
-	}
-	return &Guard{guard, handler(guard.Wrap)}, nil
+	return newGuard(httplock.NewOnce(client, keyFunc(key), opts...))
 }
 
 // Idempotent is [httplock.Idempotent] for handlers of fiber: a request with the Idempotency-Key of an earlier one gets the same response,
@@ -48,23 +45,12 @@ func NewOnce(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option)
 // request reaches another user's response. Idempotent panics if client or scope is nil or an option is invalid: [NewIdempotent]
 // returns an error instead.
 func Idempotent(client *core.Client, scope httplock.KeyFunc, opts ...httplock.Option) fiber.Handler {
-	return must(NewIdempotent(client, scope, opts...)).Wrap
+	return hosted.Must(NewIdempotent(client, scope, opts...)).Wrap
 }
 
 // NewIdempotent is [Idempotent] as a value, with methods for an operator. It returns an error instead of panicking.
 func NewIdempotent(client *core.Client, scope httplock.KeyFunc, opts ...httplock.Option) (*Guard, error) {
-	guard, err := httplock.NewIdempotent(client, keyFunc(scope), opts...)
-	if err != nil {
-		return nil, err
-	}
-	return &Guard{guard, handler(guard.Wrap)}, nil
-}
-
-func must[G any](guard G, err error) G {
-	if err != nil {
-		panic(err)
-	}
-	return guard
+	return newGuard(httplock.NewIdempotent(client, keyFunc(scope), opts...))
 }
 
 // ledger has the methods of a guard that are the same for all adapters.
@@ -77,6 +63,13 @@ type ledger = httplock.Guard
 type Guard struct {
 	*ledger
 	handle fiber.Handler
+}
+
+func newGuard(guard *httplock.Guard, err error) (*Guard, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &Guard{guard, handler(guard.Wrap)}, nil
 }
 
 // Wrap guards the handlers behind it in a chain: app.Post("/orders", guard.Wrap, handler). It panics if g is the zero Guard.

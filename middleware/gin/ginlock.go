@@ -6,6 +6,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/middleware/internal/hosted"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
@@ -17,7 +18,7 @@ import (
 // of gin. A status that is set and an error in c.Errors count as a response. A handler that is reached through gin's HandleContext
 // runs in the lock of the one that called it.
 func Exclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock.Option) gin.HandlerFunc {
-	return must(NewExclusive(strategy, key, opts...))
+	return hosted.Must(NewExclusive(strategy, key, opts...))
 }
 
 // NewExclusive is [Exclusive] for settings that are known only at run time: it returns an error instead of panicking.
@@ -34,7 +35,7 @@ func NewExclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock
 // failed does not count, see [core.WithFailurePolicy]; errors in c.Errors without a response are a failure too. Once panics if client or key is nil or an option is invalid: [NewOnce] returns
 // an error instead.
 func Once(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option) gin.HandlerFunc {
-	return must(NewOnce(client, key, opts...)).Wrap
+	return hosted.Must(NewOnce(client, key, opts...)).Wrap
 }
 
 // NewOnce is [Once] as a value, with methods for an operator. It returns an error instead of panicking.
@@ -47,19 +48,12 @@ func NewOnce(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option)
 // request reaches another user's response. Idempotent panics if client or scope is nil or an option is invalid: [NewIdempotent]
 // returns an error instead.
 func Idempotent(client *core.Client, scope httplock.KeyFunc, opts ...httplock.Option) gin.HandlerFunc {
-	return must(NewIdempotent(client, scope, opts...)).Wrap
+	return hosted.Must(NewIdempotent(client, scope, opts...)).Wrap
 }
 
 // NewIdempotent is [Idempotent] as a value, with methods for an operator. It returns an error instead of panicking.
 func NewIdempotent(client *core.Client, scope httplock.KeyFunc, opts ...httplock.Option) (*Guard, error) {
 	return newGuard(httplock.NewIdempotent(client, framework.Key(scope), opts...))
-}
-
-func must[G any](guard G, err error) G {
-	if err != nil {
-		panic(err)
-	}
-	return guard
 }
 
 // ledger has the methods of a guard that are the same for all adapters.
