@@ -14,9 +14,9 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// TestCloseGoesOnWhileCommandsAreConfirmed: each pending command takes nearly as long as Close waits for a confirmation. All are
+// TestCloseContinuesWhileCommandsAreConfirmed: each pending command takes nearly as long as Close waits for a confirmation. All are
 // sent, unless the server refuses them.
-func TestCloseGoesOnWhileCommandsAreConfirmed(t *testing.T) {
+func TestCloseContinuesWhileCommandsAreConfirmed(t *testing.T) {
 	t.Parallel()
 	for _, refused := range []bool{false, true} {
 		t.Run(fmt.Sprint("refused: ", refused), func(t *testing.T) {

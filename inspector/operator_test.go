@@ -33,8 +33,8 @@ func TestOperatorPanics(t *testing.T) {
 	lacks(t, text.String(), "secret")
 }
 
-// TestOperatorIsAskedForActions: pages without actions do not wait for the function of WithActions.
-func TestOperatorIsAskedForActions(t *testing.T) {
+// TestActionsNeedAnOperator: pages without actions do not wait for the function of WithActions.
+func TestActionsNeedAnOperator(t *testing.T) {
 	t.Parallel()
 	locks := newClient(t, testkit.Start(t).Client())
 	mustLock(t, locks.Mutex("name"))

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// TestRedisIsAway: pages say so with 503, in HTML and JSON, and what this process holds is still shown.
-func TestRedisIsAway(t *testing.T) {
+// TestRedisUnreachable: pages say so with 503, in HTML and JSON, and what this process holds is still shown.
+func TestRedisUnreachable(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
 	locks := newClient(t, server.Client())

@@ -80,8 +80,8 @@ func TestRecordsThatAreNotThere(t *testing.T) {
 	}
 }
 
-// TestForgetWarnsOfARun: the form says that a second run may begin beside the one that is running.
-func TestForgetWarnsOfARun(t *testing.T) {
+// TestForgetWarnsOfRunningAttempt: the form says that a second run may begin beside the one that is running.
+func TestForgetWarnsOfRunningAttempt(t *testing.T) {
 	t.Parallel()
 	locks := newClient(t, testkit.Start(t).Client())
 	s := newSite(t, locks, inspector.WithActions(asAda))

@@ -14,7 +14,7 @@ var elections = []Mutant{
 	{
 		"observer that goes back", "a replica tells of an earlier leader", "core/internal/acquire/observer.go",
 		[][2]string{{"l.Token < n.newest.Token, l.Token", "l.Token"}},
-		inTests("election", "TestObserveNeverGoesBack"),
+		inTests("election", "TestObserveTermsOnlyGrow"),
 	},
 	{
 		"work that outlives its leader", "`Run` gives up the lead while calls of `TryDo` are at work", "core/leadership.go",

@@ -162,7 +162,7 @@ var locks = []Mutant{
 	{
 		"half a grant stays", "a script that stops halfway leaves a lock without an expiry", "core/internal/script/lua/lock/compact_grant.lua",
 		[][2]string{{"    if type(redis.pcall('DEL', lock)) == 'table' then\n      redis.call('SET', lock, '', 'PX', 1)\n    end\n", ""}},
-		inTests("rights", "TestHalfAnAcquire|TestHalfAScript"),
+		inTests("rights", "TestPartialAcquire|TestPartialScript"),
 	},
 	{
 		"keys without a tag", "in a Cluster they lie in several slots", "core/internal/script/keys.go",

@@ -52,8 +52,8 @@ func TestPanicOfAHookReleases(t *testing.T) {
 	}
 }
 
-// TestDrainKnowsWhoIsAboutToRun: a task has its attempt, but its handler was not called yet.
-func TestDrainKnowsWhoIsAboutToRun(t *testing.T) {
+// TestDrainIncludesStartingHandlers: a task has its attempt, but its handler was not called yet.
+func TestDrainIncludesStartingHandlers(t *testing.T) {
 	t.Parallel()
 	granted, goOn := make(chan struct{}), make(chan struct{})
 	d := newDesk(t, core.WithHooks(core.Hooks{BeginEnd: func(context.Context, core.BeginEnd) { close(granted); <-goOn }}))

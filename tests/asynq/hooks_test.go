@@ -159,8 +159,8 @@ func TestHooksOfMistakes(t *testing.T) {
 	h.want(t, `core\.NotRun .*Reason:unavailable .*RetryAfter:[1-9]`, 1)
 }
 
-// TestHooksOfWords: core.Complete and core.Hold are reported with the error that they override.
-func TestHooksOfWords(t *testing.T) {
+// TestHooksOfDeclarations: core.Complete and core.Hold are reported with the error that they override.
+func TestHooksOfDeclarations(t *testing.T) {
 	t.Parallel()
 	d, h := listening(t)
 	guard := asynqlock.Once(d.locks, asynqlock.ByTaskID())

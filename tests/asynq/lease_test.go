@@ -275,9 +275,9 @@ func TestCancelledWhenGranted(t *testing.T) {
 	}
 }
 
-// TestTurnedAwayInside: the inner guard does not call the handler, so the task has done nothing, and may run when it
+// TestInnerGuardRefuses: the inner guard does not call the handler, so the task has done nothing, and may run when it
 // comes again, also where what may have happened is held.
-func TestTurnedAwayInside(t *testing.T) {
+func TestInnerGuardRefuses(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	ctx := context.Background()

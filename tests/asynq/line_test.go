@@ -266,8 +266,8 @@ func TestLineTouchesNoOtherTasks(t *testing.T) {
 	s.awaitState("archived", asynq.TaskStateArchived)
 }
 
-// TestLineOfTasksThatAreGone: tasks in front that asynq does not know hold nobody up for longer than a delay.
-func TestLineOfTasksThatAreGone(t *testing.T) {
+// TestQueueOfDeletedTasks: tasks in front that asynq does not know hold nobody up for longer than a delay.
+func TestQueueOfDeletedTasks(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.serve(s.work(nil), s.lineOf(soon))
@@ -405,9 +405,9 @@ func TestLineSurvivesItsClient(t *testing.T) {
 	s.awaitEmpty()
 }
 
-// TestLineGoesOnWithoutTheTasksThatWereCalled: a task that is called may never come to the guard. Those behind it come after
+// TestQueueContinuesWithoutCalledTasks: a task that is called may never come to the guard. Those behind it come after
 // their own delays.
-func TestLineGoesOnWithoutTheTasksThatWereCalled(t *testing.T) {
+func TestQueueContinuesWithoutCalledTasks(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]error{"fails": errOwn, "archived": asynq.SkipRetry} {
 		t.Run(name, func(t *testing.T) {

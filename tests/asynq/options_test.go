@@ -187,8 +187,8 @@ func TestWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestOptionsThatSayNothing: nil options are allowed.
-func TestOptionsThatSayNothing(t *testing.T) {
+// TestNilOptions: nil options are allowed.
+func TestNilOptions(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	guard := asynqlock.Once(d.locks, asynqlock.ByTaskID(), nil)

@@ -141,8 +141,8 @@ func TestCompletedDuringOutage(t *testing.T) {
 	wantNil(t, deliver(t.Context(), info, receipt("7"), func(context.Context, *asynq.Task) error { return errOwn }, guard.Wrap))
 }
 
-// TestWordDuringOutage: the handler hears of it, and the word counts all the same.
-func TestWordDuringOutage(t *testing.T) {
+// TestDispositionDuringOutage: the handler hears of it, and the word counts all the same.
+func TestDispositionDuringOutage(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t, testkit.AOF())
 	locks := clientOf(t, server.Client())

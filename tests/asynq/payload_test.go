@@ -216,8 +216,8 @@ func (d *desk) lapse(hash string) {
 	d.rdb.HSet(d.t.Context(), key, "deadline", 1)
 }
 
-// TestWordsAreWrittenAtOnce: they count although the handler never ends, as if its process had died.
-func TestWordsAreWrittenAtOnce(t *testing.T) {
+// TestDeclarationsAreWrittenAtOnce: they count although the handler never ends, as if its process had died.
+func TestDeclarationsAreWrittenAtOnce(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for word, test := range map[string]struct {

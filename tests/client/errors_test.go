@@ -164,8 +164,8 @@ func refusals(ctx context.Context, rdb *redis.Client) (n int) {
 	return n
 }
 
-// TestCloseTellsWhatFailed on a server that is frozen.
-func TestCloseTellsWhatFailed(t *testing.T) {
+// TestCloseReportsFailures on a server that is frozen.
+func TestCloseReportsFailures(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
 	locks, err := core.New(server.Client(), core.WithLogger(nil))
@@ -182,8 +182,8 @@ func TestCloseTellsWhatFailed(t *testing.T) {
 	}
 }
 
-// TestLossTellsItsCause where Redis or the clock does.
-func TestLossTellsItsCause(t *testing.T) {
+// TestLossHasItsCause where Redis or the clock does.
+func TestLossHasItsCause(t *testing.T) {
 	ctx := context.Background()
 	for name, c := range map[string]struct {
 		opts  []core.LockOption

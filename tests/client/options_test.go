@@ -77,8 +77,8 @@ type silentMake struct{ redis.UniversalClient }
 
 func (silentMake) Subscribe(context.Context, ...string) *redis.PubSub { return nil }
 
-// TestClientOfAnotherMake: that it panics ends no process; waiters look by themselves.
-func TestClientOfAnotherMake(t *testing.T) {
+// TestForeignRedisClient: that it panics ends no process; waiters look by themselves.
+func TestForeignRedisClient(t *testing.T) {
 	for name, wrap := range map[string]func(redis.UniversalClient) redis.UniversalClient{
 		"Panics": func(rdb redis.UniversalClient) redis.UniversalClient { return otherMake{rdb} },
 		"Nil":    func(rdb redis.UniversalClient) redis.UniversalClient { return silentMake{rdb} },

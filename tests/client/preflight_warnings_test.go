@@ -152,8 +152,8 @@ func TestForbiddenInspection(t *testing.T) {
 	}
 }
 
-// TestNobodyReadsWarnings: then nothing is asked. The other client, which asks later, shows that there was time for it.
-func TestNobodyReadsWarnings(t *testing.T) {
+// TestWarningsWithoutReader: no inspection is sent then. The other client, which inspects later, shows that there was time for it.
+func TestWarningsWithoutReader(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
 	ask := infoHook(func(reply string) string { t.Error("INFO was sent"); return reply })

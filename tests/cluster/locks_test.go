@@ -60,9 +60,9 @@ func TestStrategiesInCluster(t *testing.T) {
 	}
 }
 
-// TestFrozenMasterDelaysNobodyElse freezes one master of a Cluster, with a read timeout that outlasts the leases.
+// TestFrozenMasterDelaysNoOtherMaster freezes one master of a Cluster, with a read timeout that outlasts the leases.
 // Leases on the other masters must be renewed, and locks there be taken, as if nothing had happened.
-func TestFrozenMasterDelaysNobodyElse(t *testing.T) {
+func TestFrozenMasterDelaysNoOtherMaster(t *testing.T) {
 	t.Parallel()
 	cluster := testkit.StartCluster(t, 3)
 	const ttl = 6 * time.Second // on a busy machine each renewal takes a second or two

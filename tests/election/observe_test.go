@@ -109,9 +109,9 @@ func TestObserveExpiry(t *testing.T) {
 	coretest.WaitFor(t, lead.Context().Done(), "the lead to end")
 }
 
-// TestObserveNeverGoesBack puts the state of an earlier term, and of an earlier value, back into Redis, as a replica may
+// TestObserveTermsOnlyGrow puts the state of an earlier term, and of an earlier value, back into Redis, as a replica may
 // have it.
-func TestObserveNeverGoesBack(t *testing.T) {
+func TestObserveTermsOnlyGrow(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	server := testkit.Start(t)

@@ -390,8 +390,8 @@ func mounted(t *testing.T, key httplock.KeyFunc, prefix, route, path string) htt
 	return got
 }
 
-// TestEnginesUnderPrefixesAreToldApart: the engine does not see what was taken away in front of it.
-func TestEnginesUnderPrefixesAreToldApart(t *testing.T) {
+// TestEnginesUnderPrefixesAreDistinguished: the engine does not see what was taken away in front of it.
+func TestEnginesUnderPrefixesAreDistinguished(t *testing.T) {
 	t.Parallel()
 	for _, key := range []httplock.KeyFunc{httplock.ByRoute(), httplock.ByPathValue("id")} {
 		customers := mounted(t, key, "/customers", "/orders/:id", "/customers/orders/7")

@@ -85,7 +85,7 @@ func TestFactsWithoutRecord(t *testing.T) {
 }
 
 // The handler's own word counts, in whichever context it is said and however the handler ends.
-func TestHandlersWord(t *testing.T) {
+func TestHandlerDisposition(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	failure := func(c *gin.Context) { _ = c.Error(errDatabase) }
@@ -141,7 +141,7 @@ func TestCompletedFailureIsReplayed(t *testing.T) {
 	}
 }
 
-func TestWordWithoutGuard(t *testing.T) {
+func TestDispositionWithoutGuard(t *testing.T) {
 	t.Parallel()
 	srv := serve(t, router(func(c *gin.Context) {
 		for _, word := range []func(context.Context) error{core.Complete, core.Release, holdIt} {

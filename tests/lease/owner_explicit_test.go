@@ -72,9 +72,9 @@ func lockWaiting(t *testing.T, waits <-chan struct{}, l *core.Lock, opts ...core
 	return got
 }
 
-// TestExplicitOwnerIsToldOfItsShare: an owner waits to write in one process, and gets a share in another one. It would
-// wait for itself, so it is told.
-func TestExplicitOwnerIsToldOfItsShare(t *testing.T) {
+// TestExplicitOwnerWithAShare: an owner waits to write in one process, and gets a share in another one. It would
+// wait for itself, so it gets an error.
+func TestExplicitOwnerWithAShare(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	server := testkit.Start(t)

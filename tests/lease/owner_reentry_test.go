@@ -46,9 +46,9 @@ func TestEntryAndTTL(t *testing.T) {
 	}
 }
 
-// TestOwnerIsLetInTwice: of two waiters under one owner's name, the second does not wait for the first to unlock, nor
+// TestOwnerReenters: of two waiters under one owner's name, the second does not wait for the first to unlock, nor
 // for those between them.
-func TestOwnerIsLetInTwice(t *testing.T) {
+func TestOwnerReenters(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	rdb := testkit.Start(t).Client()

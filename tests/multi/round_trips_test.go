@@ -79,8 +79,8 @@ func TestMultiRoundTrips(t *testing.T) {
 	coretest.Unlock(t, lease)
 }
 
-// TestMultiPassesNobodyInLine: a Lock of all does not take the lock from those of its process that waited before.
-func TestMultiPassesNobodyInLine(t *testing.T) {
+// TestMultiKeepsTheOrderOfWaiters: a Lock of all does not take the lock from those of its process that waited before.
+func TestMultiKeepsTheOrderOfWaiters(t *testing.T) {
 	t.Parallel()
 	rdb := testkit.Start(t).Client()
 	held := coretest.MustLock(t, coretest.NewClient(t, rdb).Mutex("b"), core.WithTTL(coretest.Long))

@@ -34,8 +34,8 @@ func TestKeysOfALock(t *testing.T) {
 	}
 }
 
-// TestRepeatedReleaseTellsTheTruth: the answer to a repetition is that of the first run.
-func TestRepeatedReleaseTellsTheTruth(t *testing.T) {
+// TestRepeatedReleaseReturnsTheFirstResult: the answer to a repetition is that of the first run.
+func TestRepeatedReleaseReturnsTheFirstResult(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	server := testkit.Start(t)

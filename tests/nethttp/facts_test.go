@@ -44,8 +44,8 @@ func TestFactsOfARun(t *testing.T) {
 	}
 }
 
-// TestHandlersWord: what the handler says of its run counts, and not its answer.
-func TestHandlersWord(t *testing.T) {
+// TestHandlerDisposition: what the handler says of its run counts, and not its answer.
+func TestHandlerDisposition(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	for name, test := range map[string]struct {

@@ -674,7 +674,7 @@ var routers = map[string]struct {
 	},
 }
 
-func TestRoutesAreToldApart(t *testing.T) {
+func TestRoutesAreDistinguished(t *testing.T) {
 	t.Parallel()
 	for name, test := range routers {
 		one, err := routed(httplock.ByRoute(), test.router, test.one)

@@ -169,8 +169,8 @@ func TestUnsealedTextIsNotRecorded(t *testing.T) {
 	}
 }
 
-// TestMistakesAreToldWhenBuilt: methods in lower case would guard nothing, a body memory below the limit refuse all.
-func TestMistakesAreToldWhenBuilt(t *testing.T) {
+// TestMistakesFailWhenBuilt: methods in lower case would guard nothing, a body memory below the limit refuse all.
+func TestMistakesFailWhenBuilt(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	for says, opt := range map[string]httplock.Option{

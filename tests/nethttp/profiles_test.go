@@ -168,8 +168,8 @@ func TestACPProfile(t *testing.T) {
 	(<-slow).want(t, 200, "", "", false)
 }
 
-// TestProfilesWhileRedisIsAway: errors of the server have the form of the profile too.
-func TestProfilesWhileRedisIsAway(t *testing.T) {
+// TestProfilesWhileRedisIsUnreachable: errors of the server have the form of the profile too.
+func TestProfilesWhileRedisIsUnreachable(t *testing.T) {
 	t.Parallel()
 	relay := testkit.Start(t).Relay()
 	locks := newLocks(t, relay.Client())

@@ -191,8 +191,8 @@ func TestWildcardThatTheRouteLacks(t *testing.T) {
 	}
 }
 
-// TestKeyRequiredSaysItOnce: what is missing, and nothing more.
-func TestKeyRequiredSaysItOnce(t *testing.T) {
+// TestKeyRequiredIsListedOnce: what is missing, and nothing more.
+func TestKeyRequiredIsListedOnce(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	srv := httpkit.Serve(t, httplock.Idempotent(locks, httplock.ByHeader("X-User"))(counted()))

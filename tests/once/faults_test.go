@@ -172,8 +172,8 @@ func TestWaitersWithoutMessages(t *testing.T) {
 	}
 }
 
-// TestWaitersAreTold of each end, by a message.
-func TestWaitersAreTold(t *testing.T) {
+// TestWaitersAreNotified of each end, by a message.
+func TestWaitersAreNotified(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	rdb := testkit.Start(t).Client()

@@ -60,8 +60,8 @@ func TestDeclare(t *testing.T) {
 	}
 }
 
-// TestDeclareToNobody: there is no attempt any more, or no such state.
-func TestDeclareToNobody(t *testing.T) {
+// TestDeclareRefused: there is no attempt any more, or no such state.
+func TestDeclareRefused(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	locks := coretest.NewClient(t, testkit.Start(t).Client(), core.WithTTL(coretest.Long))

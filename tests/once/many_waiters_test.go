@@ -97,8 +97,8 @@ func TestAllWaitersLearnAtOnce(t *testing.T) {
 	}
 }
 
-// TestWaitersWithOtherQuestions ask for themselves: the answer of another one is not theirs. They do so at the same time.
-func TestWaitersWithOtherQuestions(t *testing.T) {
+// TestWaitersWithDifferentOptions ask for themselves: the answer of another one is not theirs. They do so at the same time.
+func TestWaitersWithDifferentOptions(t *testing.T) {
 	t.Parallel()
 	const each = 40
 	c := newOnceCrowd(t)

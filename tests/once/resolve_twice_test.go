@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
-// TestHalfAResolve takes one command after another from the user: what could not be resolved can be, later.
-func TestHalfAResolve(t *testing.T) {
+// TestPartialResolve takes one command after another from the user: what could not be resolved can be, later.
+func TestPartialResolve(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	server := testkit.Start(t)

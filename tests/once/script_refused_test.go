@@ -68,9 +68,9 @@ func TestFullServerOnce(t *testing.T) {
 	wantExpiries(t, rdb)
 }
 
-// TestHalfAScriptOfOnce takes one command after another from the user: no record may be left without an expiry, nor one
-// that no caller can get past. Each begin has a server of its own, see TestHalfAScript.
-func TestHalfAScriptOfOnce(t *testing.T) {
+// TestPartialScriptOfOnce takes one command after another from the user: no record may be left without an expiry, nor one
+// that no caller can get past. Each begin has a server of its own, see TestPartialScript.
+func TestPartialScriptOfOnce(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
 	rdb := server.Client()

@@ -105,8 +105,8 @@ func TestSeenRecords(t *testing.T) {
 	}
 }
 
-// TestSeenRecordsOfNobody: a record of a co-tenant, with a token that no script grants, can be forgotten as it was seen.
-func TestSeenRecordsOfNobody(t *testing.T) {
+// TestSeenRecordWithForeignToken: a record of a co-tenant, with a token that no script grants, can be forgotten as it was seen.
+func TestSeenRecordWithForeignToken(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	rdb := testkit.Start(t).Client()

@@ -35,8 +35,8 @@ func crash(t *testing.T, rdb *redis.Client, o *core.Once) {
 	coretest.Abandon(t, rdb, o.Key())
 }
 
-// TestFirstAttemptAsksNothing: the question costs nothing as long as nothing fails.
-func TestFirstAttemptAsksNothing(t *testing.T) {
+// TestFirstAttemptSkipsTheProof: a first attempt does not query the proof.
+func TestFirstAttemptSkipsTheProof(t *testing.T) {
 	t.Parallel()
 	_, locks, s := start(t)
 	o := locks.Once(key, core.WithProof(s))

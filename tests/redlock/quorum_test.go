@@ -117,8 +117,8 @@ func TestRedlockTwinThatWasDown(t *testing.T) {
 	}
 }
 
-// TestRedlockTellsOfAServerThatRefuses fills the memory of one server: otherwise it would go unnoticed until others fail.
-func TestRedlockTellsOfAServerThatRefuses(t *testing.T) {
+// TestRedlockReportsARefusingServer fills the memory of one server: otherwise it would go unnoticed until others fail.
+func TestRedlockReportsARefusingServer(t *testing.T) {
 	t.Parallel()
 	three := coretest.StartMasters(t, 3)
 	coretest.FillUp(three.Looks[1])

@@ -177,9 +177,9 @@ func TestRedlockRestartDelayIsNoShorter(t *testing.T) {
 	coretest.Unlock(t, lease)
 }
 
-// TestRedlockReleasesOnServersThatWereAway unlocks while two servers are frozen, and takes a lock that these get to
+// TestRedlockReleasesOnRecoveredServers unlocks while two servers are frozen, and takes a lock that these get to
 // hear of late. When they are back, nothing is held there.
-func TestRedlockReleasesOnServersThatWereAway(t *testing.T) {
+func TestRedlockReleasesOnRecoveredServers(t *testing.T) {
 	t.Parallel()
 	five := coretest.StartMasters(t, 5)
 	r := five.Redlock(t, core.WithNodeTimeout(time.Second))

@@ -75,9 +75,9 @@ func TestRedlockDefeatLeavesNothing(t *testing.T) {
 	five.AwaitHolders(t, "lock:name", 3)
 }
 
-// TestRedlockTellsAnOutageFromARefusal has one of the two servers that are left of five hold the lock: that is too few
+// TestRedlockDistinguishesOutageAndRefusal has one of the two servers that are left of five hold the lock: that is too few
 // to say that it is held.
-func TestRedlockTellsAnOutageFromARefusal(t *testing.T) {
+func TestRedlockDistinguishesOutageAndRefusal(t *testing.T) {
 	t.Parallel()
 	five := coretest.StartMasters(t, 5)
 	r := coretest.NewRedlock(t, five.Clients(), core.WithNodeTimeout(time.Second))

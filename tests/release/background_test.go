@@ -42,8 +42,8 @@ func TestAcquireAfterItsRelease(t *testing.T) {
 	}
 }
 
-// TestGrantThatComesTooLate: a lease that is over when its grant arrives is not handed out, but asked for anew.
-func TestGrantThatComesTooLate(t *testing.T) {
+// TestLateGrant: a lease that is over when its grant arrives is not handed out, but asked for anew.
+func TestLateGrant(t *testing.T) {
 	t.Parallel()
 	relay := testkit.Start(t).Relay()
 	var end core.AcquireEnd
@@ -61,8 +61,8 @@ func TestGrantThatComesTooLate(t *testing.T) {
 	}
 }
 
-// TestHoldGivenUpByAnother: a request whose hold is refused for good goes on under a new name.
-func TestHoldGivenUpByAnother(t *testing.T) {
+// TestRefusedHoldGetsANewID: a request whose hold id is refused for good continues with a new id.
+func TestRefusedHoldGetsANewID(t *testing.T) {
 	t.Parallel()
 	rdb := testkit.Start(t).Client()
 	locks := coretest.NewClient(t, rdb, core.WithHooks(core.Hooks{

@@ -178,8 +178,8 @@ func TestFoundHoldIsForgottenSoon(t *testing.T) {
 	}
 }
 
-// TestRefusedReleaseHoldsUpNoOther: a release that the server goes on refusing waits by itself.
-func TestRefusedReleaseHoldsUpNoOther(t *testing.T) {
+// TestRefusedReleaseDelaysNoOther: a release that the server goes on refusing waits by itself.
+func TestRefusedReleaseDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	server := testkit.Start(t)

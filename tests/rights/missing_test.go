@@ -12,10 +12,10 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
-// TestHalfAScript takes one command after another from the user: whatever the script could still do, no lock may
+// TestPartialScript takes one command after another from the user: whatever the script could still do, no lock may
 // be left that no owner holds. Each command has a server of its own: a token that follows another one within 10 ms needs
 // no TIME and no SET.
-func TestHalfAScript(t *testing.T) {
+func TestPartialScript(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	for _, command := range []string{"time", "exists", "set", "hset", "pexpire"} {
@@ -52,8 +52,8 @@ func TestHalfAScript(t *testing.T) {
 	}
 }
 
-// TestHalfAnAcquire is TestHalfAScript for a user whose compensating release cannot tidy up either.
-func TestHalfAnAcquire(t *testing.T) {
+// TestPartialAcquire is TestPartialScript for a user whose compensating release cannot tidy up either.
+func TestPartialAcquire(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	for _, command := range []string{"set", "pexpire"} {
@@ -72,10 +72,10 @@ func TestHalfAnAcquire(t *testing.T) {
 	}
 }
 
-// TestHalfALine takes one command after another from the user, and lets it lock, enter again, wait, give up and
+// TestTruncatedReply takes one command after another from the user, and lets it lock, enter again, wait, give up and
 // unlock as far as it can. Whatever the scripts could still do, nothing may be left that has no expiry, and the lock
 // must become free.
-func TestHalfALine(t *testing.T) {
+func TestTruncatedReply(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
 	rdb := server.Client()

@@ -85,8 +85,8 @@ func TestPushOverTLS(t *testing.T) {
 	}
 }
 
-// TestNotLetIn: a client that cannot be sure of the server, or is not let in by it, is told so soon, and nothing is locked.
-func TestNotLetIn(t *testing.T) {
+// TestLoginRefused: a client that cannot be sure of the server, or is not let in by it, is told so soon, and nothing is locked.
+func TestLoginRefused(t *testing.T) {
 	t.Parallel()
 	v := newVault(t)
 	stranger := testkit.NewAuthority(t)

@@ -123,9 +123,9 @@ func awaitSubscribed(t *testing.T, rdb *redis.Client, pattern string) {
 	})
 }
 
-// TestLostStateIsTold kills a master that has granted what its replica does not know: the holder is told at its next
+// TestLostStateIsReported kills a master that has granted what its replica does not know: the holder is told at its next
 // renewal, and the next token is greater.
-func TestLostStateIsTold(t *testing.T) {
+func TestLostStateIsReported(t *testing.T) {
 	t.Parallel()
 	s := testkit.StartSentinel(t, testkit.DownAfter(time.Second))
 	locks := coretest.NewClient(t, s.Client(), core.WithTTL(coretest.Long))

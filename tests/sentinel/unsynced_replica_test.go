@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit/luasource"
 )
 
-// TestReplicaKnowsNothing: a sentinel that has not heard of a failover yet sends clients to the former master, which may
-// be a replica meanwhile that has not got the data of the new one. That it knows no lease does not mean that it is lost.
-func TestReplicaKnowsNothing(t *testing.T) {
+// TestFormerMasterLacksTheLease: a sentinel that has not seen a failover yet sends clients to the former master, which may be a
+// replica by now without the data of the new master. A lease that it lacks is not necessarily lost.
+func TestFormerMasterLacksTheLease(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t, testkit.TCP())
 	nowhere := testkit.Start(t, testkit.TCP()).Relay()

@@ -288,7 +288,7 @@ func TestRefuseAndReset(t *testing.T) {
 	}
 }
 
-func TestHoldIsDeliveredAfterTheClientIsGone(t *testing.T) {
+func TestHoldIsDeliveredAfterClose(t *testing.T) {
 	t.Parallel()
 	for name, release := range map[string]func(*testkit.Relay){
 		"deliver": (*testkit.Relay).Deliver,

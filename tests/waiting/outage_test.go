@@ -76,8 +76,8 @@ func TestHeldLockIsNoOutage(t *testing.T) {
 
 type askedKey struct{}
 
-// TestSilentRedisIsAskedTwice: each request to it waits for seconds. However long a call may wait, two of them are enough.
-func TestSilentRedisIsAskedTwice(t *testing.T) {
+// TestSilentRedisIsRetriedOnce: each request to it waits for seconds. However long a call may wait, two of them are enough.
+func TestSilentRedisIsRetriedOnce(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
 	locks := coretest.NewClient(t, server.Client(func(o *redis.Options) { o.ReadTimeout = -1 }), core.WithLogger(nil), core.WithWait(coretest.Long),

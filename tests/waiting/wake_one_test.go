@@ -61,8 +61,8 @@ func TestOneClientIsCalled(t *testing.T) {
 	}
 }
 
-// TestCalledClientIsGone: one that is dead, or deaf, is called, and the others look by themselves.
-func TestCalledClientIsGone(t *testing.T) {
+// TestWokenClientIsDead: a client that is dead or does not subscribe is woken, and the others poll by themselves.
+func TestWokenClientIsDead(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	server := testkit.Start(t)
@@ -102,9 +102,9 @@ func TestCallIsPassedOn(t *testing.T) {
 	}
 }
 
-// TestRedissonHearsEveryRelease: its clients listen on the same channel, take every message for a number, and 0 for a
+// TestRedissonIsNotifiedOfEveryRelease: its clients listen on the same channel, take every message for a number, and 0 for a
 // release, whether our clients wait or not.
-func TestRedissonHearsEveryRelease(t *testing.T) {
+func TestRedissonIsNotifiedOfEveryRelease(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	server := testkit.Start(t)

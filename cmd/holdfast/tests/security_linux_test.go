@@ -68,9 +68,9 @@ func TestTLS(t *testing.T) {
 // refusesTLS is the text for a client whose certificate the server refuses.
 const refusesTLS = "Redis refuses the TLS connection of this client"
 
-// TestNotLetIn: a server that cannot be trusted, or that refuses, is an error that says why, without the password. The
+// TestLoginRefused: a server that cannot be trusted, or that refuses, is an error that says why, without the password. The
 // command does not run.
-func TestNotLetIn(t *testing.T) {
+func TestLoginRefused(t *testing.T) {
 	t.Parallel()
 	a := testkit.NewAuthority(t)
 	srv, files, strangers := startVault(t, a), a.ClientFiles(), testkit.NewAuthority(t).ClientFiles()
