@@ -304,7 +304,7 @@ var locks = []Mutant{
 	{
 		"leader that continues", "the context of a leader does not end with its lead", "core/election.go",
 		[][2]string{{
-			"l.leading, l.stop, _ = lease.end.Within(lease.within(leading), keptLease{lease}) // bound until the lead ends",
+			"l.leading, l.stop, _ = lease.end.Within(lease.within(leading), keptLease{lease}) // bound until leadership ends",
 			"l.leading, l.stop = context.WithCancelCause(lease.within(leading))",
 		}},
 		inTests("election", "TestRunAfterALoss|TestRunEndsItsContextFirst"),
