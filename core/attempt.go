@@ -83,7 +83,7 @@ func (a *Attempt) ValidUntil() time.Time { return a.lease.ValidUntil() }
 // running or has ended with an outcome, or after [Once.Resolve]. If the value is too large, it returns [ErrValueTooLarge]
 // and records the run without the value. It returns [ErrNotHeld] if the attempt had already ended. Any other error means
 // that Redis did not confirm the record; the client retries in the background, until [Client.Close]. If it meets a running
-// attempt there, it goes on, and records the run if that attempt is released or crashes.
+// attempt there, it continues, and records the run if that attempt is released or crashes.
 func (a *Attempt) Complete(ctx context.Context, value []byte) error {
 	if a == nil {
 		return errNoLease
@@ -229,7 +229,7 @@ func (a *Attempt) end(ctx context.Context, outcome Outcome, command func(context
 	return err
 }
 
-// endLater goes on until Redis has answered, and while another attempt is running, which may yet be released. However late
+// endLater continues until Redis has replied, and while another attempt is running, which may yet be released. However late
 // that is, no other attempt's end is touched.
 func (a *Attempt) endLater() {
 	until := a.once.client.now().Add(a.patience())
@@ -247,7 +247,7 @@ func (a *Attempt) notRecorded(result int64, err error) {
 	}
 }
 
-// patience is how long the end of an attempt is tried to be recorded: as long as it may be of use, within bounds.
+// patience is how long the completion of an attempt is tried to be recorded: as long as it may be of use, within bounds.
 func (a *Attempt) patience() time.Duration {
 	return a.lease.hold.TTL + min(a.once.config.record.Retention, acquire.BackgroundReleaseLimit)
 }
@@ -306,7 +306,7 @@ func (a *Attempt) run(ctx context.Context, fn func(context.Context) ([]byte, err
 // Complete says that the run of a [Once] has taken effect: it is recorded as completed even if it fails from here on. Call it
 // right after the side effect. ctx is the context of the run, or descends from it, whichever guard began the run: [Once.Do], or
 // one for HTTP, tasks or schedules. If runs are nested, it is about the innermost one. Complete writes to Redis at once, so
-// that even a crash of the process does not undo it, but the run goes on and records its value when it ends.
+// that even a crash of the process does not undo it, but the run continues and records its value when it ends.
 //
 // Of several calls of Complete, [Release] and [Hold] in one run the last counts. An error means that Redis did not confirm the
 // call; it counts all the same when the run ends. It returns the errors of [Attempt.Declare], or [ErrNotGuarded].

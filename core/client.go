@@ -70,7 +70,7 @@ func isNil(rdb redis.UniversalClient) bool {
 // record is sent once more. What Close gives up is perhaps not recorded, so the next attempt may run what was done.
 //
 // The error is nil, the error of the first failed release, or one that says how many completions are not confirmed. It may
-// be both, joined. Both are [ErrUnavailable] if Redis did not answer. The second is [ErrStale] if only other attempts keep
+// be both, joined. Both are [ErrUnavailable] if Redis did not reply. The second is [ErrStale] if only other attempts keep
 // the ends from their records. The error does not include a Lock that failed without a reply, and whose release was
 // not confirmed either.
 func (c *Client) Close() error {

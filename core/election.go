@@ -72,7 +72,7 @@ const (
 // If lead panics, or calls [runtime.Goexit], what it has started may still run. So leadership is abandoned, and the election is free after
 // the TTL at most; the panic continues. See [Lease.Abandon].
 //
-// While Redis does not answer, Run goes on campaigning. It returns other errors of Campaign. With [WithWait], that is
+// While Redis does not reply, Run continues campaigning. It returns other errors of Campaign. With [WithWait], that is
 // [ErrNotAcquired] after that time. If ctx ends during a campaign, the error also wraps the error of ctx.
 func (e *Election) Run(ctx context.Context, lead func(context.Context) error) error {
 	if lead == nil {
@@ -99,7 +99,7 @@ func (e *Election) Run(ctx context.Context, lead func(context.Context) error) er
 	}
 }
 
-// campaignThroughOutages is Campaign until Redis answers.
+// campaignThroughOutages is Campaign until Redis replies.
 func (e *Election) campaignThroughOutages(ctx context.Context) (*Leadership, error) {
 	for logged := false; ; logged = true {
 		l, err := e.campaign(ctx, ctx)
@@ -278,7 +278,7 @@ func (e *Election) read(ctx context.Context) (script.Leader, error) {
 // Any process may observe, without a candidate.
 //
 // Changes arrive by a message, or with the next poll: after the TTL of the leader, and after two to three seconds at most.
-// While Redis does not answer, nothing is returned: the leader may have changed, or have ended after its [Leader.TTL].
+// While Redis does not reply, nothing is returned: the leader may have changed, or have ended after its [Leader.TTL].
 //
 // The loop ends when ctx ends or the client closes. It ends at once for a wrong name or option, which [Election.Leader]
 // reports.

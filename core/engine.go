@@ -122,7 +122,7 @@ func (e *engine) work() transport.Background {
 	return transport.Background{Now: e.now, Operations: e.operations, Go: e.background, Recovered: e.recovered, Confirmed: e.confirmed}
 }
 
-// confirmed makes Close go on: Redis has confirmed a release or the end of an attempt. A refusal does not count, because a command that
+// confirmed makes Close continue: Redis has confirmed a release or the completion of an attempt. A refusal does not count, because a command that
 // Redis refuses is sent again and again, and Close would not end.
 func (e *engine) confirmed() {
 	if e.operations.IsClosed() {
@@ -131,7 +131,7 @@ func (e *engine) confirmed() {
 }
 
 // maxClosingReleases is how many leases are released at a time when a client closes: enough to fill round trips. More
-// would only wait for each other, and a release without an answer for transport.FirstAnswerTimeout is sent again.
+// would only wait for each other, and a release without a reply for transport.FirstAnswerTimeout is sent again.
 const maxClosingReleases = 2 * transport.MaxBatch
 
 // close ends all leases with the cause [ErrClosed] and releases their locks. It reports false if that was done before.
@@ -140,7 +140,7 @@ func (e *engine) close() (first bool, err error) {
 		<-e.operations.Finished
 		return false, nil
 	}
-	// However many leases and pending commands there are, Close goes on for as long as Redis confirms them.
+	// However many leases and pending commands there are, Close continues for as long as Redis confirms them.
 	e.silence.Reset(acquire.ReleaseTimeout)
 	answered, err := e.releaseAll(e.renewer.Close())
 	if answered && err == nil {
@@ -155,7 +155,7 @@ func (e *engine) close() (first bool, err error) {
 }
 
 // releaseAll ends leases, and takes them out of Redis side by side; the executor makes batches of it. The error
-// is the error of the first one that was not released. answered is false if Redis has left a release without an answer.
+// is the error of the first one that was not released. answered is false if Redis has left a release without a reply.
 func (e *engine) releaseAll(leases []keepalive.Lease[script.Hold]) (answered bool, err error) {
 	left := make(chan *Lease, len(leases))
 	for _, kept := range leases {
@@ -185,8 +185,8 @@ func (e *engine) releaseAll(leases []keepalive.Lease[script.Hold]) (answered boo
 // errExpiredMeanwhile is the end of a release that has become needless.
 var errExpiredMeanwhile = transport.WithOutcome(errors.New("the hold has expired"), transport.Failed)
 
-// releaseLast takes the hold of a lease that has ended out of Redis. If Redis does not answer before the hold expires, it is needless,
-// which is no error. silent is set if Redis has not answered; then it also waits for no hold that has expired.
+// releaseLast takes the hold of a lease that has ended out of Redis. If Redis does not reply before the hold expires, it is needless,
+// which is no error. silent is set if Redis has not replied; then it also waits for no hold that has expired.
 func (e *engine) releaseLast(l *Lease, silent *atomic.Bool) error {
 	h, expiry := l.outstanding(), l.expiresAt()
 	if silent.Load() && e.now() >= expiry {

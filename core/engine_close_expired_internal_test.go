@@ -33,7 +33,7 @@ func (s silentStrategy) Release(context.Context, *script.Hold, script.ReleaseRea
 
 // TestCloseWithoutWaitingForExpiredHolds: while the server does not answer, Close waits for a hold that is in Redis still, as long
 // as it does for any answer, but not beyond its end. It waits for none that had expired before, whether the lease was lost, or
-// was unlocked without an answer.
+// was unlocked without a reply.
 func TestCloseWithoutWaitingForExpiredHolds(t *testing.T) {
 	t.Parallel()
 	const ttl = time.Second

@@ -17,7 +17,7 @@ import (
 var (
 	// ErrNotAcquired says that another owner holds the lock, or that the caller's context or its [WithWait] ended
 	// before the grant. See [NotAcquiredError] for the facts. An outage alone is not ErrNotAcquired. A wait that ended
-	// while Redis did not answer is both, so check for [ErrUnavailable] first.
+	// while Redis did not reply is both, so check for [ErrUnavailable] first.
 	ErrNotAcquired = errors.New("holdfast: lock not acquired")
 
 	// ErrTooManyWaiters says that as many callers wait for the name as [WithMaxWaiters] allows. It comes with

@@ -34,7 +34,7 @@ func Counted(content int) int64 { return script.Counted(content) }
 // UnconfirmedEnds counts the completions of a client that Redis has not confirmed.
 func UnconfirmedEnds(c *Client) int { return c.server.once.Unconfirmed.Len() }
 
-// Suspendable returns a function that lets the clock of a client's leases go on without its timers, as a suspend of the host
+// Suspendable returns a function that lets the clock of a client's leases continue without its timers, as a suspend of the host
 // does. It must be called before the client is used.
 func Suspendable(c *Client) (suspend func(d time.Duration)) {
 	var offset atomic.Int64

@@ -207,7 +207,7 @@ const (
 	LossClosed    LossReason = "closed"    // [Client.Close]
 )
 
-// Outcome is how the begin of a [Once] or the end of an attempt went.
+// Outcome is how the begin of a [Once] or the completion of an attempt went.
 type Outcome string
 
 // The outcomes of a begin.
@@ -221,7 +221,7 @@ const (
 	OutcomeFailed     Outcome = "failed"      // Redis did not decide: it is unavailable, or the context ended first
 )
 
-// The outcomes of the end of an attempt.
+// The outcomes of the completion of an attempt.
 const (
 	OutcomeCompleted   Outcome = "completed"   // recorded by [Attempt.Complete]
 	OutcomeReleased    Outcome = "released"    // by [Attempt.Release]
@@ -535,7 +535,7 @@ func (a *acquisition) beginEnds(ctx context.Context, began keepalive.Instant, er
 	e.hooks.BeginEnd(ctx, end)
 }
 
-// ends calls the hook for the end of an attempt. It adds to end what is known of the attempt.
+// ends calls the hook for the completion of an attempt. It adds to end what is known of the attempt.
 func (a *Attempt) ends(ctx context.Context, outcome Outcome, end AttemptEnd) {
 	e := a.once.client.engine
 	if e.hooks.AttemptEnd == nil {

@@ -266,7 +266,7 @@ func (l *Lease) unlock(ctx context.Context, live bool, what script.ReleaseReason
 
 // Abandon stops renewal without unlocking. The lease's context ends with [ErrLeaseLost]. Redis keeps the lock until
 // the TTL expires, or for one more TTL if a renewal is in flight. Use Abandon for work that ignores cancellation:
-// others stay excluded while it may still run, but not for ever. Leases that have entered the lock by the context of this
+// others stay excluded while it may still run, but not forever. Leases that have entered the lock by the context of this
 // one are abandoned too, because their renewals would keep the lock. Their contexts end soon after Abandon returns. Leases of
 // [WithOwner] are not abandoned.
 //

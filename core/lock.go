@@ -77,7 +77,7 @@ func (l *Lock) Check() error {
 //
 //   - [ErrNotAcquired] if ctx or [WithWait] ended first. It is also the context's error if that was the reason.
 //   - [ErrTooManyWaiters], with ErrNotAcquired.
-//   - [ErrUnavailable] with the connection's error if Redis did not answer. Lock endures an outage of some
+//   - [ErrUnavailable] with the connection's error if Redis did not reply. Lock endures an outage of some
 //     seconds.
 //   - [ErrPermission], [ErrMisconfigured], [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed].
 //   - Other errors of Redis or go-redis unchanged: a full memory (OOM), a closed go-redis client, a panic of its

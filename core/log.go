@@ -175,7 +175,7 @@ func WithWaitWarning(after time.Duration) Option {
 }
 
 // WithHoldWarning sets how long a lease is held before the client logs a warning: a holder that never unlocks is renewed
-// for ever, unless [WithMaxHold] bounds it. The warning has the digest of the lock and the token, and is repeated at
+// forever, unless [WithMaxHold] bounds it. The warning has the digest of the lock and the token, and is repeated at
 // doubling intervals. Attempts of a [Once] count too, and leaders of an [Election] do not. A warning is late by a sixtieth
 // of the time at most, or by a second. Of the leases that are due together it names the first, and the number of the
 // others. 1 ms to a year. 0 switches it off. Defaults to 10 minutes.

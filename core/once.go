@@ -103,7 +103,7 @@ func (o *Once) Do(ctx context.Context, fn func(context.Context) ([]byte, error))
 // An attempt whose lease has expired in Redis continues with its next renewal, unless another attempt has begun.
 // [Client.ForceUnlock] does not end an attempt, and returns false for its key.
 //
-// If the end of an earlier attempt of this client for the key is not confirmed yet, Begin first sends it until Redis answers.
+// If the end of an earlier attempt of this client for the key is not confirmed yet, Begin first sends it until Redis replies.
 // So a run that took effect is not repeated by its own client.
 //
 // With an error nothing is claimed, now or later. What was claimed before the error, as before [ErrNotReplicated], is taken
@@ -115,7 +115,7 @@ func (o *Once) Do(ctx context.Context, fn func(context.Context) ([]byte, error))
 //     if it is [ErrTooManyWaiters] as well.
 //   - [ErrOutcomeUnknown], [ErrFingerprintMismatch].
 //   - [ErrTooManyKeys] and [ErrOutsideWindow], by [WithQuota] and [WithWindow].
-//   - [ErrUnavailable] if Redis did not answer; the context's error if that ended first.
+//   - [ErrUnavailable] if Redis did not reply; the context's error if that ended first.
 //   - [ErrUndecided] if the proof did not, see [WithProof].
 //   - [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed].
 func (o *Once) Begin(ctx context.Context) (*Attempt, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
-// TestUnconfirmedEndsComeFirst: Redis is away when runs have taken effect, for longer than their leases. The same client is asked
+// TestUnconfirmedEndsComeFirst: Redis is unreachable when runs have taken effect, for longer than their leases. The same client is asked
 // for the same keys all the time, and runs none of them again.
 func TestUnconfirmedEndsComeFirst(t *testing.T) {
 	t.Parallel()
@@ -56,7 +56,7 @@ type absence struct {
 	effects atomic.Int32
 }
 
-// runOnce has a key run, and asks for it again until Redis says what has become of it.
+// runOnce has a key run, and asks for it again until Redis replies what has become of it.
 func (o *absence) runOnce(once *core.Once, past *core.Client) {
 	ctx := context.Background()
 	run := func(context.Context) ([]byte, error) { o.effects.Add(1); return []byte("done"), nil }

@@ -30,6 +30,6 @@
 // # What both do not promise
 //
 // A process that is paused past its lease does not notice in time. Let the resource that a job writes to refuse smaller
-// fencing tokens: see [core.TokenFrom]. While Redis does not answer, a Locker starts no job, and the leader of an Elector
+// fencing tokens: see [core.TokenFrom]. While Redis does not reply, a Locker starts no job, and the leader of an Elector
 // starts jobs until its lease ends. The guide is https://github.com/holdfast-go/holdfast/blob/main/docs/gocron.md.
 package gocronlock

@@ -109,7 +109,7 @@ func TestFuncOfTwoRuns(t *testing.T) {
 	}
 }
 
-// TestFuncAfterALoss: a run goes on without its lease, and the next one of the same job begins. Each has a lease of its own.
+// TestFuncAfterALoss: a run continues without its lease, and the next one of the same job begins. Each has a lease of its own.
 func TestFuncAfterALoss(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)

@@ -73,7 +73,7 @@ func NewLocker(strategy core.Strategy, opts ...core.LockOption) (*JobLocker, err
 // gocron passes the error to [gocron.AfterLockError] only:
 //
 //   - [core.ErrNotAcquired] if another run has the lock. It is logged at the level debug, and any other error as a warning.
-//   - [core.ErrUnavailable] if Redis did not answer for some seconds.
+//   - [core.ErrUnavailable] if Redis did not reply for some seconds.
 //   - [ErrUnnamed], and other errors of [core.Lock].
 //
 // The NotRun of [core.Hooks] gets each of them.

@@ -287,7 +287,7 @@ func TestSharedName(t *testing.T) {
 }
 
 // TestProcesses lets the schedulers of three processes run one job, and kills a process at work twice. No two runs overlap,
-// tokens never go back, and the processes that are left go on.
+// tokens never go back, and the processes that are left continue.
 func TestProcesses(t *testing.T) {
 	t.Parallel()
 	for _, what := range []string{"elect", "lock"} {

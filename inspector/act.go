@@ -13,7 +13,7 @@ import (
 const (
 	// mostForm bounds the body of a form, in bytes.
 	mostForm = 1 << 20
-	// actLimit bounds an action. It goes on if its operator leaves.
+	// actLimit bounds an action. It continues if its operator leaves.
 	actLimit = 10 * readLimit
 )
 
@@ -115,7 +115,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, a action, audit
 	}
 }
 
-// answerJSON says what was done: with 202 what was begun, and goes on.
+// answerJSON says what was done: with 202 what was begun, and continues.
 func answerJSON(w http.ResponseWriter, a Audit) {
 	if a.Pending {
 		writeJSON(w, http.StatusAccepted, map[string]Action{"requested": a.Action})

@@ -11,7 +11,7 @@ import (
 // partSizes are about how many locks or records a part of a list may have. The first is the default.
 var partSizes = []int{50, 200, 1000}
 
-// part is a part of a list: what was asked for, and where it goes on.
+// part is a part of a list: what was asked for, and where it continues.
 type part struct {
 	Prefix string `json:"prefix"`
 	Cursor string `json:"cursor,omitempty"`

@@ -28,7 +28,7 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// TestReadersEnd with their last viewer, and with close, which waits for a read that goes on and lets no viewer join afterwards.
+// TestReadersEnd with their last viewer, and with close, which waits for a read that continues and lets no viewer join afterwards.
 func TestReadersEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

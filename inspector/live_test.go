@@ -120,7 +120,7 @@ func TestUnchanged(t *testing.T) {
 	}
 }
 
-// TestFrozen: an open page learns that Redis answers no more, although nothing is refused, and goes on afterwards.
+// TestFrozen: an open page learns that Redis replies no more, although nothing is refused, and continues afterwards.
 func TestFrozen(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)

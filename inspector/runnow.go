@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
-// answerLimit is how long a page waits for a job. A run that lasts longer goes on without it.
+// answerLimit is how long a page waits for a job. A run that lasts longer continues without it.
 const answerLimit = 2 * time.Second
 
 // runNow runs a job. It returns [errPending] if the run has not ended in time: then it may still ask Redis for its turn.

@@ -116,7 +116,7 @@ func (s subject) kept() time.Duration { return max(s.left(), leastRetention) }
 
 // left returns how long a record is kept without Resolve.
 func (s subject) left() time.Duration {
-	if s.record.Retention < 0 { // Redis would keep it for ever
+	if s.record.Retention < 0 { // Redis would keep it forever
 		return mostRetention
 	}
 	return s.record.Retention

@@ -41,7 +41,7 @@ func readJSON(t *testing.T, h http.Handler) (r report) {
 	return r
 }
 
-// TestHandler: the page shows leases and waiting calls of all sources, as text and as JSON, also while Redis does not answer.
+// TestHandler: the page shows leases and waiting calls of all sources, as text and as JSON, also while Redis does not reply.
 func TestHandler(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)

@@ -47,7 +47,7 @@ func (l *link) breakConns() {
 }
 
 // receiveBuffer is how many writes of a client the server takes before it has run the first of them. An in-memory
-// connection has no buffer of its own, so a client that sends a long pipeline before it reads would block for ever.
+// connection has no buffer of its own, so a client that sends a long pipeline before it reads would block forever.
 const receiveBuffer = 1 << 12
 
 // A conn is the server's end of a connection. It hands on what the client sends once the server's time is set, and not

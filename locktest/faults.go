@@ -36,7 +36,7 @@ func (s *Server) Pause() {
 }
 
 // Resume lets the server run commands again after Pause. The commands of requests that gave up run first: in a bubble of
-// testing/synctest, call its Wait before you go on.
+// testing/synctest, call its Wait before you continue.
 func (s *Server) Resume() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

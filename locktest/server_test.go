@@ -108,7 +108,7 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// TestPause: a server that is paused does not answer, and goes on afterwards.
+// TestPause: a server that is paused does not answer, and continues afterwards.
 func TestPause(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		server := locktest.Start(t)
@@ -152,7 +152,7 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// TestCrowdDuringPause: virtual time goes on while many goroutines wait for a server that is silent.
+// TestCrowdDuringPause: virtual time continues while many goroutines wait for a server that is silent.
 func TestCrowdDuringPause(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		server := locktest.Start(t)
@@ -252,7 +252,7 @@ func TestRetention(t *testing.T) {
 	})
 }
 
-// TestRedlock: three servers make a Redlock, which goes on without one of them.
+// TestRedlock: three servers make a Redlock, which continues without one of them.
 func TestRedlock(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var nodes []redis.UniversalClient

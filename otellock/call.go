@@ -33,7 +33,7 @@ type call struct {
 	ended   atomic.Bool     // the span
 }
 
-// Value returns the call itself for its key. While the acquisition goes on, other values come from the context with its
+// Value returns the call itself for its key. While the acquisition continues, other values come from the context with its
 // span, and afterwards from the caller's. The context of the lease descends from this one, and spans of the work must not be
 // children of a span that has ended.
 func (c *call) Value(key any) any {

@@ -32,7 +32,7 @@ func (t *telemetry) beginEnd(ctx context.Context, end core.BeginEnd) {
 	}
 }
 
-// attemptEnd records the end of an attempt, and the end of its lease unless that was lost before: see releaseEnd.
+// attemptEnd records the completion of an attempt, and the end of its lease unless that was lost before: see releaseEnd.
 func (t *telemetry) attemptEnd(ctx context.Context, end core.AttemptEnd) {
 	c := t.callOf(ctx)
 	if c == nil {

@@ -1,7 +1,7 @@
 // Cron runs one schedule on two replicas, and each tick starts on one of them.
 //
 // Two replicas in one program stand for two processes: they share nothing but Redis. For each tick, one replica runs the
-// job, and the other one skips. Run it from the root of the repository. With REDIS_URL, what Redis knows of the job stays
+// job, and the other one skips. Run it from the root of the repository. With REDIS_URL, what Redis has of the job stays
 // for two days.
 //
 //	go run ./examples/cron
@@ -26,7 +26,7 @@ const job = "example/greet"
 
 func main() { example.Main(lasting(4 * time.Second)) }
 
-// lasting lets two replicas run the schedule for a time, and prints what Redis knows of it afterwards.
+// lasting lets two replicas run the schedule for a time, and prints what Redis has of it afterwards.
 func lasting(length time.Duration) example.Program {
 	return func(ctx context.Context, out io.Writer, rdb *redis.Client) error {
 		var replicas [2]*replica

@@ -85,7 +85,7 @@ func (c *crowd) visit(u user) {
 }
 
 // pay pays for an order. Every third payment is broken off first, somewhere in the middle. The client that has heard
-// nothing then does what one that is merely impatient does: it sends the same again, and should get the one receipt.
+// nothing then does what an impatient one does: it sends the same request again, and should get the one receipt.
 func (c *crowd) pay(u user, order int64) {
 	payment := errand{
 		path: "/payments",

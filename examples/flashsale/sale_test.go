@@ -120,7 +120,7 @@ func crowded() func(*core.Client, config) guards {
 	}
 }
 
-// awaitOther returns when another caller has come. The last one of a sale goes on alone.
+// awaitOther returns when another caller has come. The last one of a sale continues alone.
 func awaitOther(ctx context.Context, meeting chan struct{}) {
 	select {
 	case meeting <- struct{}{}:

@@ -37,7 +37,7 @@ func run(_ context.Context, out io.Writer, rdb *redis.Client) error {
 	router.Use(authenticate)
 	router.POST("/payments", func(c echo.Context) error {
 		payments++                               // the money moves
-		_ = core.Complete(c.Request().Context()) // if Redis does not answer, it is tried again at the end
+		_ = core.Complete(c.Request().Context()) // if Redis does not reply, it is tried again at the end
 		return c.String(http.StatusCreated, fmt.Sprint("payment ", payments))
 	}, guard)
 	return example.Payments(out, router)

@@ -39,7 +39,7 @@ func run(_ context.Context, out io.Writer, rdb *redis.Client) error {
 	router.Use(gin.Recovery(), authenticate)
 	router.POST("/payments", guard, func(c *gin.Context) {
 		payments++           // the money moves
-		_ = core.Complete(c) // if Redis does not answer, it is tried again at the end
+		_ = core.Complete(c) // if Redis does not reply, it is tried again at the end
 		c.String(http.StatusCreated, "payment %d", payments)
 	})
 	return example.Payments(out, router)

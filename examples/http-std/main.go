@@ -37,7 +37,7 @@ func run(_ context.Context, out io.Writer, rdb *redis.Client) error {
 	payments := 0
 	pay := func(w http.ResponseWriter, r *http.Request) {
 		payments++                     // the money moves
-		_ = core.Complete(r.Context()) // if Redis does not answer, it is tried again at the end
+		_ = core.Complete(r.Context()) // if Redis does not reply, it is tried again at the end
 		w.WriteHeader(http.StatusCreated)
 		fmt.Fprintf(w, "payment %d", payments)
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/examples/internal/example"
 )
 
-// TestRun: readers do not exclude each other, and do not keep a writer waiting for ever.
+// TestRun: readers do not exclude each other, and do not keep a writer waiting forever.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	example.Expect(t, run,

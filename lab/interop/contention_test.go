@@ -75,7 +75,7 @@ type contender struct {
 	answered <-chan interop.Answer
 }
 
-// beginToContend lets the threads of each process lock, in turn, what is to be locked.
+// beginToContend lets the threads of each process lock, in turn, what should be locked.
 func beginToContend(parties []*party, threads int, length time.Duration, what ...[]any) (all []contender) {
 	for i, q := range parties {
 		for thread := range threads {

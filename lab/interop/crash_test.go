@@ -45,7 +45,7 @@ func (s *stage) afterDeath(t *testing.T, victim, other *party) {
 	other.must("y", "unlock", several...)
 }
 
-// paused stops the process that holds the lock for longer than its TTL. When it goes on, it is told that the lock
+// paused stops the process that holds the lock for longer than its TTL. When it continues, it gets the error that the lock
 // is not its own any more, and does not take it from its successor.
 func paused(t *testing.T, s *stage) {
 	for _, c := range []struct {

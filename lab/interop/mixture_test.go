@@ -41,7 +41,7 @@ func TestMixture(t *testing.T) {
 	}
 }
 
-// TestMixtureCrash kills one process of each side in the middle of that. What they leave keeps nobody out for long,
+// TestMixtureCrash kills one process of each side in the middle of that. What they leave keeps nobody out for a long time,
 // whatever state it is.
 func TestMixtureCrash(t *testing.T) {
 	t.Parallel()

@@ -82,7 +82,7 @@ func oppositeOrders(t *testing.T, s *stage) {
 }
 
 // oneOfSeveralLost: Redisson's unlock ends at the first member that is not its own any more. The members behind it stay
-// locked, and its watchdog goes on renewing them. holdfast releases all.
+// locked, and its watchdog continues renewing them. holdfast releases all.
 func oneOfSeveralLost(t *testing.T, s *stage) {
 	for _, c := range []struct {
 		holder *party

@@ -34,7 +34,7 @@ func tokens(t *testing.T, s *stage) {
 	}
 }
 
-// counter: the counter of RFencedLock is a key without a TTL. Java goes on from whatever number is there, begins at 1
+// counter: the counter of RFencedLock is a key without a TTL. Java continues from whatever number is there, begins at 1
 // again if it is lost, and counts a re-entry. Grants of its other kinds do not count.
 func counter(t *testing.T, s *stage) {
 	const key = "redisson_lock_token:{counter}"

@@ -14,7 +14,7 @@ const (
 
 func leaseX(second float64) float64 { return leaseLeft + leaseSecond*second }
 
-// lease draws a lease of 30 s that is renewed twice and then lost, because Redis does not answer any more.
+// lease draws a lease of 30 s that is renewed twice and then lost, because Redis does not reply any more.
 func lease() *svg.Picture {
 	p := svg.New(392, "The life of a lease",
 		"A holder gets a lease of 30 seconds and renews it after 10 and after 20 seconds. From second 30 on Redis does not "+
@@ -44,7 +44,7 @@ func lease() *svg.Picture {
 	return p
 }
 
-// expiries draws what the grant and each renewal are worth, and the renewals without an answer.
+// expiries draws what the grant and each renewal are worth, and the renewals without a reply.
 func expiries(p *svg.Picture) {
 	for i, name := range []string{"grant", "renewal", "last renewal"} {
 		y := 172 + 26*float64(i)

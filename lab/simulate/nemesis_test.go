@@ -32,7 +32,7 @@ func (n *nemesis) another() *client {
 	return n.newClient(fmt.Sprint("c", n.born))
 }
 
-// rage goes on for so long.
+// rage continues for so long.
 func (n *nemesis) rage(d time.Duration) {
 	for window, end := 1, time.Now().Add(d); time.Now().Before(end); window++ {
 		if window%4 == 0 {

@@ -53,7 +53,7 @@ func TestRecordWithoutReplica(t *testing.T) {
 }
 
 // TestMistakesAreFailures: what no time cures is refused when the guard is made. If only the lock of a task is wrong, it burns
-// retries, and is not deferred for ever.
+// retries, and is not deferred forever.
 func TestMistakesAreFailures(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -381,7 +381,7 @@ func (k *sink) refused() bool {
 	return k.refusal != nil
 }
 
-// TestPartitionOfTheQueue is case F when only asynq is cut off: the guard's lease goes on, so nobody else runs, and
+// TestPartitionOfTheQueue is case F when only asynq is cut off: the guard's lease continues, so nobody else runs, and
 // what the handler did is recorded though asynq does not get to know.
 func TestPartitionOfTheQueue(t *testing.T) {
 	play(t, story{

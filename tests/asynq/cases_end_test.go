@@ -16,7 +16,7 @@ import (
 )
 
 // TestTimeout is case A: at the deadline of a task asynq runs it again, on the same server, while the first handler
-// goes on because it does not heed its context. Its lease goes on with it.
+// continues because it does not heed its context. Its lease continues with it.
 func TestTimeout(t *testing.T) {
 	play(t, story{
 		options: []asynqlock.Option{core.WithTTL(15 * time.Second)},
@@ -155,7 +155,7 @@ func breakDown(t *testing.T, limit time.Duration, down func(), check func(s *sta
 }
 
 // TestShutdown is case D: the time for a shutdown is over, and another server gets the task at once, while the first
-// handler goes on. That burns no retry.
+// handler continues. That uses up no retry.
 func TestShutdown(t *testing.T) {
 	play(t, story{
 		tell: func(s *stage) {
@@ -226,7 +226,7 @@ func TestShutdownInTime(t *testing.T) {
 // hasty gives handlers no time at a shutdown.
 func hasty(p *process) { p.cfg.ShutdownTimeout = time.Millisecond }
 
-// TestCancelledTask is case C: an operator cancels a task, and the handler goes on. asynq runs it again.
+// TestCancelledTask is case C: an operator cancels a task, and the handler continues. asynq runs it again.
 func TestCancelledTask(t *testing.T) {
 	play(t, story{
 		tell: func(s *stage) {
@@ -246,7 +246,7 @@ func TestCancelledTask(t *testing.T) {
 	})
 }
 
-// TestCancelledBaseContext is case C: a server is told to stop, and tells its handlers, by BaseContext. One goes on,
+// TestCancelledBaseContext is case C: a server is told to stop, and tells its handlers, by BaseContext. One continues,
 // while another server gets the task. Without Configure that burns a retry.
 func TestCancelledBaseContext(t *testing.T) {
 	play(t, story{

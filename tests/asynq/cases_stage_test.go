@@ -106,7 +106,7 @@ type stage struct {
 	story *story
 	how   guarding
 	runs  asynqlock.Runs // of all servers
-	gate  gate           // lets handlers go on
+	gate  gate           // lets handlers continue
 
 	// handle is the handler of all servers. Nil takes effect at once.
 	handle func(r *turn) error
@@ -251,7 +251,7 @@ func (s *stage) turnOf(thing string, n int) (r *turn) {
 // about is the thing of the story.
 func (s *stage) about() string { return cmp.Or(s.story.about, thing) }
 
-// again returns once a task was delivered again while the run before the nth went on: it was deferred, or it is the
+// again returns once a task was delivered again while the run before the nth continued: it was deferred, or it is the
 // nth.
 func (s *stage) again(n int) {
 	s.t.Helper()
@@ -287,7 +287,7 @@ func (s *stage) burned() (most int) {
 	return most
 }
 
-// finish lets handlers go on and returns once there is nothing left to do.
+// finish lets handlers continue and returns once there is nothing left to do.
 func (s *stage) finish() {
 	s.t.Helper()
 	s.gate.open()

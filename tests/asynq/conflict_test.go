@@ -38,7 +38,7 @@ func (s *shop) bounce(id string) *asynq.TaskInfo {
 	return info
 }
 
-// blocking is a handler whose first run goes on until free is closed.
+// blocking is a handler whose first run continues until free is closed.
 func (s *shop) blocking(free <-chan struct{}) asynq.HandlerFunc {
 	return func(context.Context, *asynq.Task) error {
 		s.effects.begin("7")

@@ -61,7 +61,7 @@ func deliver(
 // nothing is a handler that succeeds.
 func nothing(context.Context, *asynq.Task) error { return nil }
 
-// occupied runs a task that goes on until release is called, or the test ends; then wait for ended.
+// occupied runs a task that continues until release is called, or the test ends; then wait for ended.
 type occupied struct {
 	ctx  context.Context // of the handler
 	free chan struct{}

@@ -210,7 +210,7 @@ func TestSuccessAndThenSilent(t *testing.T) {
 	wantNil(t, far.deliver(delivery("b"), receipt("8"), nothing, guard))
 }
 
-// TestUnguardedRunDoesNotRunAgain: a task that has run while Redis was stopped is redelivered when Redis goes on.
+// TestUnguardedRunDoesNotRunAgain: a task that has run while Redis was stopped is redelivered when Redis continues.
 func TestUnguardedRunDoesNotRunAgain(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -263,7 +263,7 @@ func TestUnguardedRunIsRecordedLate(t *testing.T) {
 	wantNil(t, d.deliver(info, task, mustNotRun(t, "elsewhere"), asynqlock.Once(d.locks, asynqlock.ByTaskID())))
 }
 
-// TestUnguardedRunExcludesAfterOutage: the run goes on when Redis replies again, and has no lease there.
+// TestUnguardedRunExcludesAfterOutage: the run continues when Redis replies again, and has no lease there.
 func TestUnguardedRunExcludesAfterOutage(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -370,7 +370,7 @@ func TestZombieIsRecorded(t *testing.T) {
 	wantNil(t, d.deliver(delivery("1"), receipt("7"), func(context.Context, *asynq.Task) error { return errOwn }, guard))
 }
 
-// TestZombieGrace: one that does not end is told of, and its lease runs out.
+// TestZombieGrace: one that does not end is notified of, and its lease runs out.
 func TestZombieGrace(t *testing.T) {
 	t.Parallel()
 	zombies := make(chan core.Incident, 1)

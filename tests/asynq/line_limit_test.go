@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// rounds is a handler whose runs each go on until the test lets one end.
+// rounds is a handler whose runs each continue until the test lets one end.
 type rounds struct {
 	*shop
 	one chan struct{} // ends one run for each value

@@ -200,7 +200,7 @@ func TestLineElsewhere(t *testing.T) {
 	}
 }
 
-// TestLineLeavesWorkersToOthers: while a task goes on for long, those behind it do not keep tasks of other keys from
+// TestLineLeavesWorkersToOthers: while a task continues for a long time, those behind it do not keep tasks of other keys from
 // running, whether they may be deferred or not.
 func TestLineLeavesWorkersToOthers(t *testing.T) {
 	t.Parallel()
@@ -397,7 +397,7 @@ func TestLineSurvivesItsClient(t *testing.T) {
 		_, most := s.effects.of(payloadOf("7"))
 		return most == 1
 	})
-	hook.on.Store(true) // the run that goes on calls the next ones when it ends
+	hook.on.Store(true) // the run that continues calls the next ones when it ends
 	close(free)
 	s.awaitEmpty()
 	s.effects.want(t, payloadOf("7"), 5, 1)

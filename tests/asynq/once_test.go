@@ -45,7 +45,7 @@ func TestDuplicates(t *testing.T) {
 
 // semaphore is a control: at most one task of a payload runs, by a set of task IDs that expire with the deadlines of the
 // tasks, as in asynq's package x/rate, which refuses the clients that asynq 0.26 makes. A task that is refused comes again
-// within ten seconds and burns no retry.
+// within ten seconds and uses up no retry.
 func semaphore(rdb redis.UniversalClient) asynq.MiddlewareFunc {
 	return func(next asynq.Handler) asynq.Handler {
 		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {

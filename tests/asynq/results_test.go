@@ -173,7 +173,7 @@ func TestPeriodicTaskWithAFixedID(t *testing.T) {
 	}
 }
 
-// wantReusedID checks that a run which was lost to a fixed ID is told of once.
+// wantReusedID checks that a run which was lost to a fixed ID is notified of once.
 func wantReusedID(t *testing.T, log string, lost bool) {
 	t.Helper()
 	want := 0

@@ -87,7 +87,7 @@ func TestRevokedTaskWhoseLeaseWasLost(t *testing.T) {
 	guard := asynqlock.Once(d.locks, asynqlock.ByTaskID(), core.WithTTL(time.Second))
 	err := d.deliver(delivery("1"), receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
 		var deferred *asynqlock.DeferredError
-		for again := true; again; { // a renewal may come in between, and the attempt goes on then
+		for again := true; again; { // a renewal may come in between, and the attempt continues then
 			d.lapse(core.KeyHash(ctx))
 			err := d.deliver(delivery("1"), receipt("7"), nothing, asynqlock.Once(d.locks, asynqlock.ByTaskID()))
 			if again = errors.As(err, &deferred); !again && err != nil {

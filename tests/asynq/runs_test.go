@@ -75,7 +75,7 @@ func TestDrain(t *testing.T) {
 	wantNil(t, busy.release())
 }
 
-// TestDrainFreesNothing: what a handler that goes on holds is held until its lease is over, though the client is
+// TestDrainFreesNothing: what a handler that continues holds is held until its lease is over, though the client is
 // closed.
 func TestDrainFreesNothing(t *testing.T) {
 	t.Parallel()

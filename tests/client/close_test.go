@@ -133,7 +133,7 @@ func TestCloseSendsUnconfirmedEnds(t *testing.T) {
 	}
 }
 
-// overtakenEnd returns a client with an unconfirmed end that another attempt keeps from its record, that attempt, and the log.
+// overtakenEnd returns a client with an unconfirmed completion that another attempt keeps from its record, that attempt, and the log.
 // The end is sent again so late that Close comes first.
 func overtakenEnd(t *testing.T) (locks *core.Client, b *core.Attempt, other *core.Once, log *coretest.Record) {
 	t.Helper()

@@ -112,7 +112,7 @@ func TestLongWaitsOfManyCallers(t *testing.T) {
 	})
 }
 
-// TestLongWaitOfAnElection: candidates wait for long as a rule, so they are not mentioned. Nor is any wait with 0.
+// TestLongWaitOfAnElection: candidates wait for a long time as a rule, so they are not mentioned. Nor is any wait with 0.
 func TestLongWaitOfAnElection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -174,7 +174,7 @@ func TestElectionWithOwnContext(t *testing.T) {
 	coretest.Unlock(t, lease)
 }
 
-// TestIsLeader asks Elections that lead and others, while Redis answers and while it does not.
+// TestIsLeader asks Elections that lead and others, while Redis replies and while it does not.
 func TestIsLeader(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -121,7 +121,7 @@ func TestElectionTryDoOutlivesRun(t *testing.T) {
 	}
 }
 
-// TestElectionTryDoEndsFirst: the context of the work has ended when Redis is told of a resignation, and the error says so.
+// TestElectionTryDoEndsFirst: the context of the work has ended when Redis is notified of a resignation, and the error says so.
 func TestElectionTryDoEndsFirst(t *testing.T) {
 	t.Parallel()
 	var work context.Context

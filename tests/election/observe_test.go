@@ -176,7 +176,7 @@ func TestObserveEnds(t *testing.T) {
 	}
 }
 
-// TestObserveThroughAnOutage: an observer goes on, and logs the outage once.
+// TestObserveThroughAnOutage: an observer continues, and logs the outage once.
 func TestObserveThroughAnOutage(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)

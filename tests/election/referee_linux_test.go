@@ -15,7 +15,7 @@ type referee struct {
 	mu    sync.Mutex
 	terms map[int64]*reigned
 	seen  map[string][]ballot // by observer
-	late  time.Duration       // the longest time from when a process went on after a stop until its leader stopped
+	late  time.Duration       // the longest time from when a process continued after a stop until its leader stopped
 }
 
 // reigned is one term: when its leader was seen first and last with a valid context.

@@ -30,7 +30,7 @@ func TestResignElectsTheNext(t *testing.T) {
 	coretest.Resign(t, coretest.AwaitLead(t, next))
 }
 
-// TestResignTwice resigns while Redis does not answer, and again when it does.
+// TestResignTwice resigns while Redis does not reply, and again when it does.
 func TestResignTwice(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
-// TestPausedWaiterKeepsItsPlace freezes a process that waits until its place is given up. When it goes on, it is
+// TestPausedWaiterKeepsItsPlace freezes a process that waits until its place is given up. When it continues, it is
 // again before those that came after it, whether its place was still there or had been taken out.
 func TestPausedWaiterKeepsItsPlace(t *testing.T) {
 	t.Parallel()

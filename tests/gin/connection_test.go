@@ -87,7 +87,7 @@ func TestClientThatLeavesIsNeverRun(t *testing.T) {
 	}
 }
 
-// A client may close its sending side and go on reading. It must not take silence for success.
+// A client may close its sending side and continue reading. It must not take silence for success.
 func TestHalfClosedClientReadsNoSuccess(t *testing.T) {
 	t.Parallel()
 	stage, watch := newStage(t), newWatch()

@@ -71,7 +71,7 @@ func TestInspectWithoutPubSub(t *testing.T) {
 	}
 }
 
-// TestInspectIsBounded: a lock that many share and wait for is told of in part, and counted in whole.
+// TestInspectIsBounded: a lock that many share and wait for is notified of in part, and counted in whole.
 func TestInspectIsBounded(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -253,7 +253,7 @@ func TestAbandonWhatIsOver(t *testing.T) {
 	}
 }
 
-// TestAbandonAnEntry: the outer lease of the same owner goes on.
+// TestAbandonAnEntry: the outer lease of the same owner continues.
 func TestAbandonAnEntry(t *testing.T) {
 	t.Parallel()
 	rdb := testkit.Start(t).Client()

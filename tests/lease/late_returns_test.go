@@ -113,7 +113,7 @@ func endsByCancel() (context.Context, context.CancelFunc) {
 }
 
 // returnsLate returns how much later than its context a call returns, and how much later than its deadline, if it has
-// one, a goroutine goes on that waits for nothing else.
+// one, a goroutine continues that waits for nothing else.
 func returnsLate(
 	t *testing.T, end func() (context.Context, context.CancelFunc), call func(context.Context) error,
 ) (took, bare time.Duration) {

@@ -68,7 +68,7 @@ func eachContested(t *testing.T, test func(t *testing.T, c contested)) {
 	}
 }
 
-// TestOverLeaseMakesNoOwner: goroutines that go on with the context of a lease after its end exclude each other,
+// TestOverLeaseMakesNoOwner: goroutines that continue with the context of a lease after its end exclude each other,
 // however it has ended.
 func TestOverLeaseMakesNoOwner(t *testing.T) {
 	t.Parallel()

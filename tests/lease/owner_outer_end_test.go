@@ -38,7 +38,7 @@ func TestAbandonEndsReentries(t *testing.T) {
 	})
 }
 
-// TestAbandonLeavesOthers: a lease that was taken after the outer one had ended, and one of another lock, go on. So does the
+// TestAbandonLeavesOthers: a lease that was taken after the outer one had ended, and one of another lock, continue. So does the
 // outer lease if an inner one is abandoned.
 func TestAbandonLeavesOthers(t *testing.T) {
 	t.Parallel()

@@ -164,7 +164,7 @@ func (w *worker) insert(ctx context.Context, id string) error {
 	if _, err := w.db.ExecContext(context.WithoutCancel(ctx), "INSERT INTO effects (id) VALUES ($1)", id); err != nil {
 		return err
 	}
-	_ = core.Complete(ctx) // an error if there is no guard, or if Redis is away: then the guard records the end
+	_ = core.Complete(ctx) // an error if there is no guard, or if Redis is unreachable: then the guard records the end
 	return nil
 }
 
@@ -183,7 +183,7 @@ func handlerOf[M any](w *worker, textOf func(M) string, heartbeat msglock.Option
 	handle := func(ctx context.Context, m M) error { return w.effect(ctx, textOf(m)) }
 	if w.Guarded {
 		opts := guardOptions
-		if w.Fault != slow { // the message is to be delivered again while it is handled
+		if w.Fault != slow { // the message should be delivered again while it is handled
 			opts = append(opts, heartbeat)
 		}
 		handle = msglock.Once(w.locks, "tests", keyOf(textOf), handle, append(opts, w.proof())...)

@@ -431,7 +431,7 @@ func TestOnceValue(t *testing.T) {
 		_ = core.Complete(ctx)
 		return 0, errHandler
 	})
-	for range 2 { // it has no value to go on with
+	for range 2 { // it has no value to continue with
 		_, err := early(t.Context(), &message{Key: "early"})
 		want(t, err, msglock.Park)
 		if !errors.Is(err, core.ErrCompleted) {

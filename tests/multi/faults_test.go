@@ -17,7 +17,7 @@ import (
 )
 
 // TestMultiOppositeOrders lets many goroutines of several clients lock the same names in all orders and in both ways,
-// and single ones between them. No call may wait for ever, each name has one holder at a time, and its tokens grow.
+// and single ones between them. No call may wait forever, each name has one holder at a time, and its tokens grow.
 func TestMultiOppositeOrders(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
@@ -152,7 +152,7 @@ func TestMultiCancelledAnywhere(t *testing.T) {
 	})
 }
 
-// TestMultiFrozenServer: the end of the context, or of the wait, is heeded although Redis does not answer, and what
+// TestMultiFrozenServer: the end of the context, or of the wait, is heeded although Redis does not reply, and what
 // was locked by then is released afterwards.
 func TestMultiFrozenServer(t *testing.T) {
 	t.Parallel()

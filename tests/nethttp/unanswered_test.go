@@ -16,7 +16,7 @@ import (
 // then, also on a busy machine.
 var shortTTL, shortHold = core.WithTTL(5 * time.Second), core.WithMaxHold(time.Second)
 
-// silent is a handler that returns without an answer when its context ends.
+// silent is a handler that returns without a reply when its context ends.
 var silent = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Length", "3")
 	w.WriteHeader(http.StatusEarlyHints)

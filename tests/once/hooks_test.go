@@ -129,7 +129,7 @@ func TestOnceHooksPanic(t *testing.T) {
 		if a := coretest.MustBegin(t, other.Once(name)); a.Number() != 1 {
 			t.Errorf("%s: attempt %d", name, a.Number())
 		}
-		if err := locks.Close(); err != nil { // nothing goes on
+		if err := locks.Close(); err != nil { // nothing continues
 			t.Error(err)
 		}
 	}

@@ -56,7 +56,7 @@ func (m *onceModel) begin(policy core.FailurePolicy) error {
 	return nil
 }
 
-// end returns the error that the end of an attempt has to have; a release has the state none.
+// end returns the error that the completion of an attempt has to have; a release has the state none.
 func (m *onceModel) end(r *runner, state core.State, value string) error {
 	switch {
 	case r.ended:

@@ -54,7 +54,7 @@ func wantStateOnly(t testing.TB, o *core.Once, state core.State) {
 	}
 }
 
-// wantExpiries checks that nothing stays for ever.
+// wantExpiries checks that nothing stays forever.
 func wantExpiries(t testing.TB, rdb *redis.Client) {
 	t.Helper()
 	for _, key := range rdb.Keys(context.Background(), "*").Val() {
@@ -109,7 +109,7 @@ func locksOf(t testing.TB, rdb *redis.Client, name string) *core.Once {
 	return coretest.NewClient(t, rdb, core.WithTTL(coretest.Long)).Once(name)
 }
 
-// wantExpiry checks that a record does not stay for ever.
+// wantExpiry checks that a record does not stay forever.
 func wantExpiry(t testing.TB, rdb *redis.Client, name string) {
 	t.Helper()
 	if rdb.PTTL(context.Background(), coretest.RecordOf(name)).Val() == -1 {

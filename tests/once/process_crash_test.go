@@ -123,7 +123,7 @@ func TestCloseDuringARun(t *testing.T) {
 	coretest.WantState(t, coretest.NewClient(t, rdb).Once("name"), core.StateUnknown, 1)
 }
 
-// TestCloseWaitsForComplete, and for one that goes on in the background.
+// TestCloseWaitsForComplete, and for one that continues in the background.
 func TestCloseWaitsForComplete(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -22,7 +22,7 @@ type onceScripts struct {
 	t    testing.TB
 	rdb  *redis.Client
 	name string
-	// remembered is true if the ends of attempts are remembered although nothing is in doubt.
+	// remembered is true if the completions are remembered although nothing is in doubt.
 	remembered bool
 	tokens     map[string]string // of the attempts that have begun, by ID
 	seen       map[string][5]any // state and token that the operator saw before the first run, by the ID of the action

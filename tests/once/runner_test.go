@@ -215,7 +215,7 @@ func TestRecordsByState(t *testing.T) {
 	}
 }
 
-// TestPageOfOneState: a page goes on beyond records of other states until it has found some, and all pages together have
+// TestPageOfOneState: a page continues beyond records of other states until it has found some, and all pages together have
 // each record once.
 func TestPageOfOneState(t *testing.T) {
 	t.Parallel()

@@ -31,7 +31,7 @@ func TestNoScriptBehindText(t *testing.T) {
 	}
 }
 
-// TestOneUnknownErrorInAWait: a proxy gives an error that no Redis gives, once. A waiting call goes on. One that does not wait
+// TestOneUnknownErrorInAWait: a proxy gives an error that no Redis gives, once. A waiting call continues. One that does not wait
 // returns it.
 func TestOneUnknownErrorInAWait(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,7 @@ import (
 )
 
 // The model is the protocol of InTx, the proof and the lease, without clocks: two clients come again until they have their answer,
-// each in one process at a time. Anything may happen between two steps: a lease expires while its process goes on, a process
+// each in one process at a time. Anything may happen between two steps: a lease expires while its process continues, a process
 // crashes, Redis loses the record, the reply of a commit is lost, and a transaction whose process has ended commits or rolls back
 // later. The search visits every state that can be reached with three crashes and two losses of the record.
 

@@ -162,7 +162,7 @@ func TestOnlyEffect(t *testing.T) {
 }
 
 // TestRedisLosesTheRecord: an attempt that looks like the first one finds the effect in its transaction, and the record is
-// completed before its function goes on.
+// completed before its function continues.
 func TestRedisLosesTheRecord(t *testing.T) {
 	t.Parallel()
 	rdb, locks, s := start(t)

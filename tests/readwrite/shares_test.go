@@ -124,7 +124,7 @@ func TestSharesKeepTheirOwnTime(t *testing.T) {
 	coretest.AwaitTidy(t, rdb)
 }
 
-// TestDeadShareUnderAWriter: a writer's own share ends without being unlocked. However long the writer goes on, its
+// TestDeadShareUnderAWriter: a writer's own share ends without being unlocked. However long the writer continues, its
 // renewals keep what is needed to find that out.
 func TestDeadShareUnderAWriter(t *testing.T) {
 	t.Parallel()

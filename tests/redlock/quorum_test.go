@@ -408,7 +408,7 @@ func TestRedlockReleasesAnUncommittedHold(t *testing.T) {
 		nodes[i], relays[i] = relay.Client(func(o *redis.Options) {
 			o.ReadTimeout = coretest.Within
 			o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-				if held.Load() && dials.Add(1) == 2 { // the first release, without an answer, and its repetition
+				if held.Load() && dials.Add(1) == 2 { // the first release, without a reply, and its repetition
 					repeated <- struct{}{}
 				}
 				return new(net.Dialer).DialContext(ctx, network, addr)

@@ -173,7 +173,7 @@ func (b *bidders) tellIfFailed(t *testing.T) {
 
 // TestRedlockStorm lets four processes contend for a lock on five masters, of which any two at a time are killed,
 // frozen, cut off, or made to hear and say everything late. No two processes may be inside at once, tokens must grow,
-// and the lock must go on being granted. Then three at a time, which must end all grants until they are back.
+// and the lock must continue being granted. Then three at a time, which must end all grants until they are back.
 //
 // It is not parallel to other tests: all that the processes say passes relays in this one, and while others keep it
 // busy, the servers seem to be late.

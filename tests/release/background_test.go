@@ -123,7 +123,7 @@ func TestUnconfirmedReleaseIsFinished(t *testing.T) {
 	coretest.Gone(t, rdb, "lock:name")
 }
 
-// TestExpiredHoldIsTakenOut: a lease that ended without an answer may still be in Redis.
+// TestExpiredHoldIsTakenOut: a lease that ended without a reply may still be in Redis.
 func TestExpiredHoldIsTakenOut(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

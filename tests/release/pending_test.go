@@ -104,7 +104,7 @@ func TestRefusedCallsLeaveNothing(t *testing.T) {
 				coretest.WantErr(t, err, c.target)
 			}
 			before := c.sent()
-			if err := locks.Close(); err != nil { // it waits for what goes on in the background
+			if err := locks.Close(); err != nil { // it waits for what continues in the background
 				t.Error(err)
 			}
 			if again := c.sent() - before; again != 0 {
@@ -178,7 +178,7 @@ func TestFoundHoldIsForgottenSoon(t *testing.T) {
 	}
 }
 
-// TestRefusedReleaseDelaysNoOther: a release that the server goes on refusing waits by itself.
+// TestRefusedReleaseDelaysNoOther: a release that the server continues refusing waits by itself.
 func TestRefusedReleaseDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

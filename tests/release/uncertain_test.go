@@ -72,7 +72,7 @@ func (l *lateRequest) age(after time.Duration) {
 	}
 }
 
-// arrive lets the request go on after a while, for which the marks of ended holds have been kept.
+// arrive lets the request continue after a while, for which the marks of ended holds have been kept.
 func (l *lateRequest) arrive(after time.Duration) {
 	l.t.Helper()
 	l.age(after)

@@ -164,7 +164,7 @@ func TestHandoverIsAcknowledged(t *testing.T) {
 }
 
 // TestUnacknowledgedRenewalsDoNotCount: while the replica is away, ValidUntil stays where it is, and the lease ends
-// there, though the master goes on renewing it. Some renewals of a hold beside leases of its owner are made in part.
+// there, though the master continues renewing it. Some renewals of a hold beside leases of its owner are made in part.
 func TestUnacknowledgedRenewalsDoNotCount(t *testing.T) {
 	t.Parallel()
 	for name, inside := range map[string]func(*core.Client) *core.Lock{

@@ -40,7 +40,7 @@ func TestOutages(t *testing.T) {
 	}
 }
 
-// resumeLate lets a frozen master go on when all clients have had the time to learn of its successor. Before that, they
+// resumeLate lets a frozen master continue when all clients have had the time to learn of its successor. Before that, they
 // would believe what it grants in the moment until it learns itself.
 func resumeLate(s *testkit.Server) {
 	time.Sleep(time.Second)

@@ -22,7 +22,7 @@ func (s *Server) Pause() {
 	})
 }
 
-// Resume lets a paused server go on, with SIGCONT.
+// Resume lets a paused server continue, with SIGCONT.
 func (s *Server) Resume() {
 	s.t.Helper()
 	s.signal(resumeProcess)

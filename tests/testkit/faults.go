@@ -77,9 +77,9 @@ func (r *Relay) Delay(d Direction, by time.Duration) {
 	r.change(d, func(w *way) { w.delay = by }, nil)
 }
 
-// Drop swallows all bytes, and also the end of a connection: each side goes on
+// Drop swallows all bytes, and also the end of a connection: each side continues
 // believing that the other is there. Connections that have lost something are
-// closed by [Relay.Heal], since a stream with a gap cannot go on.
+// closed by [Relay.Heal], since a stream with a gap cannot continue.
 func (r *Relay) Drop(d Direction) {
 	r.change(d, func(w *way) { w.drop = true }, nil)
 }

@@ -8,7 +8,7 @@ import (
 
 // gate is what the connections of one client pass. It is closed before the client, which go-redis does not
 // always survive otherwise: what it does in the background finds a sentinel after its client was closed, and listens
-// to it for ever; or it reads a reply that Close has seen coming and then waits for.
+// to it forever; or it reads a reply that Close has seen coming and then waits for.
 type gate struct {
 	dial func(ctx context.Context, network, addr string) (net.Conn, error) // nil for the usual one
 

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// lastDials is how long go-redis may go on to dial for a client that was closed: a second to notice that after a
+// lastDials is how long go-redis may continue to dial for a client that was closed: a second to notice that after a
 // server was down, and some more to ask sentinels that are gone where the master is.
 const lastDials = 15 * time.Second
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Migration is a slot of a Cluster on its way from one master to another. While it goes on, keys that are still at the
+// Migration is a slot of a Cluster on its way from one master to another. While it continues, keys that are still at the
 // old owner are served there, and commands for all others are sent on to the new one. Begin it with
 // [Cluster.BeginMigration].
 type Migration struct {

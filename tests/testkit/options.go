@@ -43,7 +43,7 @@ func TCP() Option {
 
 // AOF makes the server keep an append-only file in its own directory, so that its
 // data survive [Server.Kill] and [Server.Restart]. It is written before each
-// reply and never synced: while a sync goes on, the server would put off what it
+// reply and never synced: while a sync continues, the server would put off what it
 // writes, and lose it when it is killed. The default is to lose all when it is killed.
 func AOF() Option {
 	return optionFunc(func(cfg *config) {

@@ -22,7 +22,7 @@ type chunk struct {
 // pipe is one direction of a link. A goroutine which reads fills the queue, one
 // which writes empties it as far as the faults allow. All fields below cond are
 // guarded by the relay's mutex, on which cond is built; every change which could
-// let the writer go on is followed by a broadcast.
+// let the writer continue is followed by a broadcast.
 type pipe struct {
 	link     *link
 	dir      Direction
@@ -46,7 +46,7 @@ func newPipe(l *link, dir Direction, src, dst duplex) *pipe {
 	}
 }
 
-// read takes bytes from the source until it ends. It goes on when the pipe has
+// read takes bytes from the source until it ends. It continues when the pipe has
 // ended, so that the source never sees a RST on account of unread bytes.
 func (p *pipe) read() {
 	buf := make([]byte, maxChunk)
@@ -88,7 +88,7 @@ func (p *pipe) push(data []byte) {
 	p.cond.Broadcast()
 }
 
-// loseReply does away with the first bytes of a reply that is to be lost.
+// loseReply does away with the first bytes of a reply that should be lost.
 func (p *pipe) loseReply() {
 	p.link.relay.lost++
 	how := p.link.lose

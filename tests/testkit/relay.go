@@ -16,7 +16,7 @@ type Relay struct {
 	network string // of the server
 	addr    string // of the server
 	ln      net.Listener
-	thaw    func()          // lets a frozen server go on
+	thaw    func()          // lets a frozen server continue
 	ctx     context.Context // ends dials when the relay is closed
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup // accept loop and links

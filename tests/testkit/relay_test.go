@@ -134,7 +134,7 @@ func TestDrop(t *testing.T) {
 	}
 }
 
-// A connection with a gap in its stream ends at Heal, one without goes on.
+// A connection with a gap in its stream ends at Heal, one without continues.
 func TestHealAfterDrop(t *testing.T) {
 	t.Parallel()
 	_, relay, rdb := setup(t)

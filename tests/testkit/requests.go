@@ -23,7 +23,7 @@ type loss struct {
 	how   LossMode
 }
 
-// matchLoss tells how the reply to a request is to be lost, 0 for not at all.
+// matchLoss tells how the reply to a request should be lost, 0 for not at all.
 func (f *faults) matchLoss(request []byte) LossMode {
 	if len(f.losses) == 0 {
 		return 0

@@ -79,7 +79,7 @@ const (
 )
 
 // hasten lets a sentinel tell the others of itself, and ask its servers who they are, more often than each second,
-// and go on even if the machine was too busy to let it run for a while.
+// and continue even if the machine was too busy to let it run for a while.
 func hasten(sentinel *Server) {
 	tune(sentinel, "publish-period", hastily, "info-period", 1000, "tilt-trigger", 60000)
 }
@@ -141,7 +141,7 @@ func (s *Sentinel) Client(edit ...func(*redis.FailoverOptions)) *redis.Client {
 	return rdb
 }
 
-// thaw lets all frozen servers go on.
+// thaw lets all frozen servers continue.
 func thaw(all ...[]*Server) {
 	for _, s := range slices.Concat(all...) {
 		s.thaw()

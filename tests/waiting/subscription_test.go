@@ -85,7 +85,7 @@ func TestDeadSubscriptionIsReplaced(t *testing.T) {
 }
 
 // TestFreedWithoutAMessage: a waiter whose subscription is in order does not rely on it. No message says that a key is
-// deleted, and its time would not have been over for long.
+// deleted, and its time would have ended only recently.
 func TestFreedWithoutAMessage(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)

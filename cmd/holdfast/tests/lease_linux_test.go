@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// TestWarnedBeforeLoss: while Redis is away, the command gets TERM before the lock can expire, and time to clean up.
+// TestWarnedBeforeLoss: while Redis is unreachable, the command gets TERM before the lock can expire, and time to clean up.
 func TestWarnedBeforeLoss(t *testing.T) {
 	t.Parallel()
 	srv := testkit.Start(t)

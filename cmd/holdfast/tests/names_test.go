@@ -113,7 +113,7 @@ func TestHTTPKeyRefuses(t *testing.T) {
 	finish(t, with(command(t, url, "http-key", "--user", "ada"), "HOLDFAST_KEY_SECRET=short")).want(t, 64, "", "16 are needed")
 }
 
-// TestHTTPKeyReports: http-key says what is stored under the name, and prints the name although Redis does not answer.
+// TestHTTPKeyReports: http-key says what is stored under the name, and prints the name although Redis does not reply.
 func TestHTTPKeyReports(t *testing.T) {
 	t.Parallel()
 	srv := testkit.Start(t)

@@ -40,7 +40,7 @@ func silentServer(t *testing.T) (url string, asked <-chan struct{}) {
 	return "redis://" + listener.Addr().String(), requests
 }
 
-// TestSignalBesideFrozenRedis: a signal ends the program although Redis does not answer, and the URL lets it wait for ever.
+// TestSignalBesideFrozenRedis: a signal ends the program although Redis does not reply, and the URL lets it wait forever.
 func TestSignalBesideFrozenRedis(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
@@ -101,7 +101,7 @@ func TestOutageIsNoConflict(t *testing.T) {
 }
 
 // TestTryBesideFrozenRedis: a request without waiting gives up beside a Redis that does not answer, runs nothing, and leaves
-// no lock behind when Redis answers again.
+// no lock behind when Redis replies again.
 func TestTryBesideFrozenRedis(t *testing.T) {
 	t.Parallel()
 	srv := testkit.Start(t)
@@ -123,7 +123,7 @@ func TestTryBesideFrozenRedis(t *testing.T) {
 }
 
 // TestSlowRedisKeepsNoLock: a call gives up while the answer that grants its lock is under way. It withdraws the request when
-// Redis answers again soon after, so that the next call gets the lock.
+// Redis replies again soon after, so that the next call gets the lock.
 func TestSlowRedisKeepsNoLock(t *testing.T) {
 	t.Parallel()
 	srv := testkit.Start(t)

@@ -201,7 +201,7 @@ func TestReplayToDisconnectedReader(t *testing.T) {
 	}
 }
 
-// TestReplayWithoutReader: with --replay a run goes on to its end, and is recorded in full, although the reader of its output
+// TestReplayWithoutReader: with --replay a run continues to its end, and is recorded in full, although the reader of its output
 // or of its errors goes away, as head does.
 func TestReplayWithoutReader(t *testing.T) {
 	t.Parallel()

@@ -522,7 +522,7 @@ func TestTop(t *testing.T) {
 	run(t, urlOf(srv), "top").want(t, 64, "", "needs a terminal")
 }
 
-// TestTopShowsAnOutage: the view says that Redis does not answer, and since when, on its second line, whatever key is pressed. It
+// TestTopShowsAnOutage: the view says that Redis does not reply, and since when, on its second line, whatever key is pressed. It
 // still ends at once.
 func TestTopShowsAnOutage(t *testing.T) {
 	t.Parallel()

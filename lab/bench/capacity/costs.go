@@ -30,7 +30,7 @@ type Operation struct {
 	PerRead float64 `json:"perRead"`
 	// Warm is the server's CPU time if each command has a read and a write of its own, and the server is always busy.
 	Warm float64 `json:"warm"`
-	// Idle is what a command costs more if the server was idle for long before it.
+	// Idle is what a command costs more if the server was idle for a long time before it.
 	Idle   float64 `json:"idle"`
 	In     float64 `json:"in"`     // bytes that the server reads
 	Out    float64 `json:"out"`    // bytes that the server writes

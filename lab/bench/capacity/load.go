@@ -29,7 +29,7 @@ func (l Load) Of(servers int) Load { return l.times(1 / float64(servers)) }
 // Utilisation returns the share of one core that the server's main thread uses.
 //
 // A command costs its script, its part of a read and a write, and a wake-up if the server was idle before. Low is for commands
-// that always share pipelines. High is for commands that all find a server that was idle for long.
+// that always share pipelines. High is for commands that all find a server that was idle for a long time.
 //
 // Expected is for requests at random times (Poisson), each with a read of its own. Such a command finds the server idle with
 // the probability 1-u, and an idle time lasts as long as the mean time between two commands. So

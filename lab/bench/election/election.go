@@ -24,7 +24,7 @@ type Config struct {
 
 // Candidate is one process, with connections of its own.
 type Candidate interface {
-	// Campaign waits until this process is elected, or ctx ends. Until ctx ends, it goes on after errors.
+	// Campaign waits until this process is elected, or ctx ends. Until ctx ends, it continues after errors.
 	Campaign(ctx context.Context) (Lead, error)
 	Close() error
 }

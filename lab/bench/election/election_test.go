@@ -53,7 +53,7 @@ func TestRecipe(t *testing.T) {
 	}
 }
 
-// TestTimes: both elect another leader after each end of a lead, and candidates send what is to be counted.
+// TestTimes: both elect another leader after each end of a lead, and candidates send what should be counted.
 func TestTimes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []election.Contestant{election.Holdfast(), recipe()} {

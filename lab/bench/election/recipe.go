@@ -56,7 +56,7 @@ func (r *recipe) Campaign(ctx context.Context) (Lead, error) {
 	}
 }
 
-// try returns nil if another process leads, or Redis does not answer.
+// try returns nil if another process leads, or Redis does not reply.
 func (r *recipe) try(ctx context.Context) Lead {
 	ctx, cancel := context.WithTimeout(ctx, r.ttl/3)
 	defer cancel()

@@ -46,7 +46,7 @@ func contest(book *measure.Book, all []contestant.Contestant) string {
 	return b.String()
 }
 
-// barging is the table of a name that nobody holds for long.
+// barging is the table of a name that nobody holds for a long time.
 func barging(book *measure.Book, all []contestant.Contestant) string {
 	rows := [][]string{{"64 waiters, held for no time", "grants/s", "to another than the last holder", "Jain's index"}}
 	for _, c := range all {

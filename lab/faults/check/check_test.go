@@ -252,7 +252,7 @@ func TestCheckCounts(t *testing.T) {
 	}
 }
 
-// TestLossWithoutATimeIsNotMeasured: a handler behind a guard is told of a loss, and does not know how long its lease was valid.
+// TestLossWithoutATimeIsNotMeasured: a handler behind a guard is notified of a loss, and does not know how long its lease was valid.
 func TestLossWithoutATimeIsNotMeasured(t *testing.T) {
 	t.Parallel()
 	for until, want := range map[int64]int{9 * ms: 1, 0: 0} {

@@ -60,7 +60,7 @@ func (v *view) askedFor(name string, from, to, end int64) bool {
 	return slices.ContainsFunc(v.asked[name], func(r *request) bool { return from <= r.from && r.from <= to && r.to >= end })
 }
 
-// quiet tells whether no fault begins or goes on in that time, and the run lasts as long.
+// quiet tells whether no fault begins or continues in that time, and the run lasts as long.
 func (v *view) quiet(from, to int64) bool {
 	for _, w := range v.faults {
 		if w.from <= to && w.to > from {
@@ -71,7 +71,7 @@ func (v *view) quiet(from, to int64) bool {
 }
 
 // punctuality measures how late calls return and losses are told, except while processes could not run. A handler behind a
-// guard is told of a loss without the time until which its lease was valid.
+// guard is notified of a loss without the time until which its lease was valid.
 func (r *Report) punctuality(v *view) {
 	for _, e := range v.events {
 		switch {

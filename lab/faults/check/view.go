@@ -56,7 +56,7 @@ type window struct {
 	from, to int64
 }
 
-// request is how long a call asked for a lock: until it failed, for ever if it did not.
+// request is how long a call asked for a lock: until it failed, forever if it did not.
 type request struct{ from, to int64 }
 
 // view is a history made easy to ask.

@@ -96,7 +96,7 @@ func (f fault) losing(why func(topology.Kind) string) fault {
 	return f
 }
 
-// Rage goes on for so long, and returns when all is healed.
+// Rage continues for so long, and returns when all is healed.
 func (n *Nemesis) Rage(d time.Duration) {
 	n.t.Helper()
 	for windows, end := 1, time.Now().Add(d); time.Now().Before(end); windows++ {
@@ -177,7 +177,7 @@ func (n *Nemesis) strike(f fault) (heal func()) {
 	}
 }
 
-// last lets a fault go on.
+// last lets a fault continue.
 func (n *Nemesis) last(f fault) {
 	ttl := float64(n.ttl)
 	n.sleep(time.Duration(f.lasting[0]*ttl), time.Duration(f.lasting[1]*ttl))

@@ -44,7 +44,7 @@ func TestClassOfALoss(t *testing.T) {
 			t.Errorf("%v is %q, want %q", context.Cause(lease.Context()), got, want)
 		}
 	}
-	// A renewal without an answer until the end of the lease.
+	// A renewal without a reply until the end of the lease.
 	lease, err := locks.Mutex("frozen").Lock(ctx, core.WithTTL(ttl))
 	if err != nil {
 		t.Fatal(err)

@@ -80,7 +80,7 @@ func runIdempotent(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// finished is the hook for the end of an attempt. It tells which answer of a request has been recorded.
+// finished is the hook for the completion of an attempt. It tells which answer of a request has been recorded.
 func finished(ctx context.Context, f core.AttemptEnd) {
 	if q, ok := ctx.Value(requestKey{}).(*request); ok && f.State == core.StateCompleted {
 		q.say(history.Event{

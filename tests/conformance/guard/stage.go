@@ -151,7 +151,7 @@ func (s *stage) sendUntil(deliver Deliver, want Code) {
 	})
 }
 
-// pending is a delivery that goes on.
+// pending is a delivery that continues.
 type pending struct {
 	result chan Result
 	cancel context.CancelFunc

@@ -205,7 +205,7 @@ func testFailOpenHold(t *testing.T, s *suite) {
 	}
 }
 
-// testRefusedWithoutRedis: what is wrong with a request itself is told whether Redis answers or not.
+// testRefusedWithoutRedis: what is wrong with a request itself is told whether Redis replies or not.
 func testRefusedWithoutRedis(t *testing.T, s *suite) {
 	site := s.mount(t, &counter{}, must(t)(s.Idempotent(offline(t), ByUser, httplock.WithBodyLimit(1))))
 	site.do(request{user: "ada"}).refused(t, http.StatusBadRequest, httplock.CodeKeyRequired)

@@ -95,7 +95,7 @@ func testTransportRetry(t *testing.T, s *suite) {
 	runs.ran(t, before+1)
 }
 
-// testTimeoutInside shows why a timeout does not belong there: it answers while its handler goes on, so the lock is
+// testTimeoutInside shows why a timeout does not belong there: it answers while its handler continues, so the lock is
 // released under it. The guard cannot see that; the documentation says so.
 func testTimeoutInside(t *testing.T, s *suite) {
 	stage := newStage(t)

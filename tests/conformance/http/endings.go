@@ -153,7 +153,7 @@ func chosenEnding(word func(context.Context) error) http.Handler {
 	})
 }
 
-// ended checks the record of the run that has just ended, and what the hook is told of it.
+// ended checks the record of the run that has just ended, and what the hook gets of it.
 func (w *watch) ended(t testing.TB, s *suite, key httplock.Key, name string, want core.State) {
 	t.Helper()
 	f := receive(t, w.finished, "the end of "+name)

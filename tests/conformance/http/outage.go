@@ -54,7 +54,7 @@ func took(t testing.TB, what string, do func() answer) answer {
 	return a
 }
 
-// insist repeats a request until Redis has answered: a busy machine may need more time than the guard gives it. The
+// insist repeats a request until Redis has replied: a busy machine may need more time than the guard gives it. The
 // attempt of a request that was refused for want of an answer may be in Redis until its release arrives there. The
 // repeated request meets that attempt as one in progress, or its lock as held.
 func (x *site) insist(r request) answer {
@@ -332,7 +332,7 @@ func as(user, password string) func(*redis.Options) {
 	return func(o *redis.Options) { o.Username, o.Password = user, password }
 }
 
-// opensNothing wants guards that fail open to refuse what Redis has answered with that error.
+// opensNothing wants guards that fail open to refuse what Redis has replied with that error.
 func opensNothing(t *testing.T, s *suite, rdb redis.UniversalClient, reply string) {
 	t.Helper()
 	runs, watch := &counter{}, newWatch()

@@ -66,7 +66,7 @@ func (x *site) broken(t testing.TB, name string, r request) {
 	}
 }
 
-// testPanickingHooks: the key is free or completed when the panic has gone on, and not renewed for ever.
+// testPanickingHooks: the key is free or completed when the panic has gone on, and not renewed forever.
 func testPanickingHooks(t *testing.T, s *suite) {
 	for name, want := range map[string]core.State{"RunStart": core.StateNone, "RunEnd": core.StateCompleted} {
 		runs, trap := &counter{}, newTrap()

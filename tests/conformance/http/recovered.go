@@ -40,7 +40,7 @@ func (s *suite) recorders() map[string]builder {
 	return all
 }
 
-// unguarded has a request run while Redis is stopped, and lets Redis go on.
+// unguarded has a request run while Redis is stopped, and lets Redis continue.
 func unguarded(t testing.TB, server *testkit.Server, site *site, r request) answer {
 	t.Helper()
 	server.Pause()
@@ -153,7 +153,7 @@ func testUnguardedRecorded(t *testing.T, s *suite) {
 	runs.ran(t, 1)
 }
 
-// testUnguardedExcludes: the run goes on when Redis replies again, and has no lease there.
+// testUnguardedExcludes: the run continues when Redis replies again, and has no lease there.
 func testUnguardedExcludes(t *testing.T, s *suite) {
 	for name, build := range s.builders() {
 		server, locks := outage(t)

@@ -51,7 +51,7 @@ func testSlowBody(t *testing.T, s *suite) {
 	}
 }
 
-// endless is a body that goes on until nobody reads it.
+// endless is a body that continues until nobody reads it.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }

@@ -149,7 +149,7 @@ func testWriteTimeout(t *testing.T, s *suite) {
 		site.aside(t.Context(), r)
 		c := receive(t, watch.refused, "the refusal")
 		if c.Code == httplock.CodeLockUnavailable {
-			return false // Redis did not answer in what is left of the wait, on a busy machine
+			return false // Redis did not reply in what is left of the wait, on a busy machine
 		}
 		if c.Code != httplock.CodeRequestInProgress {
 			t.Fatalf("code %q, want request-in-progress", c.Code)

@@ -91,7 +91,7 @@ func (w *world) wantRefused(l *core.Lock) {
 	w.wantErr(err, core.ErrNotAcquired)
 }
 
-// wantExpiries looks for keys that would stay for ever.
+// wantExpiries looks for keys that would stay forever.
 func (w *world) wantExpiries() {
 	w.t.Helper()
 	ctx := context.Background()

@@ -54,7 +54,7 @@ func (w *world) visit(room *room, side Side) bool {
 	if err := room.enter(side.Shared, lease.Token()); err != nil {
 		w.t.Error(err)
 	}
-	runtime.Gosched() // whoever has come in too may go on
+	runtime.Gosched() // whoever has come in too may continue
 	room.leave(side.Shared)
 	w.unlock(lease)
 	return true

@@ -119,7 +119,7 @@ func (s *steps) token(name string) int64 {
 	return s.tokens[name]
 }
 
-// panickingHooksLoseNoLock lets hooks panic: no lock may stay behind, and the client goes on.
+// panickingHooksLoseNoLock lets hooks panic: no lock may stay behind, and the client continues.
 func panickingHooksLoseNoLock(t *testing.T, s Subject) {
 	w := newWorld(t, s)
 	var acquire, release atomic.Bool

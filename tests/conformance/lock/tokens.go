@@ -15,7 +15,7 @@ var tokenTests = map[string]func(*testing.T, Subject){
 	"NothingStaysBehind":     nothingStaysBehind,
 }
 
-// tokensGrow: one side goes on where the other has stopped.
+// tokensGrow: one side continues where the other has stopped.
 func tokensGrow(t *testing.T, s Subject) {
 	w := newWorld(t, s)
 	var last *core.Lease
@@ -65,7 +65,7 @@ func tokensGrowAfter(t *testing.T, s Subject, lose func(*world)) {
 	}
 }
 
-// nothingStaysBehind looks for keys that would stay for ever, while somebody waits and when all is over.
+// nothingStaysBehind looks for keys that would stay forever, while somebody waits and when all is over.
 func nothingStaysBehind(t *testing.T, s Subject) {
 	w := newWorld(t, s)
 	ctx := context.Background()

@@ -166,7 +166,7 @@ func cancelledInFlight(t *testing.T, s Subject) {
 }
 
 // cancelledOnAFrozenServer checks that Lock heeds its context though the server does not answer, and that what
-// was in the server's buffers does not lead to a grant when it goes on.
+// was in the server's buffers does not lead to a grant when it continues.
 func cancelledOnAFrozenServer(t *testing.T, s Subject) {
 	w := newOwnWorld(t, s)
 	p := w.process(core.WithTTL(long))

@@ -100,7 +100,7 @@ func TestLivePage(t *testing.T) {
 	}
 }
 
-// TestOutage: an open page says that it is not up to date while Redis is away, and is live again afterwards.
+// TestOutage: an open page says that it is not up to date while Redis is unreachable, and is live again afterwards.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	b := openTab(t)
@@ -162,7 +162,7 @@ func TestOpenedInAnOutage(t *testing.T) {
 	b.await(`document.querySelector("h1").textContent === "Records of Once" && document.getElementById("state").textContent === "live"`)
 }
 
-// TestOutageOfThisProcess: the page of what this process holds comes from memory. It goes on in an outage, and is not green.
+// TestOutageOfThisProcess: the page of what this process holds comes from memory. It continues in an outage, and is not green.
 func TestOutageOfThisProcess(t *testing.T) {
 	t.Parallel()
 	b := openTab(t)

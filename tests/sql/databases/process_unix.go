@@ -18,7 +18,7 @@ import (
 )
 
 // find returns the path of the first program that exists: in PATH, in the directories where only administrators look,
-// or in those that match the patterns. Without one the test cannot go on.
+// or in those that match the patterns. Without one the test cannot continue.
 func find(t testing.TB, name string, patterns ...string) string {
 	t.Helper()
 	if path, err := exec.LookPath(name); err == nil {

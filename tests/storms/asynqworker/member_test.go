@@ -46,7 +46,7 @@ func (m *member) start() {
 	go func() { m.ended <- cmd.Wait() }()
 }
 
-// signal stops the process, lets it go on, or kills it.
+// signal stops the process, lets it continue, or kills it.
 func (m *member) signal(s syscall.Signal) {
 	m.storm.t.Helper()
 	if err := m.cmd.Process.Signal(s); err != nil {

@@ -130,7 +130,7 @@ func (s *storm) produce(copies int) {
 	})
 }
 
-// enqueue goes on until Redis has the task, or had it.
+// enqueue continues until Redis has the task, or had it.
 func enqueue(client *asynq.Client, t *asynq.Task, opts ...asynq.Option) (err error) {
 	for deadline := time.Now().Add(within); time.Now().Before(deadline); {
 		_, err = client.Enqueue(t, opts...)

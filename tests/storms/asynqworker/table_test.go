@@ -219,7 +219,7 @@ func (tb *table) isUp(server string) bool {
 	return tb.servers[server]
 }
 
-// atWork counts the runs that go on.
+// atWork counts the runs that continue.
 func (tb *table) atWork() (n int) {
 	tb.mu.Lock()
 	defer tb.mu.Unlock()

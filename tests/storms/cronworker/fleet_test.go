@@ -146,7 +146,7 @@ func (f *fleet) begun(what, job string, cond func(cronworker.Entry) bool) (run c
 	return run
 }
 
-// running awaits a first attempt of a job that goes on.
+// running awaits a first attempt of a job that continues.
 func (f *fleet) running(job string) cronworker.Entry {
 	f.t.Helper()
 	return f.begun("a run", job, func(e cronworker.Entry) bool {

@@ -13,7 +13,7 @@ import (
 
 const lease = time.Second
 
-// never is longer than any test: a run of that length goes on until its context ends.
+// never is longer than any test: a run of that length continues until its context ends.
 const never = time.Hour
 
 // seized is a tick whose runner died, or was stopped, and the run that came next.

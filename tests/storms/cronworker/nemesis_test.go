@@ -22,7 +22,7 @@ type nemesis struct {
 // for ticks, with any difference of their clocks.
 const watchFor = 10 * time.Second
 
-// rage goes on for so long. At any time at least one replica has been left alone for a while, another one each time.
+// rage continues for so long. At any time at least one replica has been left alone for a while, another one each time.
 func (n *nemesis) rage(d time.Duration) {
 	n.until = make(map[*member]time.Time)
 	n.guards = [2]*member{n.fleet.members[0], n.fleet.members[0]}

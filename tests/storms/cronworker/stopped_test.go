@@ -30,7 +30,7 @@ func stopRunner(f *fleet, job string) (seized, cronworker.Entry) {
 	return seized{first, next, next.At.Sub(stopped)}, end
 }
 
-// TestStoppedRunner stops a replica for longer than its lease: another one takes over. When the first goes on, its
+// TestStoppedRunner stops a replica for longer than its lease: another one takes over. When the first continues, its
 // context is over, and what it writes without looking at that is refused.
 func TestStoppedRunner(t *testing.T) {
 	t.Parallel()
@@ -47,7 +47,7 @@ func TestStoppedRunner(t *testing.T) {
 	mustNotMeet(t, f, "job", 2)
 }
 
-// TestStalledReplica stops a replica that is alone for longer than some periods: when it goes on, each tick of that time
+// TestStalledReplica stops a replica that is alone for longer than some periods: when it continues, each tick of that time
 // is started or skipped, once, and so are those that follow.
 func TestStalledReplica(t *testing.T) {
 	t.Parallel()

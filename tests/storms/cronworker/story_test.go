@@ -11,7 +11,7 @@ import (
 // run is one run of a job, as the journal tells it.
 type run struct {
 	cronworker.Entry           // its begin
-	until            time.Time // its end, or that of its process; zero if it goes on
+	until            time.Time // its end, or that of its process; zero if it continues
 	over             bool      // its context, when it ended
 	refused          bool      // one of its writes
 }
@@ -75,7 +75,7 @@ func (s story) slept(pid int, from, to time.Time) bool {
 	return stopped
 }
 
-// meetings returns how often two runs of a job were at work at the same time, and how many went on, or began, after their
+// meetings returns how often two runs of a job were at work at the same time, and how many continued, or began, after their
 // process had been stopped and another one had followed. Those are told by their context, or their writes are refused, or
 // they are unnoticed.
 func (s story) meetings(job string) (overlaps, stale, unnoticed int) {

@@ -88,7 +88,7 @@ func Observe(t testing.TB, e *core.Election) (next func() core.Leader) {
 	}
 }
 
-// WantTold checks which lead the observer is told of, and with which value. A nil lead is a vacancy.
+// WantTold checks which lead the observer is notified of, and with which value. A nil lead is a vacancy.
 func WantTold(t testing.TB, got core.Leader, lead *core.Leadership, value string) {
 	t.Helper()
 	switch {

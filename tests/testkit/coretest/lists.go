@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// ListAll walks over all pages of locks, and fails for an error. It begins again if Redis did not answer in time, as beside a
+// ListAll walks over all pages of locks, and fails for an error. It begins again if Redis did not reply in time, as beside a
 // slot that moves on a busy machine.
 func ListAll(t testing.TB, locks *core.Client, prefix string) (found map[string]core.Entry) {
 	t.Helper()

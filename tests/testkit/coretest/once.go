@@ -162,7 +162,7 @@ func LoadOnce(t testing.TB, rdb *redis.Client) {
 	}
 }
 
-// WantRecorded waits until the record has the end of an attempt.
+// WantRecorded waits until the record has the completion of an attempt.
 func WantRecorded(t *testing.T, o *core.Once, a *core.Attempt) core.Record {
 	t.Helper()
 	var r core.Record
@@ -176,7 +176,7 @@ func WantRecorded(t *testing.T, o *core.Once, a *core.Attempt) core.Record {
 	return r
 }
 
-// Unconfirmed returns a client whose Redis is away, a log, and an attempt that runs. The ends of three other attempts are not
+// Unconfirmed returns a client whose Redis is unreachable, a log, and an attempt that runs. The ends of three other attempts are not
 // confirmed.
 func Unconfirmed(t *testing.T, server *testkit.Server, relay *testkit.Relay) (*core.Client, *Record, *core.Attempt) {
 	t.Helper()

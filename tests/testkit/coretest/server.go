@@ -176,7 +176,7 @@ func ReadCounters(t *testing.T, server *testkit.Server) Counters {
 
 // BeforeRepetition calls do before the second request about key reaches the server. Further requests wait until do has
 // ended. On a slow machine, the client may give up the second request meanwhile, and send a third one that overtakes
-// it. The test would then go on beside do.
+// it. The test would then continue beside do.
 func BeforeRepetition(relay *testkit.Relay, key string, do func()) {
 	var seen atomic.Int32
 	var once sync.Once

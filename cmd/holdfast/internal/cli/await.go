@@ -3,7 +3,7 @@ package cli
 import "context"
 
 // await calls a function that may not return when ctx ends, and returns its results. If ctx ends first, await returns the
-// cause, and the function goes on: the caller must end the process soon.
+// cause, and the function continues: the caller must end the process soon.
 func await[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	type results struct {
 		value T

@@ -9,14 +9,14 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// recordPatience is how long after the end of its lease the program goes on to record a run. It can be recorded after its
+// recordPatience is how long after the end of its lease the program continues to record a run. It can be recorded after its
 // lease as long as no other run has begun, and a server that restarts may take a minute.
 const recordPatience = time.Minute
 
 // recordInterval is how often the program looks whether a run is recorded. The library sends the record meanwhile.
 const recordInterval = 200 * time.Millisecond
 
-// complete records that a run has ended. While Redis does not confirm that, it goes on until recordPatience after the lease,
+// complete records that a run has ended. While Redis does not confirm that, it continues until recordPatience after the lease,
 // or until a signal interrupts the supervisor. Without the record another run follows, or an operator must find out.
 func complete(env *environment, once *core.Once, attempt *core.Attempt, value []byte) error {
 	limit := attempt.ValidUntil()
@@ -36,7 +36,7 @@ func complete(env *environment, once *core.Once, attempt *core.Attempt, value []
 	return awaitRecord(ctx, once, attempt.Token(), err)
 }
 
-// isFinal reports whether the library does not go on to send the end of an attempt after an error, or sends it in vain.
+// isFinal reports whether the library does not continue to send the completion of an attempt after an error, or sends it in vain.
 func isFinal(err error) bool {
 	for _, final := range []error{
 		core.ErrStale, core.ErrNotHeld, core.ErrValueTooLarge, core.ErrWrongType, core.ErrPermission,

@@ -62,7 +62,7 @@ type clients struct {
 	withdraw bool   // a request for a lock or a run has failed, which Redis may grant all the same
 }
 
-// These bound the end of the clients, and so for how long the program outlasts -w while Redis does not answer. What is not
+// These bound the end of the clients, and so for how long the program outlasts -w while Redis does not reply. What is not
 // released by then expires.
 const (
 	closeTimeout = 500 * time.Millisecond
@@ -71,7 +71,7 @@ const (
 	withdrawTimeout = 3 * time.Second
 )
 
-// close ends both clients. It releases what is still held. While Redis does not answer, it gives up after its timeout: the
+// close ends both clients. It releases what is still held. While Redis does not reply, it gives up after its timeout: the
 // process ends right after it.
 func (c *clients) close() {
 	closed, timeout := make(chan struct{}), closeTimeout

@@ -17,7 +17,7 @@ type electCommand struct {
 	program `embed:""`
 }
 
-// campaignInterval is how long a candidate waits after Redis did not answer.
+// campaignInterval is how long a candidate waits after Redis did not reply.
 const campaignInterval = time.Second
 
 // Run is called by the parser.
@@ -53,7 +53,7 @@ func (c *electCommand) keep(env *environment) error {
 	}
 }
 
-// campaign waits until this host leads. While Redis does not answer, it goes on.
+// campaign waits until this host leads. While Redis does not reply, it continues.
 func (c *electCommand) campaign(env *environment, election *core.Election) (*core.Leadership, error) {
 	for reported := false; ; {
 		lead, err := election.Campaign(env.ctx)

@@ -87,7 +87,7 @@ func (c *execCommand) conflictText(err error) string {
 	return err.Error()
 }
 
-// tryTimeout bounds a request for the lock without waiting, if Redis does not answer. It is long enough to connect with TLS on
+// tryTimeout bounds a request for the lock without waiting, if Redis does not reply. It is long enough to connect with TLS on
 // a busy host. It is bounded because a line of a crontab runs again each minute.
 const tryTimeout = 5 * time.Second
 

@@ -23,7 +23,7 @@ func (l *triedLocker) Lock(ctx context.Context, _ ...core.LockOption) (*core.Lea
 	return nil, core.ErrNotAcquired
 }
 
-// TestTryIsBounded: a request without waiting ends after tryTimeout, whether or not Redis answers. A wait has no other bound
+// TestTryIsBounded: a request without waiting ends after tryTimeout, whether or not Redis replies. A wait has no other bound
 // than its own.
 func TestTryIsBounded(t *testing.T) {
 	t.Parallel()

@@ -21,7 +21,7 @@ type stream struct {
 // signal PIPE has ended.
 var errNoReader = exitWith(supervise.SignalStatus(syscall.SIGPIPE))
 
-// Write returns the first error again, because output that goes on after a gap would pass for complete.
+// Write returns the first error again, because output that continues after a gap would pass for complete.
 func (s *stream) Write(text []byte) (int, error) {
 	if s.failed != nil {
 		return 0, s.failed

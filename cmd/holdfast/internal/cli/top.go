@@ -33,7 +33,7 @@ type top struct {
 	order    string
 	filter   string
 	entries  []core.Entry
-	seen     time.Time // when Redis has answered with these entries
+	seen     time.Time // when Redis has replied with these entries
 	asked    time.Time // when it was asked for newer ones; zero if no question is open
 	failure  error     // of the last question; nil if it was answered
 	answers  chan looked
@@ -153,7 +153,7 @@ func (t *top) take(answer looked) {
 	}
 }
 
-// slowAnswer is after how long without an answer the view says so.
+// slowAnswer is after how long without a reply the view says so.
 const slowAnswer = 3 * time.Second
 
 // outage returns what is wrong if the entries are out of date, "" otherwise.

@@ -121,7 +121,7 @@ func (r *run) awaitParent() error {
 func (r *run) start(c Command) error {
 	started := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for ever: the thread ends with the goroutine
+		runtime.LockOSThread() // forever: the thread ends with the goroutine
 		pid, err := r.fork(c)
 		started <- err
 		if err == nil {
