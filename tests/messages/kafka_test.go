@@ -216,4 +216,3 @@ func TestKafkaStops(t *testing.T) {
 		})
 	}
 }
-
