@@ -83,7 +83,7 @@ func (a *Acquisition) Reusable() bool { return a.Env.OneServer && !a.uncertain &
 // leaves no hold in Redis, and the error is ErrTimeUp, [ErrWaiterLimit], a [RefusedError], an [UnavailableError] or
 // a [FailedError]. It must be called once.
 //
-// The longest wait ends a context that only Run knows. Hooks and the lease get the caller's. Why: a lease that was granted
+// The longest wait ends a context that only Run knows. Hooks and the lease get the caller's, because a lease that was granted
 // at the last moment must not end with the wait.
 func (a *Acquisition) Run(caller context.Context) error {
 	a.ctx = caller
@@ -123,7 +123,7 @@ func (a *Acquisition) acquire(ctx context.Context) error {
 }
 
 // askWithoutWaiting asks until Redis answers. It returns busy if another owner has the lock. It does not let Redis queue the
-// request. Why: without heartbeats, its place would only delay the waiters behind it.
+// request, because without heartbeats, its place would only delay the waiters behind it.
 func (a *Acquisition) askWithoutWaiting(ctx context.Context, busy error) error {
 	err := a.ask(ctx)
 	if err == errBusy {
@@ -132,9 +132,8 @@ func (a *Acquisition) askWithoutWaiting(ctx context.Context, busy error) error {
 	return err
 }
 
-// askAtWaiterLimit is askWithoutWaiting beyond the limit of waiters. Only a re-entry asks Redis. Why: it may be granted at
-// once, and the waiters may be waiting for its own release. Other callers get the last answer to the first waiter of the
-// list.
+// askAtWaiterLimit is askWithoutWaiting beyond the limit of waiters. Only a re-entry asks Redis, because it may be granted at
+// once, and the waiters may be waiting for its own release. Other callers get the last answer to the first waiter of the list.
 func (a *Acquisition) askAtWaiterLimit(ctx context.Context) error {
 	if a.Reenters {
 		return a.askWithoutWaiting(ctx, ErrWaiterLimit)
@@ -204,9 +203,9 @@ func (e *Environment) timeUp(ctx context.Context) bool {
 // ask sends the request until it is answered. It returns nil after a grant that the caller has accepted, and errBusy if
 // another owner has the lock. Other errors end the acquisition. The hold may have another ID afterwards.
 //
-// The outage counts on from one ask to the next, because only an answer ends it. A call that does not wait gets few
-// tries. While a slot of a Cluster migrates, the limit of outages does not count. Why: Redis answers, and the
-// refusals end with the migration.
+// The outage counts on from one ask to the next, because only an answer ends it. A call that does not wait gets few tries.
+// While a slot of a Cluster migrates, the limit of outages does not count, because Redis answers, and the refusals end with the
+// migration.
 //
 // A waiting call also endures answers that no Redis gives, for as long as an outage. A proxy may give one in passing. If they do
 // not end, the last one is the error of the call.
@@ -283,8 +282,8 @@ func (a *Acquisition) request(ctx context.Context) error {
 	return errBusy
 }
 
-// record notes the outcome of a request: whether Redis can have granted the hold without an answer, and why there was none.
-// An error that is only the end of the wait does not replace Outage. Why: what was wrong before tells more.
+// record notes the outcome of a request: whether Redis can have granted the hold without an answer, and why there was none. An
+// error that is only the end of the wait does not replace Outage, because what was wrong before tells more.
 func (a *Acquisition) record(err error) {
 	a.LastErr = err
 	if err == nil || !WaitEnded(err) {
@@ -357,15 +356,15 @@ type Reentry struct {
 }
 
 // leaveForeignParent makes a request a new owner that Redis has refused although it has a parent. The request took no place in
-// the queue. Why: a re-entry into a semaphore never has to wait, so Redis does not know the parent, which lies in another
+// the queue, because a re-entry into a semaphore never has to wait, so Redis does not know the parent, which lies in another
 // Redis. As the parent's owner, all callers with its context would share the permits of one.
 func (a *Acquisition) leaveForeignParent(ctx context.Context) {
 	a.ForeignParent = false
 	a.dropParents(ctx, func(Reentry) bool { return true })
 }
 
-// dropParents makes a re-entry a new owner if drops is true for its parent. With hasEnded it must be called before each request,
-// because the lease may end while the acquisition waits. Why:
+// dropParents makes a re-entry a new owner if drops is true for its parent. With hasEnded it must be called before each
+// request, because the lease may end while the acquisition waits. Otherwise:
 //
 //  1. The lease of A ends, for instance at its MaxHold. Redis keeps its hold until the TTL expires.
 //  2. Callers B and C still have the context of that lease, and lock the same name. Both ask as the owner of A.
@@ -402,8 +401,8 @@ func hasEnded(r Reentry) bool { return r.Parent.Ended() }
 const (
 	// ReleaseTimeout bounds how long Unlock and Close wait for an answer.
 	ReleaseTimeout = script.ReleaseTimeout
-	// BackgroundReleaseLimit is how long beyond the TTL of a hold its release is retried in the background. Why beyond: other
-	// holds of the owner may keep it in Redis.
+	// BackgroundReleaseLimit is how long beyond the TTL of a hold its release is retried in the background. It goes beyond the
+	// TTL because other holds of the owner may keep it in Redis.
 	BackgroundReleaseLimit = 10 * time.Minute
 )
 

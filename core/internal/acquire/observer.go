@@ -91,7 +91,8 @@ type news struct {
 // It drops a leader with a smaller term, or with an older value of the same term, than it has read before: a replica or a
 // master that was replaced has answered. It cannot tell whether a vacancy is as old as that.
 //
-// It holds an unproclaimed leader back once. Why: the value follows within a round trip, unless the leader cannot reach Redis.
+// It holds an unproclaimed leader back once, because the value follows within a round trip, unless the leader cannot reach
+// Redis.
 func (n *news) next(l script.Leader) (tell script.Leader, ok, wait bool) {
 	switch {
 	case l.Owner == "":

@@ -124,7 +124,7 @@ func (w *queuedWaiter) awaitGrant(ctx context.Context) error {
 
 // listenToBroadcasts starts or ends the subscription to broadcasts, which a Mutex and Redisson publish when they unlock. It
 // returns nil if there is no subscription. Only the first waiter in the queue needs one, and only while such a lock is the
-// holder. Why: a release of other strategies grants the lock to the first waiter by a message.
+// holder, because a release of other strategies grants the lock to the first waiter by a message.
 func (w *queuedWaiter) listenToBroadcasts(listen bool) *transport.Subscriber {
 	switch {
 	case listen && w.broadcast == nil:
@@ -275,9 +275,9 @@ func (p *place) update(s script.WaitState, askedAt keepalive.Instant) {
 
 // tick sends a heartbeat for every place, and sets the timer again if there is one. The timer calls it.
 //
-// A group is skipped while commands of its last heartbeat wait in the queue. Why: while Redis does not answer, each tick
-// would make the queue longer, and the commands would be sent all at once afterwards. Nothing is skipped for a command that
-// was sent and has no answer yet: several heartbeats may get lost within PlaceTTL.
+// A group is skipped while commands of its last heartbeat wait in the queue, because while Redis does not answer, each tick
+// would make the queue longer, and the commands would be sent all at once afterwards. Nothing is skipped for a command that was
+// sent and has no answer yet: several heartbeats may get lost within PlaceTTL.
 func (b *Heartbeats) tick() {
 	b.mu.Lock()
 	var calls []*transport.Command
@@ -334,7 +334,7 @@ func (b *Heartbeats) newHeartbeatLocked(c *waiterGroup, places []*place) *transp
 // themselves once no reply has come for some heartbeats. Some places may have been unregistered meanwhile, which does no
 // harm.
 //
-// A reply must not replace that of a later request of the waiter. Why:
+// A reply must not replace that of a later request of the waiter. Otherwise:
 //
 //  1. Redis has dropped the place of a waiter, because heartbeats were late.
 //  2. The next heartbeat is sent. Its reply says: not in the queue.

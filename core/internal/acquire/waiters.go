@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// subscribedPollInterval bounds the interval between two polls of a busy lock while the subscription is confirmed. Why poll
-// a subscribed lock: messages are only hints, and get lost. The longest grace of a woken client is about as long, see
+// subscribedPollInterval bounds the interval between two polls of a busy lock while the subscription is confirmed. A subscribed
+// lock is polled because messages are only hints, and get lost. The longest grace of a woken client is about as long, see
 // internal/transport/subscriptions.go.
 const subscribedPollInterval = 2 * time.Second
 
@@ -24,8 +24,8 @@ const manyNames = 1000
 // ErrTimeUp is the end of a wait: of the caller's context, of its longest wait, or of the client.
 var ErrTimeUp = errors.New("time is up")
 
-// Lists has a FIFO list of local waiters for each name. Only the first of a list asks Redis. Why: otherwise every
-// goroutine that waits for a busy lock would poll Redis. It is safe for concurrent use.
+// Lists has a FIFO list of local waiters for each name. Only the first of a list asks Redis, because otherwise every goroutine
+// that waits for a busy lock would poll Redis. It is safe for concurrent use.
 //
 // Each removal of a first waiter wakes its successor under mu. So a list with waiters always has a first one that asks, or
 // is about to.
@@ -175,7 +175,7 @@ func (t *waiter) removeLocked() {
 // failAll removes the waiter, and dismisses all behind it with err. If short is true, too few replicas were the reason, and
 // waiters that need fewer replicas stay. Only the first may call it.
 //
-// Why: each waiter behind it would become the first, wait in vain for as long, and get the same error.
+// Because each waiter behind it would become the first, wait in vain for as long, and get the same error.
 func (t *waiter) failAll(err error, short bool) {
 	t.lists.mu.Lock()
 	defer t.lists.mu.Unlock()
@@ -205,8 +205,8 @@ func (t *waiter) dismissLocked(err error) {
 // wakeFirstLocked wakes the new first waiter after the first has left, or drops the empty list. The caller must have
 // removed the first: the ready channel of a waiter is closed only once.
 //
-// The waiter that empties the list learns whether the client must be unregistered. Why not each waiter: as long as one
-// waits, a release has to be able to wake this client.
+// The waiter that empties the list learns whether the client must be unregistered. Not each waiter learns it, because as long
+// as one waits, a release has to be able to wake this client.
 func (t *waiter) wakeFirstLocked() {
 	if next := t.list.first; next != nil {
 		close(next.ready)
@@ -228,8 +228,8 @@ func (t *waiter) setHolder(holder string, left time.Duration, now keepalive.Inst
 	t.list.holder, t.list.holderTTL, t.list.answeredAt = holder, left, now
 }
 
-// setRegistered records whether the client may be registered as waiting for this lock in Redis. The first must set true
-// before it asks. Why not after the answer: without an answer, the client may be registered all the same.
+// setRegistered records whether the client may be registered as waiting for this lock in Redis. The first must set true before
+// it asks. It is set before the answer, because without an answer, the client may be registered all the same.
 func (t *waiter) setRegistered(registered bool) {
 	t.lists.mu.Lock()
 	defer t.lists.mu.Unlock()
@@ -275,14 +275,14 @@ func (q *Lists) Positions() map[*waiter]int {
 	return positions
 }
 
-// The first waiter of a list may get an answer that holds for others behind it: a Once was completed. startAsking and
-// share give them that answer at once. Why: one after the other, 500 waiters take 500 round trips.
+// The first waiter of a list may get an answer that holds for others behind it: a Once was completed. startAsking and share
+// give them that answer at once, because one after the other, 500 waiters take 500 round trips.
 
 // errAskAlone dismisses a waiter, which must then ask once by itself, and may enter the list again.
 var errAskAlone = errors.New("ask alone")
 
 // startAsking records which waiters are in the list before the first one asks. Only these may be given its answer. The first
-// must call it before each request. Why:
+// must call it before each request. Otherwise:
 //
 //  1. The first asks, and Redis answers "completed".
 //  2. The record is forgotten.
@@ -389,9 +389,8 @@ func (a *Acquisition) waitInList(ctx context.Context) error {
 	return err
 }
 
-// listKey returns the key of the list of this process in which the request waits. A named owner has a list of its own. Why:
-// it may get the lock in another process, and would not ask in time to enter it too while others of this process are before
-// it.
+// listKey returns the key of the list of this process in which the request waits. A named owner has a list of its own, because
+// it may get the lock in another process, and would not ask in time to enter it too while others of this process are before it.
 func (a *Acquisition) listKey() string {
 	if a.NamedOwner {
 		return a.Hold.Keys.Lock + "\x00" + a.Hold.Owner
@@ -402,7 +401,7 @@ func (a *Acquisition) listKey() string {
 // pollAsHead asks until the lock is granted: after a notification, after the holder's lease, and at the poll interval. It
 // returns ErrTimeUp if the time is up, and the error of ask otherwise.
 //
-// It subscribes only after the first answer. Why: most locks are free, and need no subscription. No release is missed:
+// It subscribes only after the first answer, because most locks are free, and need no subscription. No release is missed:
 //
 //  1. The waiter asks. The lock is busy.
 //  2. The waiter subscribes.
@@ -462,8 +461,8 @@ func (a *Acquisition) activeSubscription() script.Subscription {
 	return nil
 }
 
-// nextPoll returns how long to wait for a notification: half of limit to limit, or until the holder's lease expires. Why the
-// expiry: a holder that has crashed publishes no release.
+// nextPoll returns how long to wait for a notification: half of limit to limit, or until the holder's lease expires. The expiry
+// counts because a holder that has crashed publishes no release.
 func (a *Acquisition) nextPoll(limit time.Duration) time.Duration {
 	poll := limit/2 + rand.N(limit/2)
 	if a.HolderTTL >= 0 {
@@ -473,9 +472,9 @@ func (a *Acquisition) nextPoll(limit time.Duration) time.Duration {
 	return poll
 }
 
-// unregisterClient takes the number of the client out of the set in Redis if the request has left its wait list empty. Why:
-// otherwise a release would wake a client that does not wait, and the other clients would ask only after a grace. It does
-// not wait for the command. If that fails, the grace is all that is lost.
+// unregisterClient takes the number of the client out of the set in Redis if the request has left its wait list empty, because
+// otherwise a release would wake a client that does not wait, and the other clients would ask only after a grace. It does not
+// wait for the command. If that fails, the grace is all that is lost.
 //
 // A caller that enters meanwhile must not be forgotten:
 //
@@ -502,11 +501,11 @@ func (a *Acquisition) unregisterClient(t *waiter) {
 // Waits counts the callers that wait for each name, whatever the strategy. It bounds them, and decides when to warn of waits that last.
 // Each name has a count of its own, so that a busy name does not affect callers of other names. It is safe for concurrent use.
 //
-// Why a bound: each waiter keeps a goroutine, and mostly a request of a user, in memory. While the lock is held, they would
-// pile up without end.
+// There is a bound because each waiter keeps a goroutine, and mostly a request of a user, in memory. While the lock is held,
+// they would pile up without end.
 //
-// Warnings of a name come once, and then at doubling intervals. Why for a name and not for a call: 10,000 callers that wait for one
-// name are one line in the log at a time. Why doubling: a wait of days must not fill the log.
+// Warnings of a name come once, and then at doubling intervals. They are for a name and not for a call, because 10,000 callers
+// that wait for one name are one line in the log at a time. The intervals double because a wait of days must not fill the log.
 type Waits struct {
 	Most      int           // callers for one name; must not be changed after the first tryAdd
 	WarnAfter time.Duration // for which a call has to wait before the first warning; 0 for no warnings; must not be changed after the first Due

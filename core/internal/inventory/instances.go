@@ -65,7 +65,7 @@ func printable(r rune) bool { return ' ' <= r && r <= '~' }
 
 const (
 	// firstInterval is how soon after its first write a client that has leases or waiters writes its text again. Each further
-	// interval is twice as long as the one before. Why: each text is kept for two intervals beyond the longest lease, until
+	// interval is twice as long as the one before, because each text is kept for two intervals beyond the longest lease, until
 	// the next write. So a process that is killed early does not leave its text for hours.
 	firstInterval = time.Minute
 	// longestInterval bounds these intervals.
@@ -130,7 +130,7 @@ func (a *Announcer) Touch(now keepalive.Instant, ttl time.Duration) {
 // Leave says that the client has closed. What is written expires with the longest lease that may be left. It waits for the
 // answers, for twice transport.FirstAnswerTimeout at most, because the caller may close the connections next.
 //
-// It also waits for the writes before. Why: they may take another connection, and so be executed after what Leave sends.
+// It also waits for the writes before, because they may take another connection, and so be executed after what Leave sends.
 func (a *Announcer) Leave() {
 	a.mu.Lock()
 	a.left = true

@@ -24,7 +24,8 @@ const (
 	maxCount = 1000
 	// maxScans bounds how many SCANs one call of Next sends, if few keys match.
 	maxScans = 16
-	// outageLimit is how long a SCAN is sent again while it fails. Why so short: the caller has a cursor, and may go on later.
+	// outageLimit is how long a SCAN is sent again while it fails. It is short because the caller has a cursor, and may go on
+	// later.
 	outageLimit = time.Second
 )
 
@@ -176,8 +177,8 @@ var escaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 // lockPattern returns the pattern of the keys of locks that begin with this text.
 func lockPattern(begin string) string { return escaper.Replace(begin) + "*" }
 
-// oncePattern returns a pattern of the keys of records whose lock's key would begin with this text. It matches some keys of other
-// records too. Why: what is in front of the text depends on braces that may follow it, see script.NewKeys.
+// oncePattern returns a pattern of the keys of records whose lock's key would begin with this text. It matches some keys of
+// other records too, because what is in front of the text depends on braces that may follow it, see script.NewKeys.
 func oncePattern(begin string) string {
 	return script.Reserved + "once*" + escaper.Replace(begin) + "*"
 }
@@ -391,7 +392,7 @@ func (w *walk) ownSlots(ctx context.Context, master *redis.Client) (slots, error
 // readOwn reads from the answer to CLUSTER NODES which slots the server owns: none if it is a replica. Each line has the node's ID,
 // address, flags, master, ping, pong, epoch and state of the link, and then its slots. Slots that are on their way are in brackets.
 //
-// Why not the slots that the client knows: it learns late that a slot has moved.
+// The slots that the client knows do not serve, because it learns late that a slot has moved.
 func readOwn(answer transport.Answer) (own slots, err error) {
 	if answer.Err != nil {
 		return slots{}, answer.Err

@@ -18,8 +18,8 @@ type Clock func() Instant
 // NewClock returns the clock of a new client: the clock of the system, or bubbleClock if the client is made in a bubble
 // of testing/synctest.
 //
-// Why: timers and deadlines are virtual in a bubble. A lease that is measured by the clock of the system would never be
-// due there.
+// Because timers and deadlines are virtual in a bubble. A lease that is measured by the clock of the system would never be due
+// there.
 func NewClock() Clock {
 	if inBubble() {
 		return bubbleClock

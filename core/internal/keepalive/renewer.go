@@ -156,8 +156,8 @@ func (h *entries[H]) Pop() any {
 	return e
 }
 
-// warnTime returns the first instant of a grid at which a lease has been held for that time. Why a grid: of the leases that
-// are due together only one is mentioned, so that a client with very many leases does not fill the log.
+// warnTime returns the first instant of a grid at which a lease has been held for that time. It is a grid so that of the leases
+// that are due together only one is mentioned: a client with very many leases must not fill the log.
 func warnTime(granted Instant, held time.Duration) Instant {
 	grid := Instant(max(held/60, time.Second))
 	return (granted.Add(held) + grid - 1) / grid * grid
@@ -184,7 +184,7 @@ func warnOf[H any](long []*Entry[H]) {
 
 // End is the end of a lease and its cause. The zero value has not ended. It is safe for concurrent use.
 //
-// The context is made by the first call of Context. Why: a caller that only locks and unlocks needs none, and it would cost
+// The context is made by the first call of Context, because a caller that only locks and unlocks needs none, and it would cost
 // allocations.
 type End struct {
 	mu sync.Mutex
@@ -197,7 +197,7 @@ type End struct {
 	outer *End // that Follow was called with; nil without
 }
 
-// boundCancel is one element of a list of cancel functions that Set calls. Why not [context.AfterFunc]: it would start a
+// boundCancel is one element of a list of cancel functions that Set calls. Not [context.AfterFunc], because it would start a
 // goroutine.
 type boundCancel struct {
 	end  context.CancelCauseFunc
@@ -210,8 +210,8 @@ type Expirer interface {
 	EndIfOver()
 }
 
-// heldContext is a context that ends with a lease. Its Err asks the clock too. Why: after a suspend of the host, or a pause of
-// the process, the timer that ends the lease may fire later than the holder asks.
+// heldContext is a context that ends with a lease. Its Err asks the clock too, because after a suspend of the host, or a pause
+// of the process, the timer that ends the lease may fire later than the holder asks.
 type heldContext struct {
 	context.Context // which the lease has been bound to
 	lease           Expirer
@@ -295,7 +295,7 @@ func (e *End) Cause() error {
 }
 
 // Set ends the lease with this cause, which must not be nil. It does nothing if the lease has ended. It calls the bound
-// functions after mu is unlocked. Why: they may call methods of this End.
+// functions after mu is unlocked, because they may call methods of this End.
 func (e *End) Set(cause error) {
 	e.mu.Lock()
 	if e.reason != nil {
@@ -349,12 +349,12 @@ func IsCause(err error) bool {
 	return errors.As(err, &c)
 }
 
-// maxSleepLimit bounds the time until the timer fires next. Why: timers stop while the host is suspended. A timer that was
+// maxSleepLimit bounds the time until the timer fires next, because timers stop while the host is suspended. A timer that was
 // set for later would notice too late that leases expired meanwhile.
 const maxSleepLimit = time.Second
 
 // provisionalLimit is how long after a grant for less than the TTL of the lock the first renewal is due, which asks for the
-// whole TTL. Why not at once: most locks are released sooner, and then no renewal is sent.
+// whole TTL. Not at once, because most locks are released sooner, and then no renewal is sent.
 const provisionalLimit = 20 * time.Millisecond
 
 // Renewer renews all leases of a client, or ends them in time. It has no goroutine of its own: it has one timer, a heap
@@ -384,8 +384,8 @@ func NewRenewer[H any](now Clock, drift func(ttl time.Duration) time.Duration) *
 	return &Renewer[H]{now: now, drift: drift, wakeAt: Never}
 }
 
-// TrustedUntil returns until when a grant or renewal that was sent at t is valid: for its TTL less the drift. Why from the
-// sending: the server started the TTL at some moment between the sending and the answer.
+// TrustedUntil returns until when a grant or renewal that was sent at t is valid: for its TTL less the drift. It counts from
+// the sending because the server started the TTL at some moment between the sending and the answer.
 func (r *Renewer[H]) TrustedUntil(t Instant, ttl time.Duration) Instant {
 	return t.Add(ttl - r.drift(ttl))
 }
@@ -569,7 +569,8 @@ func (r *Renewer[H]) tick() {
 	r.added = 0
 	r.mu.Unlock()
 
-	// Why this order: a hook or logger in Lost may take long. Holders must stop and renewals must be sent before that.
+	// The order matters because a hook or logger in Lost may take long. Holders must stop and renewals must be sent before
+	// that.
 	for _, e := range over {
 		e.lease.End(e.validity.lossCause(now))
 	}
@@ -641,7 +642,7 @@ func (r *Renewer[H]) answered(e *Entry[H], sentAt Instant, held bool, err error)
 	}
 	switch {
 	case err != nil && !IsCause(err):
-		// This is no loss: the lease is valid until validUntil. The retry is spread at random. Why: renewals that failed
+		// This is no loss: the lease is valid until validUntil. The retry is spread at random, because renewals that failed
 		// together would otherwise be repeated together.
 		retry := max(e.validity.ttl/12, time.Millisecond)
 		e.validity.renewAt = min(e.validity.renewAt, now.Add(retry/2+rand.N(retry)))
@@ -666,15 +667,16 @@ func (r *Renewer[H]) answered(e *Entry[H], sentAt Instant, held bool, err error)
 	e.lease.Lost(cause)
 }
 
-// renewTime returns the instant a third of the TTL after sentAt, rounded down to a grid. Why a grid: leases that were taken
-// at about the same time are then renewed in the same batch. Why a third: two renewals may get lost without the lease.
+// renewTime returns the instant a third of the TTL after sentAt, rounded down to a grid. It is a grid because leases that were
+// taken at about the same time are then renewed in the same batch. It is a third because two renewals may get lost without the
+// lease.
 func renewTime(sentAt Instant, ttl time.Duration) Instant {
 	at := sentAt.Add(ttl / 3)
 	grid := Instant(max(min(ttl/100, 25*time.Millisecond), time.Microsecond))
 	return at - at%grid
 }
 
-// armLocked sets the timer for the first deadline, unless it fires earlier anyway. Why nothing sets it later: a timer that
+// armLocked sets the timer for the first deadline, unless it fires earlier anyway. Nothing sets it later, because a timer that
 // fires too early does no harm, and so removing an entry need not change it.
 func (r *Renewer[H]) armLocked(now Instant) {
 	if len(r.live) == 0 {

@@ -25,7 +25,7 @@
 //	        │                             └── the round is lost ───► the hold is released: it may be there
 //	        └── refused, not executed ─────────────────────────────► there is no hold to release
 //
-// Why the second phase: tokens must grow from one majority to the next. Without it, with the servers s1 to s3:
+// The second phase is needed because tokens must grow from one majority to the next. Without it, with the servers s1 to s3:
 //
 //  1. Client A is granted the lock by s1 with the token 20 and by s2 with 11. Its lease has the token 20.
 //  2. The lease ends.

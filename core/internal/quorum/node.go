@@ -25,11 +25,12 @@ type node struct {
 	warnedRefusal sync.Once    // the log has one line for a server that refuses requests, however many it refuses
 }
 
-// suspectMemory is how long a server that has not answered is suspect. Why short: a server that is back has to count again.
+// suspectMemory is how long a server that has not answered is suspect. It is short because a server that is back has to count
+// again.
 const suspectMemory = keepalive.Instant(time.Second)
 
 // errSlow is the error of a request that took longer than nodeTimeout. Its outcome is unknown, so a lost round releases the
-// hold on that server. Why not the error of the context: it would look as if the time of the caller were up.
+// hold on that server. Not the error of the context, because it would look as if the time of the caller were up.
 var errSlow = errors.New("not answered in the time that one server of several gets")
 
 // newRedlockNode returns a node that is not verified yet, and not suspect.
@@ -47,7 +48,7 @@ func newRedlockNode(number int, instance *script.Instance, q *Strategy) *node {
 // identityError if the server is that of another node. If the server did not answer, it returns the error of the request.
 // After an error the caller must send nothing else. The next request checks again.
 //
-// A server that refuses to tell its run ID is trusted. Why: the check must not need rights that the lock does not need.
+// A server that refuses to tell its run ID is trusted, because the check must not need rights that the lock does not need.
 func (v *node) verifyIdentity(ctx context.Context) error {
 	if v.verified.Load() {
 		return nil
@@ -73,9 +74,9 @@ func (v *node) verifyIdentity(ctx context.Context) error {
 // but renewals come this way. So an unverified node has no vote in a round. If ctx is that of transport.WithoutEnd, the
 // server is asked even if the caller has left.
 //
-// It warns, once, of a server that will refuse the next request too. Why: the Redlock works without that server, so the
-// user would otherwise learn of it only when others fail. A server that did not answer becomes suspect. One that answers
-// that a hold is not there (errNotCommitted) does not.
+// It warns, once, of a server that will refuse the next request too, because the Redlock works without that server, so the user
+// would otherwise learn of it only when others fail. A server that did not answer becomes suspect. One that answers that a hold
+// is not there (errNotCommitted) does not.
 func (v *node) ask(ctx context.Context, ttl time.Duration, request func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, v.quorum.nodeTimeout(ttl))
 	defer cancel()
@@ -113,7 +114,7 @@ func (v *node) suspect() bool {
 // have the hold. If regrant is true, a server that has lost the hold is granted it anew (read repair). That does not apply
 // if another owner has the lock there, or if the hold was released.
 //
-// In a round regrant must be false. Why: a hold that ended between vote and commit would come back, although another client
+// In a round regrant must be false, because a hold that ended between vote and commit would come back, although another client
 // may have had the lock on this server meanwhile.
 func (v *node) commitToken(ctx context.Context, h *script.Hold, token int64, regrant bool) error {
 	return v.ask(ctx, h.TTL, func(ctx context.Context) error {
@@ -146,11 +147,11 @@ func (v *node) pendingReleases() *transport.Pending { return v.Exec.PendingOf(""
 // releaseLater adds a pending release. It is sent until the server has confirmed it, or until the hold has expired there.
 //
 // A hold that no caller got may begin late: a frozen server reads the request only once it runs again. If a majority was
-// frozen, that would be a lock without a holder. So its release is sent for script.AbandonMemory longer. Any other hold
-// was granted by a majority, and a late copy of it is on a minority. Why not the same time: while a server is down, each
+// frozen, that would be a lock without a holder. So its release is sent for script.AbandonMemory longer. Any other hold was
+// granted by a majority, and a late copy of it is on a minority. Not the same time, because while a server is down, each
 // release adds to its pending ones.
 //
-// A hold whose release is pending gets no second one, by its ID. Why: the caller of Release repeats it while too few servers
+// A hold whose release is pending gets no second one, by its ID, because the caller of Release repeats it while too few servers
 // answer, and each try would add one.
 func (v *node) releaseLater(h script.Hold, what script.ReleaseReason) {
 	lasts := max(h.TTL, h.MinHold)

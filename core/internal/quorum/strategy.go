@@ -28,8 +28,8 @@ type Strategy struct {
 }
 
 const (
-	// usualNodeTimeout is the time that a server has for its answer. Why not less: all servers may be slow at once, as on a busy
-	// host. A request that is given up costs its connection, so each retry would make them slower.
+	// usualNodeTimeout is the time that a server has for its answer. It is not less, because all servers may be slow at once,
+	// as on a busy host. A request that is given up costs its connection, so each retry would make them slower.
 	usualNodeTimeout = 300 * time.Millisecond
 	// shareOfTTL bounds that time for short TTLs. A vote and a commit that take it leave half of the lease, or a quarter if
 	// the vote asks one server before the others.
@@ -77,8 +77,8 @@ type Error struct {
 	errs         []error // of the others, as far as they are known
 }
 
-// Error returns how many of how many servers have granted, refused or confirmed, and the errors of others. Why "an answer that
-// counts": an error of a server is an answer too.
+// Error returns how many of how many servers have granted, refused or confirmed, and the errors of others. "an answer that
+// counts", because an error of a server is an answer too.
 func (e *Error) Error() string {
 	text := fmt.Sprintf("%d of %d servers gave an answer that counts", e.answered, e.of)
 	if err := errors.Join(e.errs...); err != nil {
@@ -125,7 +125,7 @@ func (q *Strategy) Abilities() script.Abilities { return script.Abilities{} }
 // Acquire implements script.Strategy. It runs vote rounds until any client has won, at most for splitPatience. It gives
 // h a new ID for each round after the first. So after Acquire, h.ID is that of the last round.
 //
-// Why not all servers at once in each round: clients that wait for the same release would split the votes again and again.
+// Not all servers at once in each round, because clients that wait for the same release would split the votes again and again.
 //
 //  1. Clients A, B and C ask five servers at the same time. A and B get two servers each, and C gets one.
 //  2. Each client releases what it has, and pauses for a random time that grows with each split.
@@ -188,9 +188,9 @@ func (q *Strategy) vote(ctx context.Context, h *script.Hold) (a script.Result, s
 	return script.Result{WaitState: script.WaitState{Holder: b.holder(), HolderTTL: b.holderTTL()}}, split, nil
 }
 
-// splitBackoff returns how long to wait before the next round: the time in which a release or a vote reaches all servers,
-// and a random time on top. Why random: clients must wait for different times. Why in proportion to the trip: a pause that
-// is shorter than a round trip keeps no two clients apart.
+// splitBackoff returns how long to wait before the next round: the time in which a release or a vote reaches all servers, and a
+// random time on top. They are random because clients must wait for different times. They are in proportion to the trip because
+// a pause that is shorter than a round trip keeps no two clients apart.
 func splitBackoff(defeats int, trip time.Duration) time.Duration {
 	trip = max(trip, time.Millisecond)
 	return trip + rand.N(trip<<min(defeats, 8))
@@ -290,9 +290,9 @@ func (q *Strategy) Raise(ctx context.Context, h *script.Hold, token int64) (bool
 	})
 }
 
-// Bar implements script.Strategy. It does nothing, although a request without an answer may still arrive. Why: it was
-// sent to each server only once. While the lease lasts, the server grants what belongs to the lease. After the release the
-// server refuses it, as long as it remembers the release. Even later, a minority has a hold until its TTL expires.
+// Bar implements script.Strategy. It does nothing, although a request without an answer may still arrive, because it was sent
+// to each server only once. While the lease lasts, the server grants what belongs to the lease. After the release the server
+// refuses it, as long as it remembers the release. Even later, a minority has a hold until its TTL expires.
 func (q *Strategy) Bar(*script.Hold) {}
 
 // Pending implements script.Strategy. It returns nil: each node has its own, and Release adds to them by itself.
@@ -416,8 +416,8 @@ type subscription struct {
 	need int // servers that must have confirmed, for a message to be expected
 }
 
-// Subscribe implements script.Strategy. A majority must confirm the subscription. Why: the servers that had granted the
-// lock are a majority too, so at least one of them is subscribed when they publish its release.
+// Subscribe implements script.Strategy. A majority must confirm the subscription, because the servers that had granted the lock
+// are a majority too, so at least one of them is subscribed when they publish its release.
 func (q *Strategy) Subscribe(k script.Keys) script.Subscription {
 	e := &subscription{c: make(chan struct{}, 1), need: q.majority}
 	for _, v := range q.nodes {
@@ -440,8 +440,8 @@ func (e *subscription) Confirmed() bool {
 	return confirmed >= e.need
 }
 
-// StartAsking implements script.Subscription. It returns false, because a release of a Redlock wakes all clients. Why:
-// each server might wake another client, and none of them would learn that a majority is free.
+// StartAsking implements script.Subscription. It returns false, because a release of a Redlock wakes all clients: each server
+// might wake another client, and none of them would learn that a majority is free.
 func (*subscription) StartAsking() bool { return false }
 
 // Close implements script.Subscription. It ends the subscription on each server.

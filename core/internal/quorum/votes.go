@@ -69,7 +69,7 @@ func newVoteRound(q *Strategy, h *script.Hold) *voteRound {
 // has ended.
 //
 // If oneFirst is true, it asks one server after the other until one grants, and then all others at once. It gives up if the
-// votes are conclusive before. Why not after the first refusal: a minority may have a hold of a crashed client, or of one
+// votes are conclusive before. Not after the first refusal, because a minority may have a hold of a crashed client, or of one
 // that has lost its round. That would keep all clients from the lock.
 func (b *voteRound) run(ctx context.Context, oneFirst bool) (won bool) {
 	defer func() {
@@ -136,9 +136,9 @@ func (b *voteRound) reentryUnclear() bool {
 		b.reentries+len(b.failed)+len(b.pending) >= b.quorum.majority
 }
 
-// winnable returns true if a majority is still possible with the votes that are worth waiting for. After a refusal, the
-// votes of suspect servers are not. Why: until they time out, the minority that was granted would keep all other clients
-// from a majority.
+// winnable returns true if a majority is still possible with the votes that are worth waiting for. After a refusal, the votes
+// of suspect servers are not, because until they time out, the minority that was granted would keep all other clients from a
+// majority.
 func (b *voteRound) winnable() bool {
 	hopes := 0
 	for _, troubled := range b.pending {
@@ -152,15 +152,15 @@ func (b *voteRound) winnable() bool {
 // refused returns true if a server has refused, because another owner has the lock there.
 func (b *voteRound) refused() bool { return len(b.holderTTLs) > 0 }
 
-// mayBeReentry returns true if votes that are still to come can show that the owner already holds the lock on a majority.
-// Then run waits for them, even if a majority has granted the hold. Why: if they show that, no other owner held the lock
+// mayBeReentry returns true if votes that are still to come can show that the owner already holds the lock on a majority. Then
+// run waits for them, even if a majority has granted the hold, because if they show that, no other owner held the lock
 // meanwhile, so the token stays. Servers that were down may have granted the lock anew with greater tokens.
 func (b *voteRound) mayBeReentry() bool {
 	return b.reentries < b.quorum.majority && b.reentries+len(b.pending) >= b.quorum.majority
 }
 
-// fixedOrder returns the servers in the order of NewRedlock, with suspect servers last. Why fixed: clients that begin with
-// the same server do not split the votes. Other orders are safe too, and only make splits more likely.
+// fixedOrder returns the servers in the order of NewRedlock, with suspect servers last. The order is fixed because clients that
+// begin with the same server do not split the votes. Other orders are safe too, and only make splits more likely.
 func (b *voteRound) fixedOrder() []*node {
 	nodes := slices.Clone(b.quorum.nodes)
 	suspects := make(map[*node]int)
@@ -254,7 +254,7 @@ func (b *voteRound) finishNode(ctx context.Context, got vote, claim *script.Hold
 // ErrNotAnswered if ctx ends before. Then the caller must release the hold on all servers, because the goroutines of a round
 // that was won do not.
 //
-// Why a majority: every later majority shares a server with this one, and that server draws a greater token.
+// A majority, because every later majority shares a server with this one, and that server draws a greater token.
 func (b *voteRound) awaitCommits(ctx context.Context) error {
 	var errs []error
 	for committed := 0; committed < b.quorum.majority; {
@@ -278,8 +278,8 @@ func (b *voteRound) awaitCommits(ctx context.Context) error {
 // busy returns true if a majority has voted. If the round is not won, the lock is then held or contested.
 func (b *voteRound) busy() bool { return b.granted+len(b.holderTTLs) >= b.quorum.majority }
 
-// conclusive returns true if it is certain that the lock is held or contested, or that too few servers answer. Until then,
-// a round that cannot be won waits for more votes. Why: a refusal must not be returned as an outage, nor an outage as a
+// conclusive returns true if it is certain that the lock is held or contested, or that too few servers answer. Until then, a
+// round that cannot be won waits for more votes, because a refusal must not be returned as an outage, nor an outage as a
 // refusal.
 func (b *voteRound) conclusive() bool {
 	return b.busy() || len(b.failed) > len(b.quorum.nodes)-b.quorum.majority
@@ -337,8 +337,8 @@ type renewalVotes struct {
 	decided bool              // true once one answer was the one after which Done is called
 }
 
-// RenewAll implements script.Strategy: it renews on every server. A hold is renewed if a majority confirms. Its validity
-// counts from the first request of that majority. Why the first: from then on, that server may let the hold expire.
+// RenewAll implements script.Strategy: it renews on every server. A hold is renewed if a majority confirms. Its validity counts
+// from the first request of that majority. The first one counts, because from then on, that server may let the hold expire.
 //
 // A server that has lost the hold, by a restart or a partition, is granted it again (read repair). Such a server counts only
 // from the next renewal on. Why, with the holder A, the servers s1 to s3, and s3 down:
@@ -372,7 +372,7 @@ type renewalOutcome struct {
 	repair  []*node // servers that must be granted the hold again; none before a majority has confirmed
 }
 
-// count records one answer, and acts on what follows from it. It calls Done without holding mu. Why: Done takes the mutex of
+// count records one answer, and acts on what follows from it. It calls Done without holding mu, because Done takes the mutex of
 // the Renewer, and runs hooks of the user. It may read sentAt without mu, because sentAt is not changed any more.
 //
 // A repair may cross the release of the same hold:
@@ -394,9 +394,9 @@ func (t *renewalVotes) count(v *node, sentAt keepalive.Instant, held bool, err e
 	}
 }
 
-// add counts one answer and returns what follows. An error that is a keepalive.Cause is an answer: the server does not have
-// the hold. Any other error says nothing. Even if such errors leave no majority, add waits for all answers. Why: the lease
-// is valid until its deadline anyway, and a later answer may say that the hold is lost.
+// add counts one answer and returns what follows. An error that is a keepalive.Cause is an answer: the server does not have the
+// hold. Any other error says nothing. Even if such errors leave no majority, add waits for all answers, because the lease is
+// valid until its deadline anyway, and a later answer may say that the hold is lost.
 func (t *renewalVotes) add(v *node, sentAt keepalive.Instant, held bool, err error) (d renewalOutcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -65,8 +65,8 @@
 //	    the outcome retry
 //
 // A result is kept in case 1 only if a request of the begin had no answer, if an earlier copy of the end had none, or if the
-// retention is shorter than the result would be kept. Why not otherwise: a completed record and one of unknown outcome change only
-// by Forget and Resolve, which leave marks, and by the end of the retention.
+// retention is shorter than the result would be kept. Not otherwise, because a completed record and one of unknown outcome
+// change only by Forget and Resolve, which leave marks, and by the end of the retention.
 //
 // These are the rows of TestEndWithoutAnswer. The first copy is executed and its answer lost, or it arrives late, after the second:
 //
@@ -98,10 +98,11 @@
 //	late                     lost                   1 (1)         2 (7)          the end, anew
 //	late                     lost, begun            1 (1)         0 (6)          of the other attempt, running
 //
-// Lost means by FLUSHALL, eviction, DEL or a failover. The rows "lost, begun" cannot be told from an attempt that was overtaken.
-// After a 0 of case 6 the client sends an end that was not confirmed again, until the other attempt has ended: case 5 or 7. A
-// caller that waits for the answer is told that its end is stale, and then it is not sent again. Why no result is kept then:
-// a begin that was given up may run for moments, until its withdrawal arrives. It must not erase the end of a run that took effect.
+// Lost means by FLUSHALL, eviction, DEL or a failover. The rows "lost, begun" cannot be told from an attempt that was
+// overtaken. After a 0 of case 6 the client sends an end that was not confirmed again, until the other attempt has ended: case
+// 5 or 7. A caller that waits for the answer is told that its end is stale, and then it is not sent again. No result is kept
+// then, because a begin that was given up may run for moments, until its withdrawal arrives. It must not erase the end of a run
+// that took effect.
 //
 // If a failover has lost the end alone, the record still has the running attempt: case 1. TestEndOfABeginInDoubt holds that a late
 // request of the begin is refused, and TestBeginAfterItsRelease the same for a begin that was given up.

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// An election is a lock of the strategy Queue. Its leader is the holder, and what the leader proclaims is one more field of
-// the lock. Observers have a channel of their own. Why: the subscribers of the main channel count as waiters.
+// An election is a lock of the strategy Queue. Its leader is the holder, and what the leader proclaims is one more field of the
+// lock. Observers have a channel of their own, because the subscribers of the main channel count as waiters.
 
 // leaderChannel returns the channel on which observers of an election are told that they should ask for the state. It begins
 // with the channel of the lock, so the rights of a Redis user cover both.

@@ -37,7 +37,7 @@ func (i *Instance) ForceSeen(ctx context.Context, k Keys, id string, seen []Hold
 // ForceHolder takes the lock from the owner with that name and that token, with all of its holds. An empty name and a token of 0
 // are those of any owner. It returns true if it ended a hold.
 //
-// Why it begins anew: one script looks at some shares only, and renewals move others past it meanwhile.
+// It begins anew because one script looks at some shares only, and renewals move others past it meanwhile.
 func (i *Instance) ForceHolder(ctx context.Context, k Keys, owner string, token int64) (bool, error) {
 	found, endedInPass := false, int64(0)
 	from := int64(0)

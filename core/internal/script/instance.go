@@ -94,8 +94,8 @@ func (i *Instance) Renew(ctx context.Context, h *Hold, ttl time.Duration) (bool,
 	return status == 1, err
 }
 
-// Replies to a renewal that must be repeated with the keys of shares. Why not always with these: in a Cluster, a script with
-// one key runs even while its slot moves, see lua/lock/renew.lua.
+// Replies to a renewal that must be repeated with the keys of shares. Not always with these, because in a Cluster, a script
+// with one key runs even while its slot moves, see lua/lock/renew.lua.
 const (
 	renewedInPart = int64(2) // an exclusive hold was prolonged, but not the shares beside it
 	sharedHold    = int64(3) // nothing was prolonged: the hold is a share, and the lock has lost its compact state
@@ -165,8 +165,8 @@ func readRenewal(reply any) (held bool, err error) {
 	}
 }
 
-// renewRest repeats a renewal that was made in part. Why no outcome: if the repetition fails, the next renewal will be made in
-// part too, and be repeated.
+// renewRest repeats a renewal that was made in part. There is no outcome because if the repetition fails, the next renewal will
+// be made in part too, and be repeated.
 func (i *Instance) renewRest(h *Hold, keys []string) {
 	c := transport.NewCommand(renewScript, keys, h.ID, Milliseconds(h.TTL))
 	c.Done = func(*transport.Command) {}
@@ -181,8 +181,8 @@ func (h *Hold) renewed() []string {
 	return []string{h.Keys.Lock}
 }
 
-// shared returns the keys of the renewal of a share. Why slots only for permits: in a Cluster, a script runs while its slot moves
-// only if all its keys exist.
+// shared returns the keys of the renewal of a share. The slots come only for permits, because in a Cluster, a script runs while
+// its slot moves only if all its keys exist.
 func (h *Hold) shared() []string {
 	if h.Permits > 0 {
 		return h.withSlots()
@@ -231,9 +231,9 @@ func (i *Instance) Pending(h *Hold) *transport.Pending { return i.Exec.PendingOf
 // deploymentMemory is how long a deployment ID outlives its last use. It must be longer than any wait.
 const deploymentMemory = 24 * time.Hour
 
-// DeploymentID implements [Strategy]. The ID is kept in the slot of the lock. Why not what the server tells of itself: the ID lives
-// exactly as long as the state of the lock, through restarts, failovers and moves of slots. And it needs no rights that the
-// lock does not need.
+// DeploymentID implements [Strategy]. The ID is kept in the slot of the lock. Not what the server tells of itself, because the
+// ID lives exactly as long as the state of the lock, through restarts, failovers and moves of slots. And it needs no rights
+// that the lock does not need.
 func (i *Instance) DeploymentID(ctx context.Context, k Keys) (string, error) {
 	reply, err := i.Exec.Do(ctx, deploymentIDScript, []string{k.Deployment()},
 		i.IDs.Next(), Milliseconds(deploymentMemory))

@@ -77,7 +77,7 @@ func (k Keys) Slots() string { return Reserved + "slots" + k.tag }
 func (k Keys) Waiters() string { return Reserved + "waiters" + k.tag }
 
 // Once returns the keys of the record of that name: Lock is the key of the record. Lock and record of a name share the fencing
-// tokens and the channel. Why they may share the channel: a message only says that it is time to ask Redis.
+// tokens and the channel. They may share the channel because a message only says that it is time to ask Redis.
 func (k Keys) Once() Keys {
 	k.Lock = Reserved + "once" + k.tag
 	return k
@@ -201,15 +201,16 @@ func emptyTag(s string) bool {
 
 // tokenKey is the key of the last fencing token that a server has granted. All names share it, so a name leaves no key behind.
 //
-// A script may use only keys of one slot of a Cluster. So a Cluster has one such key for each slot that is in use. Why not one
-// for each name: each would have to outlive its lock, and a lock may be one of millions.
+// A script may use only keys of one slot of a Cluster. So a Cluster has one such key for each slot that is in use. Not one for
+// each name, because each would have to outlive its lock, and a lock may be one of millions.
 //
 // To raise the token of one name raises the tokens of all names that share the key. That does no harm: tokens need to grow, and
 // need not be consecutive.
 const tokenKey = Reserved + "token"
 
 // slotTokenKeys returns the keys for all slots, by slot, as arguments of scripts. The key of the slot of tokenKey is tokenKey
-// itself. Why: a client that does not know yet that its server is part of a Cluster uses tokenKey in that slot without an error.
+// itself, because a client that does not know yet that its server is part of a Cluster uses tokenKey in that slot without an
+// error.
 var slotTokenKeys = sync.OnceValue(func() *[16384]any {
 	var keys [16384]any
 	keys[transport.Slot(tokenKey)] = tokenKey
@@ -255,7 +256,7 @@ func (t *TokenKeys) Of(lock string) string {
 // learnSlots takes note of the error of a command whose token key was used. It returns true if the server wants all keys of a
 // script in one slot, and used is not in that of the lock. Then the caller must send the command again.
 //
-// Why not told by the type of the client alone: a proxy may show a Cluster as one server.
+// Not told by the type of the client alone, because a proxy may show a Cluster as one server.
 func (t *TokenKeys) learnSlots(err error, lock string, used any) bool {
 	if err == nil || !transport.CrossSlot(err) {
 		return false

@@ -206,8 +206,9 @@ func (t *Terms) content(value int) int { return value + len(t.Fingerprint) + len
 
 // Acquire implements [Strategy]: it begins an attempt.
 //
-// It sends unconfirmed ends of the key first, and nothing else while one has no answer. If an end is told that another attempt is
-// running, that is the answer to the begin as well. Why not a begin then: that attempt may have ended before the begin arrives.
+// It sends unconfirmed ends of the key first, and nothing else while one has no answer. If an end is told that another attempt
+// is running, that is the answer to the begin as well. Not a begin then, because that attempt may have ended before the begin
+// arrives.
 func (s Once) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error) {
 	var other *overtaken
 	if err := s.Unconfirmed.settle(ctx, h.Keys.Lock); errors.As(err, &other) {

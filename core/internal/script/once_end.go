@@ -107,8 +107,8 @@ func (s Once) readEnd(reply any) (int64, error) {
 	return result, nil
 }
 
-// Release implements [Strategy]. It discards an attempt that no caller was given. It leaves any other attempt as it
-// is and returns true, even if the lease was lost or the client is closed. Why: the run may have taken effect. Its outcome on
+// Release implements [Strategy]. It discards an attempt that no caller was given. It leaves any other attempt as it is and
+// returns true, even if the lease was lost or the client is closed, because the run may have taken effect. Its outcome on
 // expiry decides when the lease has expired.
 func (s Once) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
 	if what != NeverHeld {
@@ -120,7 +120,7 @@ func (s Once) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, e
 // Discard ends an attempt without an outcome, so that the next attempt may begin. It returns false if the attempt is not
 // running in the record any more.
 //
-// Redis always remembers it. Why: the next attempt overwrites what the record could tell.
+// Redis always remembers it, because the next attempt overwrites what the record could tell.
 func (s Once) Discard(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
 	found, missing := s.releaseMemories(h, what)
 	found, missing = atLeast(endMemory, found), atLeast(endMemory, missing)
@@ -226,7 +226,7 @@ func (s Once) Forget(
 }
 
 // Unconfirmed has the ends of attempts of one client that Redis has not answered yet. No attempt of this client begins for a
-// key that has one. Why:
+// key that has one. Otherwise:
 //
 //  1. A run takes effect. Redis is away, and so long that the lease expires. The end waits to be sent again.
 //  2. Redis returns. The same client is asked to run the same key, before the end is sent.
@@ -315,9 +315,9 @@ func (u *Unconfirmed) first(key string) *End {
 	return u.byKey[key]
 }
 
-// settle sends all ends of a key, and returns nil once there is none. Why the greatest token first: a later attempt of this
-// client that is released makes way for the end of an earlier one. A temporary error has the outcome NotExecuted, because what
-// comes behind the ends was not sent.
+// settle sends all ends of a key, and returns nil once there is none. The greatest token comes first because a later attempt of
+// this client that is released makes way for the end of an earlier one. A temporary error has the outcome NotExecuted, because
+// what comes behind the ends was not sent.
 func (u *Unconfirmed) settle(ctx context.Context, key string) error {
 	for e := u.first(key); e != nil; e = u.first(key) {
 		if _, err := e.Send(ctx); transport.Transient(err) {

@@ -17,7 +17,7 @@ const (
 	HeartbeatInterval = time.Second
 )
 
-// upgradeRefused refuses a write lock to an owner that holds the read side. Why: the owner would wait for itself.
+// upgradeRefused refuses a write lock to an owner that holds the read side, because the owner would wait for itself.
 var upgradeRefused = &Refusal{Kind: Upgrade}
 
 // Queue is the [Strategy] of locks with a queue in Redis. The script that releases the lock grants it to the next waiter, and

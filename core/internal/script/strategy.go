@@ -186,8 +186,8 @@ func (h *Hold) do(ctx context.Context, e *transport.Executor, s *transport.Scrip
 	return c.Reply, nil
 }
 
-// countRepeated counts a repeated request as unanswered. It writes to the hold only then. Why: the requests of a Redlock
-// to its servers share one hold and run concurrently, and are never repeated.
+// countRepeated counts a repeated request as unanswered. It writes to the hold only then, because the requests of a Redlock to
+// its servers share one hold and run concurrently, and are never repeated.
 func (h *Hold) countRepeated(c *transport.Command) {
 	if c.Repeated {
 		h.Unanswered++
@@ -200,8 +200,8 @@ func (h *Hold) SetID(id string) {
 	h.setScriptArgs()
 }
 
-// ScriptArgs are parts of a hold as arguments of scripts. Why kept: each conversion to any costs an allocation. The first
-// two are the same for all holds of a lock, so a caller may set them before it sets the ID.
+// ScriptArgs are parts of a hold as arguments of scripts. They are kept because each conversion to any costs an allocation. The
+// first two are the same for all holds of a lock, so a caller may set them before it sets the ID.
 type ScriptArgs struct {
 	Lock, WaitingClients, released, id any
 }
@@ -272,8 +272,8 @@ func (ids *IDs) Next() string {
 	return ids.Client + ":" + string(strconv.AppendUint(digits[:0], ids.counter.Add(1), 10))
 }
 
-// Renew gives a hold a new ID, without unanswered requests. Why not SetID: ID and Released are parts of one string here, which
-// costs one allocation.
+// Renew gives a hold a new ID, without unanswered requests. Not SetID, because ID and Released are parts of one string here,
+// which costs one allocation.
 func (ids *IDs) Renew(h *Hold) {
 	var digits [20]byte
 	number := strconv.AppendUint(digits[:0], ids.counter.Add(1), 10)
@@ -313,8 +313,8 @@ func ClientOf(owner string) (client string, ok bool) {
 //	no              | no or yes       | no                  | releaseMemory    | what Redis remembers
 //	yes             | no or yes       | yes or no           | AbandonMemory    | what Redis remembers
 //
-// Why no memory in the first two rows: before the lease expires, only its own release and ForceUnlock delete a hold. ForceUnlock
-// leaves a mark of each hold that it ends, for longer than the lease, see lua/lock/force.lua.
+// No memory in the first two rows, because before the lease expires, only its own release and ForceUnlock delete a hold.
+// ForceUnlock leaves a mark of each hold that it ends, for longer than the lease, see lua/lock/force.lua.
 //
 // What the second row cannot see: that Redis lost the hold, or an operator deleted its key, before the release whose answer was
 // lost.
@@ -324,16 +324,16 @@ const (
 	ReleaseTimeout = 5 * time.Second
 	// releaseMemory is how long Redis remembers a release of a lease that may expire during the retries.
 	releaseMemory = ReleaseTimeout + time.Second
-	// redlockMemory is how long one server of a Redlock remembers any release. Why: a read repair of the hold may be in flight,
-	// and would grant it anew.
+	// redlockMemory is how long one server of a Redlock remembers any release, because a read repair of the hold may be in
+	// flight, and would grant it anew.
 	redlockMemory = 15 * time.Second
 )
 
 // releaseMemories returns for how many ms Redis remembers the release of a hold, and refuses requests of the hold that arrive
 // later: found if the release finds the hold in Redis, missing if it does not. Both are arguments of scripts; 0 is no memory.
 //
-// Why two: the only request that can have stored a hold may be the unanswered one. If its release finds such a hold, the request
-// has arrived, and no other will. It is different if an answer has said that Redis has the hold:
+// There are two because the only request that can have stored a hold may be the unanswered one. If its release finds such a
+// hold, the request has arrived, and no other will. It is different if an answer has said that Redis has the hold:
 //
 //  1. A request is answered: the hold is in the queue.
 //  2. The waiter asks again. The request is still on its way when the holder's release grants the lock to the waiter.
@@ -377,8 +377,8 @@ func (h *Hold) sendRelease(ctx context.Context, e *transport.Executor, c *transp
 // wasReleased returns whether an earlier release has ended a hold that Redis does not have any more, and does not remember. The
 // caller must have found the hold missing just now.
 //
-// Why the clock is read last: the hold was found missing, and the mark was read, before that. So the lease had not expired then,
-// and the mark would have been there.
+// The clock is read last, because the hold was found missing, and the mark was read, before that. So the lease had not expired
+// then, and the mark would have been there.
 func (i *Instance) wasReleased(ctx context.Context, h *Hold) (bool, error) {
 	if h.ReleasesUnanswered == 0 || i.Now() >= h.ValidUntil {
 		return false, nil

@@ -35,8 +35,8 @@ func Unacknowledged(err error) bool {
 
 // sendAcked sends a batch, and WAIT behind it on the same connection. One WAIT serves the whole batch.
 //
-// Why the same connection: WAIT counts the replicas that know the last write of its own connection. On another connection,
-// whose last write the replicas know already, WAIT would succeed at once.
+// It must be the same connection, because WAIT counts the replicas that know the last write of its own connection. On another
+// connection, whose last write the replicas know already, WAIT would succeed at once.
 func (e *Executor) sendAcked(batch []*Command) {
 	cluster := e.Nodes.cluster
 	if cluster == nil {
@@ -102,9 +102,9 @@ func byMaster(cluster *redis.ClusterClient, batch []*Command) map[*redis.Client]
 	return parts
 }
 
-// pipelineWithWait returns a function that sends commands of a batch in a pipeline with WAIT behind them. The read
-// timeout of its connection is longer than the timeout of WAIT. Why: after a read timeout the connection is closed, and
-// the outcome of all commands is unknown.
+// pipelineWithWait returns a function that sends commands of a batch in a pipeline with WAIT behind them. The read timeout of
+// its connection is longer than the timeout of WAIT, because after a read timeout the connection is closed, and the outcome of
+// all commands is unknown.
 func pipelineWithWait(rdb *redis.Client, batch []*Command) func([]*Command, buildCmd) {
 	conn, timeout := piper(rdb), strictestAck(batch).Timeout
 	if limit := rdb.Options().ReadTimeout; limit > 0 && timeout > limit/2 {
@@ -121,8 +121,8 @@ func pipelineWithWait(rdb *redis.Client, batch []*Command) func([]*Command, buil
 	}
 }
 
-// checkAck sets the error of a successful command if too few replicas have acknowledged the batch, or if WAIT has failed
-// with err. An unsuccessful command keeps its reply. Why: a refusal is true whatever the replicas know.
+// checkAck sets the error of a successful command if too few replicas have acknowledged the batch, or if WAIT has failed with
+// err. An unsuccessful command keeps its reply, because a refusal is true whatever the replicas know.
 func (c *Command) checkAck(replicas int, err error) {
 	switch {
 	case c.Err != nil || !Succeeded(c.Reply):

@@ -17,11 +17,11 @@ const (
 	// minRefreshInterval is the shortest interval between two queries for the slots of a Cluster.
 	minRefreshInterval = 250 * time.Millisecond
 	// maxRefreshes bounds the queries in flight. Each goes to a random node, and waits for several seconds if that node does
-	// not answer. Why more than one: the next one may meet a node that answers.
+	// not answer. There may be several because the next one may meet a node that answers.
 	maxRefreshes = 8
 )
 
-// topology has go-redis read the slots of a Cluster again when the outcome of commands suggests that they have moved. Why:
+// topology has go-redis read the slots of a Cluster again when the outcome of commands suggests that they have moved, because
 // by itself go-redis reads them once a minute, and after a redirection. A master that has crashed does not redirect.
 type topology struct {
 	cluster   *redis.ClusterClient
@@ -59,7 +59,7 @@ func (t *topology) refresh() {
 	defer t.queries.Finish()
 	t.inFlight++
 	t.mu.Unlock()
-	// ForEachMaster begins with a query of its own. Why not ReloadState: it would wait for the query that is in flight,
+	// ForEachMaster begins with a query of its own. Not ReloadState, because it would wait for the query that is in flight,
 	// however long that one waits for a frozen node.
 	t.recovered(func() {
 		_ = t.cluster.ForEachMaster(context.Background(), func(context.Context, *redis.Client) error { return nil })
@@ -147,7 +147,8 @@ type Answer struct {
 // them all. Each answer has an error of its own. AskServer returns soon after ctx ends, and after AnswerTimeout, whatever the
 // connection does. If the slots of a Cluster may have moved, it has them read again.
 //
-// The pipeline runs on a goroutine of its own, which may be abandoned. Why: go-redis does not end a read when its context ends.
+// The pipeline runs on a goroutine of its own, which may be abandoned, because go-redis does not end a read when its context
+// ends.
 func (e *Executor) AskServer(ctx context.Context, master *redis.Client, commands ...[]any) ([]Answer, error) {
 	rdb := piper(e.Client)
 	if master != nil {

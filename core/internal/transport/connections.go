@@ -127,7 +127,7 @@ func (m *masterSubscription) unsubscribedByServer(channel string) bool {
 	return true
 }
 
-// resetRefused marks the channels as not requested that are not confirmed. Why all of them: the error of a master that does
+// resetRefused marks the channels as not requested that are not confirmed. All of them, because the error of a master that does
 // not own a slot does not name the channels that it refuses.
 func (m *masterSubscription) resetRefused() {
 	m.subs.mu.Lock()
@@ -293,7 +293,7 @@ func sendAll(ctx context.Context, channels []string, send func(context.Context, 
 	return send(ctx, channels...)
 }
 
-// sendBySlot sends one command for the channels of each slot. Why: Redis refuses SSUBSCRIBE for channels of several slots.
+// sendBySlot sends one command for the channels of each slot, because Redis refuses SSUBSCRIBE for channels of several slots.
 func sendBySlot(ctx context.Context, channels []string, send func(context.Context, ...string) error) error {
 	slots := make(map[uint16][]string)
 	for _, channel := range channels {

@@ -18,10 +18,10 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 )
 
-// Executor sends all lock commands to Redis. It returns soon after the caller's context ends, whatever the connection
-// does. Why: go-redis does not interrupt a read in flight, and by default ignores deadlines too. Commands of concurrent
-// goroutines share round trips, and a single command is mostly sent on its caller's goroutine, see paths.go. It is
-// safe for concurrent use.
+// Executor sends all lock commands to Redis. It returns soon after the caller's context ends, whatever the connection does,
+// because go-redis does not interrupt a read in flight, and by default ignores deadlines too. Commands of concurrent goroutines
+// share round trips, and a single command is mostly sent on its caller's goroutine, see paths.go. It is safe for concurrent
+// use.
 type Executor struct {
 	Client     redis.UniversalClient // of the user
 	background Background
@@ -141,8 +141,8 @@ func newWakeup() *wakeup {
 	return w
 }
 
-// AnswerTimeout bounds the wait for the answer to a command, whatever the caller's context allows. Why: go-redis may take far
-// longer. It dials five times if no connection can be made.
+// AnswerTimeout bounds the wait for the answer to a command, whatever the caller's context allows, because go-redis may take
+// far longer. It dials five times if no connection can be made.
 const AnswerTimeout = 5 * time.Second
 
 // awaitReply waits for the answer to c. It returns true when there is one, and false if none comes in time, which is when
@@ -203,8 +203,8 @@ func (e *Executor) SubmitRenewals(renewals []*Command) {
 
 // sendBatch sends a batch and delivers the answer of each of its commands.
 //
-// An answer does not count if the key belongs to another master by then. Why: a master that was frozen until its replica
-// was promoted executes the commands that have waited for it. It does not know yet that its writes are lost.
+// An answer does not count if the key belongs to another master by then, because a master that was frozen until its replica was
+// promoted executes the commands that have waited for it. It does not know yet that its writes are lost.
 func (e *Executor) sendBatch(batch []*Command) {
 	sentAt := e.direct.now()
 	e.sendRecovered(batch)
@@ -253,7 +253,7 @@ func (e *Executor) judge(c *Command) {
 }
 
 // sendRecovered sends a batch, and sets reply or error of its commands. A panic in a hook of the user's client becomes the
-// error of all. Why: on a goroutine of the executor it would end the process.
+// error of all, because on a goroutine of the executor it would end the process.
 func (e *Executor) sendRecovered(batch []*Command) {
 	defer catch(batch...)
 	now := e.background.Now()
@@ -333,7 +333,7 @@ func pipeline(rdb piper, batch []*Command, command buildCmd, behind ...*singleTr
 	}
 }
 
-// execPipeline sends a pipeline. Each command carries its error. Why not without this: if a server refuses a new connection by
+// execPipeline sends a pipeline. Each command carries its error. This is needed because if a server refuses a new connection by
 // a reply, such as WRONGPASS, go-redis 9.20 returns that error, and leaves the commands without one and without a reply.
 func execPipeline(ctx context.Context, pipe redis.Pipeliner) {
 	commands, err := pipe.Exec(ctx)
@@ -396,7 +396,7 @@ const ReleaseGrace = 25 * time.Millisecond
 // DetachedContext is the context of a command that must be sent even after the caller's context has ended. The executor
 // waits for the answer until the timeout. If the caller's context ends meanwhile, it waits for ReleaseGrace more.
 //
-// Why the executor of a single server has to know the type: a context with a timer of its own would cost a release more
+// The executor of a single server has to know the type, because a context with a timer of its own would cost a release more
 // than the release itself.
 type DetachedContext struct {
 	context.Context               // the caller's; without its end if it had ended before Reset
@@ -479,8 +479,8 @@ func NewCommand(s *Script, keys []string, args ...any) *Command {
 	return c
 }
 
-// Init sets the script and the arguments of a new command. The first args are the keys, and keys is their number. Why beside
-// NewCommand: callers that have their keys as values of type any save allocations.
+// Init sets the script and the arguments of a new command. The first args are the keys, and keys is their number. It stands
+// beside NewCommand because callers that have their keys as values of type any save allocations.
 func (c *Command) Init(s *Script, keys int, args ...any) {
 	c.ctx, c.script = context.Background(), s
 	c.keys = keyCount{n: keys}
@@ -505,9 +505,9 @@ func (c *Command) deliver() {
 // withdraw cancels a command in a batch queue. It returns false if a sender has taken the command before.
 func (c *Command) withdraw() bool { return c.state.CompareAndSwap(commandQueued, commandWithdrawn) }
 
-// singleTryCmd is a [redis.Cmd] without the retries of go-redis. Why: after a lost reply go-redis sends a command again,
-// up to four executions in all, without notice. This package decides itself whether and for how long to retry: by the
-// outcome, and by the time that the caller has left.
+// singleTryCmd is a [redis.Cmd] without the retries of go-redis, because after a lost reply go-redis sends a command again, up
+// to four executions in all, without notice. This package decides itself whether and for how long to retry: by the outcome, and
+// by the time that the caller has left.
 type singleTryCmd struct{ redis.Cmd }
 
 // NoRetry returns true, so that go-redis does not send the command again.
@@ -550,8 +550,8 @@ func (c *Command) readResult() {
 // timeoutError returns the error of a command. If ctx has ended, or its deadline has passed, a timeout of go-redis becomes
 // ErrNotAnswered, or ErrNotSent if the command was not written.
 //
-// Why: with ContextTimeoutEnabled, go-redis bounds commands by the context too, and its timeout may come before the end
-// of the context is noticed. Otherwise a busy lock would look like an outage.
+// Because with ContextTimeoutEnabled, go-redis bounds commands by the context too, and its timeout may come before the end of
+// the context is noticed. Otherwise a busy lock would look like an outage.
 func (c *Command) timeoutError(ctx context.Context) error {
 	if c.Err == nil {
 		return nil
@@ -580,8 +580,8 @@ func (c *Command) markUnwritten(err error) error {
 
 // keyCount is the number of keys as an argument of EVALSHA. It records whether the server can have seen the command.
 //
-// Why this argument: go-redis encodes it when it writes the command to a connection, and not before. So written stays false
-// if a hook, a limiter or the connection pool refuses the command. It costs no allocation.
+// It is this argument because go-redis encodes it when it writes the command to a connection, and not before. So written stays
+// false if a hook, a limiter or the connection pool refuses the command. It costs no allocation.
 type keyCount struct {
 	n       int
 	written bool    // true if the command was written to a connection

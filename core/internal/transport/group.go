@@ -145,7 +145,7 @@ func LeaveGroup(ctx context.Context) {
 
 // WithoutEnd returns ctx without its end, its deadline and its membership of a batch group.
 //
-// Why: a Redlock sends several commands for one call. The end of ctx must not keep them from the servers that are asked
+// Because a Redlock sends several commands for one call. The end of ctx must not keep them from the servers that are asked
 // last. And a batch group takes only one command of each member.
 func WithoutEnd(ctx context.Context) context.Context {
 	if m, _ := ctx.Value(groupMemberKey{}).(*groupMember); m != nil {

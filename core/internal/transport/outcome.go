@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
-// Outcome classifies the error of a command by whether the command was executed. Why it matters: Redis does not roll
-// scripts back, and after a lost reply the command may or may not have been executed.
+// Outcome classifies the error of a command by whether the command was executed. It matters because Redis does not roll scripts
+// back, and after a lost reply the command may or may not have been executed.
 type Outcome int
 
 // The outcomes. The zero value means that there was no error.
@@ -228,8 +228,9 @@ type readableError struct {
 func (e *readableError) Error() string { return e.text }
 func (e *readableError) Unwrap() error { return e.err }
 
-// readable returns an error with a bounded text on one line, without characters that cannot be seen. Why: a server or a proxy may
-// reply anything, and the text comes into logs and on terminals. It returns an error with such a text, and nil, unchanged.
+// readable returns an error with a bounded text on one line, without characters that cannot be seen, because a server or a
+// proxy may reply anything, and the text comes into logs and on terminals. It returns an error with such a text, and nil,
+// unchanged.
 func readable(err error) error {
 	if err == nil {
 		return nil
@@ -312,7 +313,7 @@ func (e *LastingError) Outcome() Outcome {
 
 // lasting returns a LastingError for an error that waiting does not mend, and any other error unchanged.
 //
-// Why MOVED, ASK and READONLY depend on the client: a ClusterClient follows a slot that moves, and the client of a Sentinel
+// MOVED, ASK and READONLY depend on the client, because a ClusterClient follows a slot that moves, and the client of a Sentinel
 // group finds the new master. READONLY of a server that was a master before is a failover too, as behind a name of the DNS.
 func (e *Executor) lasting(err error, keys []any) error {
 	if err == nil {

@@ -42,8 +42,8 @@ func (n *node) renewalQueueFor(c *Command) *batchQueue {
 }
 
 // Nodes finds the node of a key. Without a Cluster, all keys have the same node. In a Cluster there is one node for each
-// master. Why: commands for different masters must not share a batch. A master that does not answer would delay the
-// answers of the others. It is safe for concurrent use.
+// master, because commands for different masters must not share a batch. A master that does not answer would delay the answers
+// of the others. It is safe for concurrent use.
 type Nodes struct {
 	background *Background
 	sendBatch  func([]*Command)
@@ -102,9 +102,9 @@ func (n *Nodes) of(key string) *node {
 	return known.(*node)
 }
 
-// master returns the client of the master that owns a key's slot. It returns nil without a Cluster, or if the master is
-// not known. It does no I/O. Why: go-redis reads the slots when it first needs them, which may take long, and keeps them
-// up to date from then on.
+// master returns the client of the master that owns a key's slot. It returns nil without a Cluster, or if the master is not
+// known. It does no I/O, because go-redis reads the slots when it first needs them, which may take long, and keeps them up to
+// date from then on.
 func (n *Nodes) master(key string) *redis.Client {
 	if n.cluster == nil {
 		return nil
@@ -154,14 +154,14 @@ func (n *Nodes) Close(limit time.Duration) {
 }
 
 const (
-	// maxCommandsInFlight is how many batches of commands may be in flight at a server. Why so few: a command that waits a
-	// moment for the next batch costs less than a system call of its own.
+	// maxCommandsInFlight is how many batches of commands may be in flight at a server. They are few because a command that
+	// waits a moment for the next batch costs less than a system call of its own.
 	maxCommandsInFlight = 4
 	// maxRenewalsInFlight is the same for renewals. It is smaller because no caller waits for them.
 	maxRenewalsInFlight = 2
 	// MaxBatch bounds the commands of one batch, so that one batch does not hold a server or a connection for long.
 	MaxBatch = 256
-	// StallTimeout is how long a batch may be in flight before its sender no longer counts. Why: on a dead connection
+	// StallTimeout is how long a batch may be in flight before its sender no longer counts, because on a dead connection
 	// go-redis waits for its whole read timeout, and the commands in the queue must not wait with it.
 	StallTimeout = 250 * time.Millisecond
 )
@@ -295,23 +295,23 @@ const (
 	// fastRTTLimit is the longest round trip after which the next command may be sent on its caller's goroutine.
 	fastRTTLimit = 5 * time.Millisecond
 	// directTimeout is the read timeout on the direct path. A command that exceeds it is sent once more through the batch
-	// queue, where its caller can return before the answer. Why not shorter: timers that fire often disturb round trips.
+	// queue, where its caller can return before the answer. Not shorter, because timers that fire often disturb round trips.
 	directTimeout = 100 * time.Millisecond
 	// directConnectTimeout bounds the wait for a connection, with the same consequence. The sum of both timeouts is how
 	// long after the cancellation of its context a command on the direct path may return.
 	directConnectTimeout = 100 * time.Millisecond
 	// fastRTTMemory is for how long one round trip within fastRTTLimit opens the direct path.
 	fastRTTMemory = time.Second
-	// shortTimeoutClientTTL limits the age of the client with the short timeout. Why: the user may add hooks at any time,
+	// shortTimeoutClientTTL limits the age of the client with the short timeout, because the user may add hooks at any time,
 	// and the client has only those that were there when it was made.
 	shortTimeoutClientTTL = time.Second
 )
 
 // directPath sends a command on its caller's goroutine if no other command is queued or in flight.
 //
-// Why: the hand-over to a sender goroutine and back costs more than all else that a lock adds to a round trip. But a
-// caller on the direct path cannot return before the answer. So only a server that has answered quickly of late is used
-// this way. A Cluster is not, because go-redis may send one command to several masters one after the other.
+// Because the hand-over to a sender goroutine and back costs more than all else that a lock adds to a round trip. But a caller
+// on the direct path cannot return before the answer. So only a server that has answered quickly of late is used this way. A
+// Cluster is not, because go-redis may send one command to several masters one after the other.
 type directPath struct {
 	rdb          *redis.Client // nil if there is no direct path
 	start        time.Time     // zero point of now
@@ -333,7 +333,7 @@ type processor interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
-// now returns the time since start. It may stop while the host is suspended. Why not the clock of leases: to read it is a
+// now returns the time since start. It may stop while the host is suspended. Not the clock of leases, because to read it is a
 // system call.
 func (p *directPath) now() time.Duration { return time.Since(p.start) }
 
@@ -418,9 +418,9 @@ func timedOut(err error) bool {
 // directConnectTimeout.
 var errConnectTimeout = errors.New("no connection soon")
 
-// connectContext is the context of a command on the direct path. It has the values and the deadline of the caller's
-// context. It ends when connectDeadline expires, and only then. Why: go-redis retries the dial for as long as its own
-// limits allow, whatever deadline the caller's context has.
+// connectContext is the context of a command on the direct path. It has the values and the deadline of the caller's context. It
+// ends when connectDeadline expires, and only then, because go-redis retries the dial for as long as its own limits allow,
+// whatever deadline the caller's context has.
 type connectContext struct {
 	context.Context
 	done <-chan struct{}
@@ -442,8 +442,8 @@ func (c *connectContext) Err() error {
 // connectDeadline ends the context of the one command on the direct path after directConnectTimeout. The zero value is
 // ready to use.
 //
-// Why not a timer for each command: setting and stopping a timer wakes threads of the runtime and costs a twentieth of
-// the command's time. So one timer serves all commands:
+// Not a timer for each command, because setting and stopping a timer wakes threads of the runtime and costs a twentieth of the
+// command's time. So one timer serves all commands:
 //
 //  1. watch sets the timer for the first command, and unwatch leaves it set.
 //  2. When the timer fires, checkExpired looks at the command that is watched then.
@@ -512,9 +512,9 @@ func (d *connectDeadline) checkExpired() {
 // withTimeout returns a view of rdb with another read timeout. It uses the connection pool of rdb, and the hooks that
 // rdb has now.
 //
-// Why a [redis.Conn]: the copies that [redis.Client.WithTimeout] makes have no hooks, but a Conn has those of its
-// client. The innermost hook of this Conn sends every command through such a copy. So the Conn itself never takes a
-// connection from the pool.
+// It is a [redis.Conn] because the copies that [redis.Client.WithTimeout] makes have no hooks, but a Conn has those of its
+// client. The innermost hook of this Conn sends every command through such a copy. So the Conn itself never takes a connection
+// from the pool.
 func withTimeout(rdb *redis.Client, timeout time.Duration) *redis.Conn {
 	conn := rdb.Conn()
 	conn.AddHook(redirectHook{rdb.WithTimeout(timeout)})

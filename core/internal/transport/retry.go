@@ -19,11 +19,11 @@ const (
 	// NoLimit is the limit of a caller that goes on until its context ends.
 	NoLimit = time.Duration(math.MaxInt64)
 	// minTries is how often a command is sent at least before it fails, unless OutageLimit has passed since its first failure.
-	// Why at least: the first tries may fail at once, such as on old connections or during a failover. Why unless: each try may
-	// wait for AnswerTimeout if the server is silent.
+	// It is a minimum because the first tries may fail at once, such as on old connections or during a failover. The exception
+	// is there because each try may wait for AnswerTimeout if the server is silent.
 	minTries = 4
-	// minLimit is the least limit of an [Outage]. Why: a server that answers with an error, such as READONLY during a failover,
-	// needs no time for it, so minTries would have passed within 50 ms.
+	// minLimit is the least limit of an [Outage], because a server that answers with an error, such as READONLY during a
+	// failover, needs no time for it, so minTries would have passed within 50 ms.
 	minLimit = time.Second
 	// FirstRetryInterval is the interval after the first failure. Each further one is twice as long as the one before, up to
 	// a maximum. All are shortened by up to half at random.

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// inspections is how often the setup is inspected at most. The first inspection that Redis answers is the last. Why not for
-	// as long as it takes: the check is a help for new setups, not a monitor.
+	// inspections is how often the setup is inspected at most. The first inspection that Redis answers is the last. Not for as
+	// long as it takes, because the check is a help for new setups, not a monitor.
 	inspections = 3
 	// inspectionTimeout bounds one inspection of all servers.
 	inspectionTimeout = 5 * time.Second
@@ -47,8 +47,8 @@ type SettingsCheck struct {
 }
 
 // Start inspects the setup in the background, and warns of settings with which Redis loses locks or refuses them. The caller
-// must call it once, after the first reply of Redis. Why not before: a client whose locks are not used makes no
-// connection. If the logger drops warnings, Start does nothing. The inspection ends with the client.
+// must call it once, after the first reply of Redis. Not before, because a client whose locks are not used makes no connection.
+// If the logger drops warnings, Start does nothing. The inspection ends with the client.
 func (c *SettingsCheck) Start() {
 	if !c.Logger.Enabled(context.Background(), slog.LevelWarn) {
 		return
@@ -70,9 +70,9 @@ func (c *SettingsCheck) Start() {
 // inspectOnce inspects the setup once. It returns true if no further inspection is needed: Redis has answered, or has
 // refused INFO, or a hook of the user's client has panicked. It returns false if an answer is missing that may come later.
 //
-// The inspection runs on a goroutine of its own, which inspectOnce abandons after inspectionTimeout. Why: go-redis does not
+// The inspection runs on a goroutine of its own, which inspectOnce abandons after inspectionTimeout, because go-redis does not
 // end a read when its context ends. The channel has room for the result, so an abandoned goroutine ends too. Close of the
-// client waits until inspectOnce has returned. Why: a go-redis client that is closed with a command in flight may wait for
+// client waits until inspectOnce has returned, because a go-redis client that is closed with a command in flight may wait for
 // ever.
 func (c *SettingsCheck) inspectOnce(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, inspectionTimeout)
@@ -110,7 +110,7 @@ func (c *SettingsCheck) inspectSetup(ctx context.Context) error {
 }
 
 // inspectServer inspects one server, by its INFO, and warns of what it finds. addr is its name in the log; "" if it is not
-// known. A field that the server does not tell is no finding. Why: servers that are compatible with Redis leave fields out.
+// known. A field that the server does not tell is no finding, because servers that are compatible with Redis leave fields out.
 func (c *SettingsCheck) inspectServer(ctx context.Context, rdb redis.Cmdable, addr string) error {
 	text, err := rdb.Info(ctx).Result()
 	if err != nil {

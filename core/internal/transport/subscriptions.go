@@ -95,14 +95,14 @@ type Subscriber struct {
 }
 
 const (
-	// pingInterval is how often a silent connection is pinged. A connection that has not answered when the next ping is due
-	// is dead. Why: go-redis does not notice a dead connection.
+	// pingInterval is how often a silent connection is pinged. A connection that has not answered when the next ping is due is
+	// dead, because go-redis does not notice a dead connection.
 	pingInterval = 2 * time.Second
-	// maxIdleRounds is how many pingIntervals a channel stays subscribed without a subscriber. Why: otherwise every short
+	// maxIdleRounds is how many pingIntervals a channel stays subscribed without a subscriber, because otherwise every short
 	// wait would cause a SUBSCRIBE and an UNSUBSCRIBE.
 	maxIdleRounds = 2
 	// confirmTimeout is how long a connection may leave a subscription unconfirmed. Then it is replaced, even if it answers
-	// pings. Why: a proxy may swallow SUBSCRIBE and pass on the rest.
+	// pings, because a proxy may swallow SUBSCRIBE and pass on the rest.
 	confirmTimeout = 2 * pingInterval
 	// unheardWarning is for how long a channel with waiters must be unconfirmed, while the server answers commands, before the
 	// client warns. It is longer than a reconnection, and than a confirmTimeout.
@@ -249,7 +249,7 @@ func (s *Subscriptions) reassignAll() {
 	}
 }
 
-// Close ends all connections. It waits for them, but not longer than limit. Why: go-redis does not interrupt the dial of a
+// Close ends all connections. It waits for them, but not longer than limit, because go-redis does not interrupt the dial of a
 // server that does not answer. Subscribers are not notified any more.
 func (s *Subscriptions) Close(limit time.Duration) {
 	s.mu.Lock()
@@ -329,10 +329,9 @@ func (s *Subscriptions) confirm(m *masterSubscription, channel string) {
 	}
 }
 
-// Clients that wait for a Mutex are woken one at a time (wake-one). Each has a number in a set in Redis. A release takes
-// one number out and publishes two messages: the number, which wakes that client, and handedOver, which the others
-// receive; see internal/script/lua/lock/wake_next.lua. Why: otherwise every release would wake all clients, and all but one
-// in vain.
+// Clients that wait for a Mutex are woken one at a time (wake-one). Each has a number in a set in Redis. A release takes one
+// number out and publishes two messages: the number, which wakes that client, and handedOver, which the others receive; see
+// internal/script/lua/lock/wake_next.lua. Otherwise every release would wake all clients, and all but one in vain.
 //
 // The woken client may have crashed, or may have stopped waiting. The steps:
 //
@@ -349,7 +348,7 @@ const (
 	// wakeGrace is how long the other clients leave the lock to the woken client. It doubles each time they ask in vain. It
 	// is lengthened by up to half at random, so that the others do not all ask at the same moment.
 	wakeGrace = 50 * time.Millisecond
-	// maxWakeGrace bounds the grace. Why not longer: waiters poll a lock at about this interval anyway.
+	// maxWakeGrace bounds the grace. Not longer, because waiters poll a lock at about this interval anyway.
 	maxWakeGrace = 2 * time.Second
 )
 
@@ -428,7 +427,7 @@ func (s *Subscriptions) RecheckAll(channel string) {
 }
 
 // receive records a message. It returns true if the subscriber must be notified now, and false if another client was woken.
-// Then the subscriber is notified after its grace. Why: otherwise all clients would ask at once, while the woken one has to
+// Then the subscriber is notified after its grace, because otherwise all clients would ask at once, while the woken one has to
 // be quick. The caller must hold the mutex of Subscriptions.
 func (sub *Subscriber) receive(message string) bool {
 	c := sub.client
