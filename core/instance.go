@@ -42,47 +42,47 @@ func ownerForLog(owner string) string {
 	return digest(owner)
 }
 
-// findInstances looks up the clients of unknown owners, for a bounded time.
-func (e *engine) findInstances(ctx context.Context, owners []string) {
-	ctx, cancel := context.WithTimeout(ctx, transport.FirstAnswerTimeout)
-	defer cancel()
-	e.directory.Find(ctx, owners)
-}
-
 // addInstances sets the instances of all holders and waiters in the states of a lock.
 func (e *engine) addInstances(ctx context.Context, states ...*Info) {
-	var owners []string
-	for _, info := range states {
-		for _, h := range info.Holders {
-			owners = append(owners, h.Owner)
-		}
-		for _, w := range info.Queue {
-			owners = append(owners, w.Owner)
-		}
-	}
-	e.findInstances(ctx, owners)
+	var all []instanceOf
 	for _, info := range states {
 		for i := range info.Holders {
-			info.Holders[i].Instance = e.directory.Instance(info.Holders[i].Owner)
+			all = append(all, instanceOf{info.Holders[i].Owner, &info.Holders[i].Instance})
 		}
 		for i := range info.Queue {
-			info.Queue[i].Instance = e.directory.Instance(info.Queue[i].Owner)
+			all = append(all, instanceOf{info.Queue[i].Owner, &info.Queue[i].Instance})
 		}
 	}
+	e.findInstances(ctx, all)
 }
 
 // addEntryInstances sets the instances of all holders in the entries of a list.
 func (e *engine) addEntryInstances(ctx context.Context, entries []Entry) {
-	var owners []string
-	for _, entry := range entries {
-		for _, h := range entry.Holders {
-			owners = append(owners, h.Owner)
-		}
-	}
-	e.findInstances(ctx, owners)
+	var all []instanceOf
 	for _, entry := range entries {
 		for i := range entry.Holders {
-			entry.Holders[i].Instance = e.directory.Instance(entry.Holders[i].Owner)
+			all = append(all, instanceOf{entry.Holders[i].Owner, &entry.Holders[i].Instance})
 		}
+	}
+	e.findInstances(ctx, all)
+}
+
+// instanceOf is where the instance of an owner is wanted.
+type instanceOf struct {
+	owner    string
+	instance *string
+}
+
+// findInstances sets instances. For a bounded time it asks for the clients of owners that are not known yet.
+func (e *engine) findInstances(ctx context.Context, all []instanceOf) {
+	owners := make([]string, len(all))
+	for i, of := range all {
+		owners[i] = of.owner
+	}
+	ctx, cancel := context.WithTimeout(ctx, transport.FirstAnswerTimeout)
+	defer cancel()
+	e.directory.Find(ctx, owners)
+	for _, of := range all {
+		*of.instance = e.directory.Instance(of.owner)
 	}
 }

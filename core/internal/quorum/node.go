@@ -45,7 +45,7 @@ func newRedlockNode(number int, instance *script.Instance, q *Strategy) *node {
 }
 
 // verifyIdentity checks that no other node of the Redlock is the same server. It returns nil if the node may vote, and an
-// identityError if the server is that of another node. If the server did not answer, it returns the error of the request.
+// identityError if another node has the same server. If the server did not answer, it returns the error of the request.
 // After an error the caller must send nothing else. The next request checks again.
 //
 // A server that refuses to tell its run ID is trusted, because the check must not need rights that the lock does not need.
@@ -70,22 +70,22 @@ func (v *node) verifyIdentity(ctx context.Context) error {
 	return nil
 }
 
-// ask runs a request of this server for at most nodeTimeout, and records what the answer says of the server. All requests
-// but renewals come this way. So an unverified node has no vote in a round. If ctx is that of transport.WithoutEnd, the
+// ask runs a request of the server v for at most nodeTimeout, and records what the answer says of the server. All requests
+// but renewals come this way. So an unverified node has no vote in a round. If ctx comes from transport.WithoutEnd, the
 // server is asked even if the caller has left.
 //
 // It warns, once, of a server that will refuse the next request too, because the Redlock works without that server, so the user
 // would otherwise learn of it only when others fail. A server that did not answer becomes suspect. One that answers that a hold
 // is not there (errNotCommitted) does not.
-func (v *node) ask(ctx context.Context, ttl time.Duration, request func(ctx context.Context) error) error {
+func ask[R any](ctx context.Context, v *node, ttl time.Duration, request func(ctx context.Context) (R, error)) (answer R, err error) {
 	ctx, cancel := context.WithTimeout(ctx, v.quorum.nodeTimeout(ttl))
 	defer cancel()
-	err := v.verifyIdentity(ctx)
+	err = v.verifyIdentity(ctx)
 	if err == nil {
-		err = request(ctx)
+		answer, err = request(ctx)
 	}
 	if err != nil && ctx.Err() != nil {
-		err = errSlow // whatever the connection returns: the time of the server is up, not that of the caller
+		err = errSlow // whatever the connection returns: the server's time is up, not the caller's
 	}
 	if err != nil && refusesRequests(err) {
 		v.warnedRefusal.Do(func() {
@@ -96,7 +96,7 @@ func (v *node) ask(ctx context.Context, ttl time.Duration, request func(ctx cont
 	if transport.Transient(err) && !errors.Is(err, errNotCommitted) {
 		v.failedAt.Store(int64(v.quorum.env.Now()))
 	}
-	return err
+	return answer, err
 }
 
 // refusesRequests returns true if the server will refuse the next request too. err must not be nil.
@@ -117,13 +117,14 @@ func (v *node) suspect() bool {
 // In a round regrant must be false, because a hold that ended between vote and commit would come back, although another client
 // may have had the lock on this server meanwhile.
 func (v *node) commitToken(ctx context.Context, h *script.Hold, token int64, regrant bool) error {
-	return v.ask(ctx, h.TTL, func(ctx context.Context) error {
+	_, err := ask(ctx, v, h.TTL, func(ctx context.Context) (bool, error) {
 		committed, err := v.Commit(ctx, h, token, regrant)
 		if err == nil && !committed {
 			err = errNotCommitted
 		}
-		return err
+		return committed, err
 	})
+	return err
 }
 
 // releaseHold releases a hold on the server. It returns true if the server had the hold. If it returns an error, the release
@@ -131,10 +132,7 @@ func (v *node) commitToken(ctx context.Context, h *script.Hold, token int64, reg
 //
 // It writes to h, so each goroutine must pass a hold of its own.
 func (v *node) releaseHold(ctx context.Context, h *script.Hold, what script.ReleaseReason) (held bool, err error) {
-	err = v.ask(ctx, h.TTL, func(ctx context.Context) (err error) {
-		held, err = v.Release(ctx, h, what)
-		return err
-	})
+	held, err = ask(ctx, v, h.TTL, func(ctx context.Context) (bool, error) { return v.Release(ctx, h, what) })
 	if err != nil && !isIdentityError(err) { // a node that is refused its vote was never asked for the hold
 		v.releaseLater(*h, what)
 	}
@@ -161,10 +159,8 @@ func (v *node) releaseLater(h script.Hold, what script.ReleaseReason) {
 	taken := v.pendingReleases().Add(&transport.PendingCommand{
 		ID: h.ID,
 		Send: func(ctx context.Context) error {
-			return v.ask(ctx, h.TTL, func(ctx context.Context) error {
-				_, err := v.Release(ctx, &h, what)
-				return err
-			})
+			_, err := ask(ctx, v, h.TTL, func(ctx context.Context) (bool, error) { return v.Release(ctx, &h, what) })
+			return err
 		},
 		Until: v.quorum.env.Now().Add(lasts),
 	})

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// Strategy is the script.Strategy of core.Redlock: that of a Mutex on each of several independent servers. The answer of a
+// Strategy is the script.Strategy of core.Redlock: a Mutex on each of several independent servers. The answer of a
 // majority is the answer. No operation waits for a minority: its missed commands are sent again in the background.
 //
 // It is safe for concurrent use. What it remembers of an acquisition is in the hold, see script.Rounds.
@@ -123,7 +123,7 @@ func (q *Strategy) Name() string { return "redlock" }
 func (q *Strategy) Abilities() script.Abilities { return script.Abilities{} }
 
 // Acquire implements script.Strategy. It runs vote rounds until any client has won, at most for splitPatience. It gives
-// h a new ID for each round after the first. So after Acquire, h.ID is that of the last round.
+// h a new ID for each round after the first. So after Acquire, h.ID is the ID of the last round.
 //
 // Not all servers at once in each round, because clients that wait for the same release would split the votes again and again.
 //
@@ -270,23 +270,15 @@ func (q *Strategy) Release(ctx context.Context, h *script.Hold, what script.Rele
 // Renew implements script.Strategy: it extends the hold on demand. Unlike RenewAll, it repairs no server. The next
 // renewal of the lease does that, with the extended TTL.
 func (q *Strategy) Renew(ctx context.Context, h *script.Hold, ttl time.Duration) (bool, error) {
-	return q.agree(ctx, func(ctx context.Context, v *node) (held bool, err error) {
-		err = v.ask(ctx, h.TTL, func(ctx context.Context) (err error) {
-			held, err = v.Renew(ctx, h, ttl)
-			return err
-		})
-		return held, err
+	return q.agree(ctx, func(ctx context.Context, v *node) (bool, error) {
+		return ask(ctx, v, h.TTL, func(ctx context.Context) (bool, error) { return v.Renew(ctx, h, ttl) })
 	})
 }
 
 // Raise implements script.Strategy.
 func (q *Strategy) Raise(ctx context.Context, h *script.Hold, token int64) (bool, error) {
-	return q.agree(ctx, func(ctx context.Context, v *node) (held bool, err error) {
-		err = v.ask(ctx, h.TTL, func(ctx context.Context) (err error) {
-			held, err = v.Raise(ctx, h, token)
-			return err
-		})
-		return held, err
+	return q.agree(ctx, func(ctx context.Context, v *node) (bool, error) {
+		return ask(ctx, v, h.TTL, func(ctx context.Context) (bool, error) { return v.Raise(ctx, h, token) })
 	})
 }
 
@@ -301,12 +293,8 @@ func (q *Strategy) Pending(*script.Hold) *transport.Pending { return nil }
 // DeploymentID returns the smallest of the IDs of the servers. So it is the same for all clients while the same servers
 // answer. That is why it waits for all servers, each for as long as one gets.
 func (q *Strategy) DeploymentID(ctx context.Context, k script.Keys) (string, error) {
-	names, errs, err := askAll(ctx, q, func(ctx context.Context, v *node) (name string, err error) {
-		err = v.ask(ctx, 0, func(ctx context.Context) (err error) {
-			name, err = v.DeploymentID(ctx, k)
-			return err
-		})
-		return name, err
+	names, errs, err := askAll(ctx, q, func(ctx context.Context, v *node) (string, error) {
+		return ask(ctx, v, 0, func(ctx context.Context) (string, error) { return v.DeploymentID(ctx, k) })
 	}, func([]string) bool { return false })
 	switch {
 	case err != nil:

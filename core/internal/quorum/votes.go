@@ -212,9 +212,8 @@ func (b *voteRound) ask(ctx context.Context, v *node) {
 		claim := b.request
 		got := vote{node: v}
 		began := b.quorum.env.Now()
-		got.err = v.ask(ctx, claim.TTL, func(ctx context.Context) (err error) {
-			got.Result, err = v.Acquire(ctx, &claim, script.Wanted{})
-			return err
+		got.Result, got.err = ask(ctx, v, claim.TTL, func(ctx context.Context) (script.Result, error) {
+			return v.Acquire(ctx, &claim, script.Wanted{})
 		})
 		got.took = b.quorum.env.Now().Sub(began)
 		b.votes <- got
