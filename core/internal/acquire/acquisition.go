@@ -38,7 +38,7 @@ type Request struct {
 
 // Caller is the call that an acquisition serves. Its methods run on the goroutine of Run.
 type Caller interface {
-	// Accept makes the lease of a grant. It returns an error if the time of the grant was up. ctx is that of Run.
+	// Accept makes the lease of a grant. It returns an error if the time of the grant was up. ctx is the one given to Run.
 	Accept(ctx context.Context, h *script.Hold, g script.Grant) error
 	// Waiting is called once, when the wait for another owner begins. position is that in the queue in Redis, from 1, or 0 if
 	// there is no queue. holderTTL is the rest of the holder's lease, or 0.
@@ -330,7 +330,7 @@ func (a *Acquisition) markAccepted() {
 // Redis refuse the next request. If the release is not confirmed, it is sent again in the background. LastErr becomes
 // reason.
 //
-// An owner that is named after the hold changes with it. Other owners stay: that of a re-entry, and a named one.
+// An owner that is named after the hold changes with it. Other owners stay: the owner of a re-entry, and a named one.
 func (a *Acquisition) replaceHold(ctx context.Context, reason error) {
 	a.LastErr = reason
 	abandoned := a.Hold // a copy: a Redlock may still release it on some servers after Release has returned
@@ -348,7 +348,7 @@ func (a *Acquisition) replaceHold(ctx context.Context, reason error) {
 
 // Reentry is a hold of the request that enters the lock under a lease of the same owner.
 type Reentry struct {
-	Hold   *script.Hold // that of the acquisition, or one of its batch
+	Hold   *script.Hold // the hold of the acquisition, or one of its batch
 	Parent interface {
 		// Ended returns true if the lease has ended.
 		Ended() bool
@@ -384,7 +384,7 @@ func (a *Acquisition) dropParents(ctx context.Context, drops func(Reentry) bool)
 		if !drops(r) {
 			return false
 		}
-		r.Hold.Owner, r.Hold.ParentID = "", "" // a member of a batch without an owner gets that of the batch
+		r.Hold.Owner, r.Hold.ParentID = "", "" // a member of a batch without an owner gets the owner of the batch
 		if r.Hold == &a.Hold {
 			r.Hold.Owner = r.Hold.ID
 		}

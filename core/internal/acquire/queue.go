@@ -155,7 +155,7 @@ func nextQueuePoll(p *place, now keepalive.Instant) time.Duration {
 //
 //  1. The waiter is granted the lock by a message, which is delayed.
 //  2. The grant expires, because no holder renews it. Others have the lock.
-//  3. A heartbeat is answered: the last token is that of step 1, or greater.
+//  3. A heartbeat is answered: the last token is the one of step 1, or greater.
 //  4. The message arrives. Its token is not greater than the last one, so it is ignored.
 func (w *queuedWaiter) acceptMessage(token int64, slot int) {
 	at := w.place.State()
@@ -295,7 +295,7 @@ func (b *Heartbeats) tick() {
 }
 
 // commandsLocked makes the commands for one group, each for at most maxWaitersPerHeartbeat places. The order of places is
-// that of the map, so it differs from tick to tick.
+// the order of the map, so it differs from tick to tick.
 func (b *Heartbeats) commandsLocked(c *waiterGroup) []*transport.Command {
 	var calls []*transport.Command
 	var batch []*place
@@ -334,7 +334,7 @@ func (b *Heartbeats) newHeartbeatLocked(c *waiterGroup, places []*place) *transp
 // themselves once no reply has come for some heartbeats. Some places may have been unregistered meanwhile, which does no
 // harm.
 //
-// A reply must not replace that of a later request of the waiter. Otherwise:
+// A reply must not replace the reply to a later request of the waiter. Otherwise:
 //
 //  1. Redis has dropped the place of a waiter, because heartbeats were late.
 //  2. The next heartbeat is sent. Its reply says: not in the queue.

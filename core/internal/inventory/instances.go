@@ -213,7 +213,7 @@ func NewDirectory(client, text string, now keepalive.Clock) *Directory {
 func (d *Directory) AddServer(exec *transport.Executor) { d.servers = append(d.servers, exec) }
 
 // Instance returns the text of the client that has an owner. It returns "" if the text is not known, or if the owner has
-// another form than that of a client. If the client is not known yet, it asks all servers, without waiting for the answers.
+// another form than a client has. If the client is not known yet, it asks all servers, without waiting for the answers.
 func (d *Directory) Instance(owner string) string {
 	client, ok := script.ClientOf(owner)
 	if !ok {

@@ -299,7 +299,7 @@ func (l *Lister) Find(ctx context.Context, records bool, match func(key string) 
 const mostReaders = 256
 
 // ReadAll calls read for all names, some side by side, until one fails or ctx ends. Another program of this Redis can add any number
-// of members to a group, and a server can reply any number of keys to SCAN, so their number must not be that of goroutines.
+// of members to a group, and a server can reply any number of keys to SCAN, so there must not be a goroutine for each.
 func ReadAll[R any](ctx context.Context, names []string, read func(name string) (R, error)) ([]R, error) {
 	records, errs := make([]R, len(names)), make([]error, len(names))
 	var next atomic.Int64

@@ -103,7 +103,7 @@ type validity struct {
 
 	extended bool // true if the lease may last longer than the TTL of the lock
 
-	token int64 // in Redis: that of the grant, or a greater one since it was raised
+	token int64 // in Redis: of the grant, or a greater one since it was raised
 }
 
 // next returns the first deadline, at which the Renewer has to do something.
@@ -156,8 +156,8 @@ func (h *entries[H]) Pop() any {
 	return e
 }
 
-// warnTime returns the first instant of a grid at which a lease has been held for that time. It is a grid so that of the leases
-// that are due together only one is mentioned: a client with very many leases must not fill the log.
+// warnTime returns the first instant of a grid at which a lease has been held for that time. The grid keeps a client with very many
+// leases from filling the log: of the leases that are due together only one is mentioned.
 func warnTime(granted Instant, held time.Duration) Instant {
 	grid := Instant(max(held/60, time.Second))
 	return (granted.Add(held) + grid - 1) / grid * grid
@@ -243,7 +243,7 @@ func (e *End) Context(parent context.Context, lease Expirer) context.Context {
 }
 
 // Within returns a context that has the values of parent, and ends with it, with the lease, or when cancel is called. Its
-// Err is as that of Context. The caller must call unbind when the lease need not end the context any more, and cancel.
+// Err is as for Context. The caller must call unbind when the lease need not end the context any more, and cancel.
 func (e *End) Within(parent context.Context, lease Expirer) (ctx context.Context, cancel context.CancelCauseFunc, unbind func()) {
 	ctx, cancel = context.WithCancelCause(parent)
 	return &heldContext{ctx, lease}, cancel, e.Bind(cancel)

@@ -27,7 +27,7 @@
 //
 // # Once
 //
-// [Once] is the strategy of a Once. An attempt is a [Hold]: its lease is renewed and waited for like that of a lock. Only the
+// [Once] is the strategy of a Once. An attempt is a [Hold]: its lease is renewed and waited for like the lease of a lock. Only the
 // state in Redis differs. The record of a key has one of these states:
 //
 //	none ── begin ──► running ── complete, resolve ──► completed

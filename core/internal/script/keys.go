@@ -107,7 +107,7 @@ func GroupKey(prefix, key string) (string, bool) {
 // maxName bounds names of locks and prefixes, in bytes.
 const maxName = 512
 
-// KeysOf returns the keys of a name, or why the name cannot be that of a lock. It refuses what Redis would take but would not
+// KeysOf returns the keys of a name, or why no lock can have the name. It refuses what Redis would take but would not
 // keep apart or together. Braces are the point: in a Cluster the text in the first pair decides the slot, and all keys of one
 // lock must share a slot. Source: Redis Cluster specification, hash tags.
 //
@@ -133,7 +133,7 @@ func KeysOf(prefix, name string) (Keys, error) {
 	return k, nil
 }
 
-// NameOf returns the name of the lock at a key. It returns false if the key is not that of a lock with this prefix.
+// NameOf returns the name of the lock at a key. It returns false if the key is not of a lock with this prefix.
 func NameOf(prefix, key string) (name string, ok bool) {
 	name, ok = strings.CutPrefix(key, prefix)
 	if ok {
@@ -143,7 +143,7 @@ func NameOf(prefix, key string) (name string, ok bool) {
 	return name, ok
 }
 
-// NameOfOnce returns the name of the record at a key, see Keys.Once. It returns false if the key is not that of a record with
+// NameOfOnce returns the name of the record at a key, see Keys.Once. It returns false if the key is not of a record with
 // this prefix.
 func NameOfOnce(prefix, key string) (name string, ok bool) {
 	rest, ok := strings.CutPrefix(key, Reserved+"once")
@@ -254,7 +254,7 @@ func (t *TokenKeys) Of(lock string) string {
 }
 
 // learnSlots takes note of the error of a command whose token key was used. It returns true if the server wants all keys of a
-// script in one slot, and used is not in that of the lock. Then the caller must send the command again.
+// script in one slot, and used is not in the slot of the lock. Then the caller must send the command again.
 //
 // Not told by the type of the client alone, because a proxy may show a Cluster as one server.
 func (t *TokenKeys) learnSlots(err error, lock string, used any) bool {

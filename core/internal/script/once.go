@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// Once is the [Strategy] of a Once. An attempt is a hold: its lease is renewed and waited for like that of a lock. Only the
+// Once is the [Strategy] of a Once. An attempt is a hold: its lease is renewed and waited for like the lease of a lock. Only the
 // state in Redis differs. The field Terms of each hold must be set.
 type Once struct {
 	*onceInstance
@@ -182,7 +182,7 @@ type Group struct {
 // bounded returns true if there is a quota. Then what a release leaves of a record has to be counted too.
 func (g Group) bounded() bool { return g.MaxRecords > 0 }
 
-// withGroup returns the keys, followed by that of the group if there is one.
+// withGroup returns the keys, followed by the key of the group if there is one.
 func (g Group) withGroup(keys ...string) []string {
 	if g.Key == "" {
 		return keys

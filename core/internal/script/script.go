@@ -71,7 +71,7 @@ func source(names ...string) string {
 }
 
 const (
-	// TokenLimit is that of package transport, which also reads tokens in messages.
+	// TokenLimit is the limit of package transport, which also reads tokens in messages.
 	TokenLimit = transport.TokenLimit
 
 	// maxExact is the greatest integer up to which the numbers of Lua are exact.

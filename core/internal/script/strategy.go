@@ -85,7 +85,7 @@ type Result struct {
 type Grant struct {
 	Token          int64
 	SentAt         keepalive.Instant // of the request that was granted, or of one before; 0 in a Result that took one request
-	TTL            time.Duration     // for which Redis keeps the hold; 0 in a Result, where it is that of the hold
+	TTL            time.Duration     // for which Redis keeps the hold; 0 in a Result, where the TTL of the hold applies
 	Slot           int               // of the first permit of a semaphore
 	TokenCommitted bool              // the owner had the lock before, with a token that a majority of a Redlock has committed
 	ByParent       bool              // it was granted as a re-entry under the hold's parent
@@ -152,7 +152,7 @@ type History struct {
 	Stored bool
 	// ReleasesUnanswered is how many releases have an unknown outcome. Each of them may have ended the hold.
 	ReleasesUnanswered int
-	// ValidUntil is that of the lease when its release begins; zero if no caller had the hold, and in a Redlock.
+	// ValidUntil is the validity of the lease when its release begins; zero if no caller had the hold, and in a Redlock.
 	ValidUntil keepalive.Instant
 	// ExpiresAt is when Redis lets the hold expire by itself, counted from the last grant or renewal that it has confirmed; zero if
 	// that is not known.

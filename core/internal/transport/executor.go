@@ -348,7 +348,7 @@ func execPipeline(ctx context.Context, pipe redis.Pipeliner) {
 }
 
 // UseDirectPath lets the executor send single commands on their caller's goroutine. It does nothing if the client is not
-// that of one server or Sentinel group. It must be called before the first command.
+// for one server or Sentinel group. It must be called before the first command.
 func (e *Executor) UseDirectPath() { e.direct.rdb, _ = e.Client.(*redis.Client) }
 
 // InCluster returns true if the commands go to a Cluster.

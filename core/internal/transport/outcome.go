@@ -417,7 +417,7 @@ func (c *Command) names() []any {
 	return c.Args[firstKey : firstKey+c.keys.n]
 }
 
-// SentinelAddr is what go-redis calls the address that Sentinel tells. During a failover it may be that of a replica.
+// SentinelAddr is what go-redis calls the address that Sentinel tells. During a failover it may lead to a replica.
 const SentinelAddr = "FailoverClient"
 
 // onlyReplica returns true if the server has never been seen as a master, and the client will not look for one.

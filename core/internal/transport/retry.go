@@ -59,7 +59,7 @@ func (o *Outage) Pause(limit, maxInterval time.Duration) (time.Duration, bool) {
 }
 
 // Retry calls try until it succeeds, its error is not retryable, or ctx ends. It also ends when [Outage.Pause] allows no next try.
-// It returns the error of the last try, never that of ctx. While a slot migrates, the limit is OutageLimit at least.
+// It returns the error of the last try, never the error of ctx. While a slot migrates, the limit is OutageLimit at least.
 func Retry(ctx context.Context, limit time.Duration, retryable func(error) bool, try func() error) error {
 	var outage, migration Outage
 	for {
