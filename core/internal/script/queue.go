@@ -40,6 +40,21 @@ const (
 	MaxPermits = 1_000
 )
 
+// GrantChannel returns the channel of this client for a lock with a queue. Each message on it has the hold ID of one waiter as its
+// address.
+func (i *Instance) GrantChannel(k Keys) string { return k.Channel + ":" + i.IDs.Client }
+
+// queueKeys returns the keys of queue_common.lua, and those that come between them and the last one.
+func (i *Instance) queueKeys(k Keys, more ...string) []string {
+	keys := []string{k.Lock, i.TokenKeys.Of(k.Lock), k.ShareExpiries(), k.ExclusiveQueue(), k.SharedQueue(), k.Waiters()}
+	return append(append(keys, more...), k.Slots())
+}
+
+// queueArgs returns the arguments of queue_common.lua and those that come after them.
+func (i *Instance) queueArgs(k Keys, more ...any) []any {
+	return append([]any{k.Channel, i.PublishVerb}, more...)
+}
+
 // Name implements [Strategy].
 func (q Queue) Name() string {
 	switch {
@@ -153,4 +168,21 @@ func (q Queue) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, 
 		return q.wasReleased(ctx, h)
 	}
 	return true, nil
+}
+
+// Heartbeat returns the command that keeps the places of holds with these IDs in the queue of a lock for PlaceTTL more.
+func (i *Instance) Heartbeat(k Keys, ids ...any) *transport.Command {
+	return transport.NewCommand(queueHeartbeatScript, i.queueKeys(k), i.queueArgs(k, ids...)...)
+}
+
+// ReadHeartbeat returns what the reply to a heartbeat of so many places says of the lock. ahead has the number of waiters before each
+// place, or -1 if the waiter has to send its request again.
+func ReadHeartbeat(reply any, places int) (state WaitState, ahead []int, err error) {
+	d := newDecoder(reply)
+	state.HolderTTL, state.LastToken, state.Broadcasts = d.TTL(), d.Int(0, TokenLimit), d.Bool()
+	for range places {
+		ahead = append(ahead, int(d.Int(-1, math.MaxInt32)))
+	}
+	state.Holder = d.Text()
+	return state, ahead, d.End()
 }
