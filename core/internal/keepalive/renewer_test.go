@@ -362,3 +362,27 @@ func TestManyLeasesShareRounds(t *testing.T) {
 		}
 	})
 }
+
+// TestInUse: InUse is called at once after the first lease was added, every second while there are leases, and once more if the
+// Renewer is closed before it was called with a new lease.
+func TestInUse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestRenewer(nil)
+		var longest []time.Duration
+		s.InUse = func(_ Instant, ttl time.Duration) { longest = append(longest, ttl) }
+		one := s.lease(t, minute)
+		synctest.Wait()
+		two := s.lease(t, Terms{TTL: 2 * time.Minute})
+		time.Sleep(2500 * time.Millisecond)
+		s.Remove(&one.entry)
+		s.Remove(&two.entry)
+		time.Sleep(time.Minute)
+		s.lease(t, Terms{TTL: time.Hour})
+		s.Close()
+		synctest.Wait()
+		if want := []time.Duration{time.Minute, 2 * time.Minute, 0, time.Hour}; !slices.Equal(longest, want) {
+			t.Errorf("called with %v, want %v", longest, want)
+		}
+	})
+}
