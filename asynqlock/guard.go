@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"github.com/hibiken/asynq"
@@ -25,17 +24,9 @@ const prefix = "asynq:"
 type guard struct {
 	config
 	guards.Config
-	engine
+	guards.Guard
 	key  KeyFunc
 	once *guards.Once // nil for Exclusive
-}
-
-// engine is a [guards.Once] or a [guards.Exclusive].
-type engine interface {
-	Do(ctx context.Context, ask guards.Ask, run guards.Run) (*guards.Outcome, error)
-	Known(ctx context.Context, ask guards.Ask, unavailable error) error
-	Incident(ctx context.Context, i core.Incident)
-	Event(ctx context.Context, level slog.Level, kind, text string, w core.Work, err error, more ...slog.Attr)
 }
 
 // Exclusive returns a middleware that prevents two tasks of one key from running at the same time, on any server. A
@@ -67,7 +58,7 @@ func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (asynq.Mi
 	if err != nil {
 		return nil, err
 	}
-	g.engine = exclusive
+	g.Guard = exclusive
 	return func(next asynq.Handler) asynq.Handler {
 		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
 			v := g.visit(ctx, t)
@@ -105,7 +96,7 @@ func NewOnce(locks *core.Client, key KeyFunc, opts ...Option) (*Guard, error) {
 	if g.once, err = guards.NewOnce(workPlace, locks, g.Config); err != nil {
 		return nil, err
 	}
-	g.engine = g.once
+	g.Guard = g.once
 	return &Guard{g}, nil
 }
 

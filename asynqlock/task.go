@@ -77,7 +77,7 @@ func (g *guard) visit(ctx context.Context, t *asynq.Task) *visit {
 func (v *visit) process(next asynq.Handler) error {
 	v.runs.visits.Add(1)
 	defer v.gone()
-	outcome, err := v.engine.Do(v.ctx, v.ask, guards.Run{
+	outcome, err := v.Guard.Do(v.ctx, v.ask, guards.Run{
 		Call:   func(ctx context.Context) { v.err = next.ProcessTask(ctx, v.t) },
 		Around: v.around, Judge: v.judge, Replay: v.replay, Refuse: v.refuse,
 	})

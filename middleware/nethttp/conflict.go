@@ -210,9 +210,9 @@ const (
 func (g *guard) logRefused(ctx context.Context, w core.Work, c *Conflict) {
 	switch c.Code {
 	case CodeKeyFailed:
-		g.log.Event(ctx, slog.LevelError, c.Code, logKeyFailed, w, keyFailure{c.Cause})
+		g.engine.Event(ctx, slog.LevelError, c.Code, logKeyFailed, w, keyFailure{c.Cause})
 	case CodeGuardFailed:
-		g.log.Event(ctx, slog.LevelError, c.Code, logBodyRead, w, c.Cause)
+		g.engine.Event(ctx, slog.LevelError, c.Code, logBodyRead, w, c.Cause)
 	}
 }
 

@@ -35,7 +35,7 @@ func newExclusive(strategy core.Strategy, key KeyFunc, s settings) (*exclusive, 
 	case key == nil:
 		return nil, errNoKey
 	}
-	return &exclusive{newGuard(s, key, locks, &locks.Log), locks}, nil
+	return &exclusive{newGuard(s, key, locks), locks}, nil
 }
 
 func (e *exclusive) run(r *run) *Conflict {

@@ -21,21 +21,14 @@ import (
 type guard struct {
 	settings
 	key    KeyFunc
-	engine engine
-	log    *guards.Log
+	engine guards.Guard
 	gate   *gate
 	bodies *shares
 }
 
-// engine is what the two guards of package guard have in common.
-type engine interface {
-	Do(ctx context.Context, ask guards.Ask, run guards.Run) (*guards.Outcome, error)
-	Patience(ask guards.Ask, wait time.Duration) guards.Patience
-}
-
-func newGuard(s settings, key KeyFunc, e engine, log *guards.Log) guard {
+func newGuard(s settings, key KeyFunc, engine guards.Guard) guard {
 	return guard{
-		settings: s, key: key, engine: e, log: log,
+		settings: s, key: key, engine: engine,
 		gate: newGate(s.WaitersPerKey, s.Waiters), bodies: newShares(s.BodyMemory),
 	}
 }

@@ -37,7 +37,7 @@ func newOnce(client *core.Client, key KeyFunc, s settings) (*once, error) {
 	case key == nil:
 		return nil, errNoKey
 	}
-	o.guard, o.records = newGuard(s, key, records, &records.Log), records
+	o.guard, o.records = newGuard(s, key, records), records
 	if s.Scoped {
 		o.key = o.scoped(key)
 	}
