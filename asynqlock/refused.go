@@ -17,6 +17,7 @@ import (
 const (
 	ReasonBusy        = "busy"            // deferred: another task with its key runs
 	ReasonUnavailable = "unavailable"     // deferred: Redis cannot be asked, or refuses
+	ReasonUndecided   = "undecided"       // deferred: the proof could not be asked, [core.ErrUndecided]
 	ReasonNoKey       = "no-key"          // archived: [ErrNoKey]
 	ReasonKeyReused   = "key-reused"      // archived: its payload is not that of the first task, [core.ErrFingerprintMismatch]
 	ReasonUnknown     = "outcome-unknown" // archived: nobody knows how an earlier run ended, [core.ErrOutcomeUnknown]
@@ -50,7 +51,10 @@ func (v *visit) refuse(_ context.Context, not *core.NotRun) {
 	default:
 		e := v.deferral(err)
 		not.Reason, not.RetryAfter, not.Err = ReasonUnavailable, e.RetryIn, e
-		if isBusy(err) {
+		switch {
+		case errors.Is(err, core.ErrUndecided):
+			not.Reason = ReasonUndecided
+		case isBusy(err):
 			not.Reason = ReasonBusy
 		}
 	}

@@ -283,7 +283,9 @@ func (a *Attempt) run(ctx context.Context, fn func(context.Context) ([]byte, err
 	}()
 	value, err := fn(running)
 	returned = true
-	if _, _, found := a.proving.Committed(); found != nil {
+	if _, same, found := a.proving.Committed(); found != nil && !same {
+		return Result{}, found
+	} else if found != nil {
 		return replayed(value, err, found), nil
 	}
 	if err == nil {

@@ -105,10 +105,14 @@ func (o *Once) newProving(a *Attempt) *seal.Proving {
 		c := found.(*Committed)
 		o.asked(ctx, ProofAsked{Attempt: p.Attempt, Committed: true})
 		if o.isAnother(c) {
+			if a != nil { // its record has the fingerprint of this request, which would refuse the other one
+				_ = attemptFacts{a}.Withdraw(ctx)
+			}
+			p.Find(nil, false, o.mismatch())
 			return o.mismatch()
 		}
 		done := o.completed(ctx, a, c)
-		p.Find(done.Record.Value, done)
+		p.Find(done.Record.Value, true, done)
 		return done
 	}
 	return p

@@ -48,6 +48,7 @@ func TestConformance(t *testing.T) {
 			"NoKeyIsRefused":               nameAndTime,
 			"NoKeyPassesIfOptional":        nameAndTime,
 			"OtherPayloadIsRefused":        nameAndTime,
+			"ProofOfOtherPayloadIsRefused": nameAndTime,
 		},
 		New: func(
 			t testing.TB, locks *core.Client, kind guardconformance.Kind, fn guardconformance.Func, opts ...guard.Option,
@@ -165,6 +166,7 @@ func code(ran bool, err error) guardconformance.Code {
 		code guardconformance.Code
 	}{
 		{core.ErrWrongType, guardconformance.Erroneous},
+		{core.ErrUndecided, guardconformance.Undecided},
 		{core.ErrUnavailable, guardconformance.Unavailable},
 		{core.ErrCompleted, guardconformance.Completed},
 		{core.ErrOutcomeUnknown, guardconformance.Unknown},

@@ -92,6 +92,8 @@ func (e *execution) reason(err error) string {
 		return Overlapping
 	case errors.Is(err, core.ErrInProgress), errors.Is(err, core.ErrCompleted), errors.Is(err, core.ErrOutcomeUnknown):
 		return Taken
+	case errors.Is(err, core.ErrUndecided):
+		return Undecided
 	case guard.IsOutage(err), errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, core.ErrUnavailable):
 		return e.unavailable()
 	}
@@ -234,23 +236,13 @@ func (e *execution) giveBack(o *guard.Outcome, run Run, err error) error {
 func (e *execution) call(ctx context.Context) {
 	e.ctx = ctx
 	e.err = e.fn(ctx)
-	if errors.Is(e.err, core.ErrCompleted) && foundProof(ctx) {
+	if errors.Is(e.err, core.ErrCompleted) && seal.FoundEffect(ctx) {
 		e.err = nil // it returned the error of its transaction: the tick took effect before, and is recorded as a success
 	}
 	if e.err != nil {
 		e.logger.Warn("holdfast: cronlock: job failed", "job", e.shown(), "tick", e.tick.time,
 			"error", foreign.Error(e.err, maxShownText))
 	}
-}
-
-// foundProof reports whether the transaction of a run has found that an earlier attempt committed, see [core.WithProof].
-func foundProof(ctx context.Context) bool {
-	run := seal.RunFrom(ctx)
-	if run == nil {
-		return false
-	}
-	_, _, found := run.Proving().Committed()
-	return found != nil
 }
 
 // judge judges a run. Whatever its outcome, it is not repeated, but what was interrupted is left to others, which wait for it, if

@@ -97,7 +97,7 @@ func (j *job) come(at time.Time) {
 		j.registerSoon() // also if Redis has lost the registration
 	}
 	switch reason {
-	case Late, Unavailable, Refused:
+	case Late, Unavailable, Refused, Undecided:
 		j.catchUp()
 	}
 }

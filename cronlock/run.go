@@ -34,6 +34,7 @@ const (
 	Late        = "late"        // its start deadline has passed, or the scheduler passed it over in a stall
 	Unavailable = "unavailable" // Redis did not answer until the start deadline
 	Refused     = "refused"     // Redis answered with an error until then, or with one that a retry does not resolve
+	Undecided   = "undecided"   // the proof could not be asked until then, [core.ErrUndecided]
 	NotLeader   = "not leader"  // another replica leads, or none does: see [WithLeader]
 	Stopped     = "stopped"     // the context of the jobs has ended, or the job was removed
 )

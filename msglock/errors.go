@@ -50,7 +50,7 @@ func Disposition(err error) (Action, time.Duration) {
 
 // DeferredError says that a message has to be delivered again, for a reason outside of it. The wrapped error is the reason: another
 // message with its key is being handled ([core.ErrInProgress], [core.ErrNotAcquired]), its lease was lost ([core.ErrLeaseLost]), or
-// Redis is unreachable ([core.ErrUnavailable]). A handler may return one too, to set the delay.
+// Redis is unreachable ([core.ErrUnavailable]), or the database of its proof is ([core.ErrUndecided]). A handler may return one too, to set the delay.
 type DeferredError struct {
 	RetryAfter time.Duration
 	Err        error
@@ -90,6 +90,7 @@ var ErrNoKey = errors.New("holdfast: msglock: the message has no key")
 const (
 	ReasonBusy        = "busy"            // deferred: another message with its key is being handled
 	ReasonUnavailable = "unavailable"     // deferred: Redis is unreachable, or refuses
+	ReasonUndecided   = "undecided"       // deferred: the proof could not be asked, [core.ErrUndecided]
 	ReasonNoKey       = "no-key"          // parked: [ErrNoKey]
 	ReasonUnknown     = "outcome-unknown" // parked: nobody knows how an earlier run ended, [core.ErrOutcomeUnknown]
 	ReasonNoResult    = "no-result"       // parked: an earlier run has completed, but its result was not recorded
@@ -127,7 +128,10 @@ func (v *visit[M]) refuse(not *core.NotRun) {
 	default:
 		e := deferral(err, not.RetryAfter, true)
 		not.Reason, not.RetryAfter, not.Err = ReasonUnavailable, e.RetryAfter, e
-		if guards.Busy(err) && !errors.Is(err, core.ErrLeaseLost) {
+		switch {
+		case errors.Is(err, core.ErrUndecided):
+			not.Reason = ReasonUndecided
+		case guards.Busy(err) && !errors.Is(err, core.ErrLeaseLost):
 			not.Reason = ReasonBusy
 		}
 	}

@@ -19,7 +19,7 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	codes := map[string]guardconformance.Code{
 		"OK": guardconformance.Ran, "AGAIN": guardconformance.Replayed, "FAILED": guardconformance.Failed,
-		"NOKEY": guardconformance.NoKey, "UNAVAILABLE": guardconformance.Unavailable, "BUSY": guardconformance.Busy,
+		"NOKEY": guardconformance.NoKey, "UNAVAILABLE": guardconformance.Unavailable, "UNDECIDED": guardconformance.Undecided, "BUSY": guardconformance.Busy,
 		"DONE": guardconformance.Completed, "UNKNOWN": guardconformance.Unknown, "MISMATCH": guardconformance.Mismatch,
 		"ERROR": guardconformance.Erroneous, "": guardconformance.Broken,
 	}

@@ -32,7 +32,7 @@ var lineOptions = []string{
 func newLineOnce(
 	locks *core.Client, answer func(context.Context, string) (string, error), opts ...guard.Option,
 ) (*lineServer, error) {
-	place := guard.Place{Name: "line.Once", Takes: append([]string{"core.WithRetention", "core.WithFailurePolicy"}, lineOptions...)}
+	place := guard.Place{Name: "line.Once", Takes: append([]string{"core.WithRetention", "core.WithFailurePolicy", "core.WithProof"}, lineOptions...)}
 	c, err := place.Sort(opts, func(guard.Option) {}) // which sees options of the place's own
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (s *lineServer) handle(ctx context.Context, line string) string {
 			if r.Omitted {
 				return &core.CompletedError{Record: r}
 			}
-			answer = string(r.Value)
+			answer, failure = string(r.Value), nil // failure is that of a function whose transaction has found the run
 			return nil
 		},
 		Refuse: func(_ context.Context, not *core.NotRun) { not.Reason = lineCode(not.Err) },
@@ -107,6 +107,8 @@ func lineCode(err error) string {
 	switch {
 	case errors.Is(err, errNoKey):
 		return "NOKEY"
+	case errors.Is(err, core.ErrUndecided):
+		return "UNDECIDED"
 	case errors.Is(err, core.ErrUnavailable):
 		return "UNAVAILABLE"
 	case errors.Is(err, core.ErrInProgress), errors.Is(err, core.ErrNotAcquired):

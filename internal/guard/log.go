@@ -17,6 +17,7 @@ import (
 // What is logged. Refusals that callers cause are not: their number is up to the callers.
 const (
 	logUnavailable = "holdfast: Redis did not answer or refused the guard's command, the work was not run"
+	logUndecided   = "holdfast: the proof could not be asked whether an earlier run took effect, the work was not run"
 	logMistake     = "holdfast: a guard cannot be used like this, the work was not run"
 	logUnguarded   = "holdfast: Redis could not be asked, the work runs unguarded"
 	logLost        = "holdfast: the work has lost its lease while it ran"
@@ -94,6 +95,8 @@ func (l *Log) logRefused(ctx context.Context, w core.Work, err error) {
 	case Mistaken(err):
 		l.Event(ctx, slog.LevelError, "mistake", logMistake, w, err)
 	case ctx.Err() != nil: // the caller has left
+	case errors.Is(err, core.ErrUndecided):
+		l.Event(ctx, slog.LevelError, "undecided", logUndecided, w, err)
 	case errors.Is(err, core.ErrUnavailable), errors.Is(err, core.ErrMisconfigured), errors.Is(err, core.ErrPermission), replyCode(err) != "":
 		l.Event(ctx, slog.LevelError, "unavailable "+replyCode(err), logUnavailable, w, err)
 	}

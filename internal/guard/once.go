@@ -198,6 +198,8 @@ func (r *running) decide() {
 	said, reason := r.word.Said()
 	value, committed, found := r.Proving().Committed()
 	switch {
+	case found != nil && !committed: // by a run of another item, and the attempt is withdrawn
+		o.Verdict, o.Err = Withdrawn, found
 	case found != nil:
 		r.handled = o.Verdict == Completed
 		o.Verdict, o.Err, o.Value = Completed, nil, func() ([]byte, error) { return value, nil }

@@ -22,7 +22,8 @@ type Proving struct {
 	Retention time.Duration
 	Logger    *slog.Logger
 	// Complete ends the attempt as one that has found the effect of an earlier run, and returns the core.CompletedError. It takes
-	// the *core.Committed that was found.
+	// the *core.Committed that was found. If that is of another request, the attempt is withdrawn, and the error is
+	// core.ErrFingerprintMismatch.
 	Complete func(ctx context.Context, found any) error
 
 	mu        sync.Mutex
@@ -57,11 +58,12 @@ func (p *Proving) Commit(value []byte) {
 	p.committed, p.value = true, value
 }
 
-// Find notes that an earlier run has committed, with a value. The error is the core.CompletedError for that.
-func (p *Proving) Find(value []byte, found error) {
+// Find notes that an earlier run has committed, with a value. The error is the core.CompletedError for that, or
+// core.ErrFingerprintMismatch if that run was of another request, whose value is not for this one.
+func (p *Proving) Find(value []byte, same bool, found error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.committed, p.value, p.found = true, value, found
+	p.begun, p.committed, p.value, p.found = true, same, value, found
 }
 
 // Begun reports whether the run has a transaction that has not been rolled back. It is true for a nil Proving, of which no transaction is expected.
@@ -74,8 +76,8 @@ func (p *Proving) Begun() bool {
 	return p.begun
 }
 
-// Committed returns the value that this run or an earlier one has committed. found is the core.CompletedError if it was an
-// earlier one. A nil Proving has not committed.
+// Committed returns the value that this run or an earlier one of the same request has committed. found is the error of [Proving.Find]
+// if it was an earlier one. A nil Proving has not committed.
 func (p *Proving) Committed() (value []byte, committed bool, found error) {
 	if p == nil {
 		return nil, false, nil
@@ -83,6 +85,17 @@ func (p *Proving) Committed() (value []byte, committed bool, found error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.value, p.committed, p.found
+}
+
+// FoundEffect reports whether the transaction of the innermost run of ctx has found that an earlier run committed. Then the guard, and not
+// the function, has the result.
+func FoundEffect(ctx context.Context) bool {
+	run := RunFrom(ctx)
+	if run == nil {
+		return false
+	}
+	_, _, found := run.Proving().Committed()
+	return found != nil
 }
 
 // ConvertingProof is a core.Proof that a guard has put around that of the user, because its records have a form of their own.

@@ -49,7 +49,7 @@ func result(ctx context.Context, a answer) (r guardconformance.Result) {
 	r.Code = map[string]guardconformance.Code{
 		"LOCK_CONFLICT": guardconformance.Busy, "REQUEST_IN_PROGRESS": guardconformance.Busy,
 		"ALREADY_COMPLETED": guardconformance.Completed, "OUTCOME_UNKNOWN": guardconformance.Unknown,
-		"IDEMPOTENCY_KEY_REUSED": guardconformance.Mismatch, "LOCK_UNAVAILABLE": guardconformance.Unavailable,
+		"IDEMPOTENCY_KEY_REUSED": guardconformance.Mismatch, "LOCK_UNAVAILABLE": guardconformance.Unavailable, "UNDECIDED": guardconformance.Undecided,
 		"KEY_REQUIRED": guardconformance.NoKey, "GUARD_FAILED": guardconformance.Erroneous, "LEASE_LOST": guardconformance.Failed,
 	}[a.reason()]
 	switch {

@@ -156,7 +156,7 @@ func (v *visit) run() {
 	readHeader(v.w.Header(), c)
 	switch {
 	case answered(c, before):
-		v.answer.taken = true
+		v.answer.taken = !seal.FoundEffect(v.ctx) // else the guard responds in place of the chain
 		v.streams = v.tell()
 	case err != nil:
 		request.HandlerFailed(v.ctx)

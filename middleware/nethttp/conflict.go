@@ -26,6 +26,7 @@ const (
 	CodeKeyFailed       = "key-failed"       // 500: the server could not make the key
 	CodeGuardFailed     = "guard-failed"     // 500: the guard cannot be used like this, by a mistake of the program
 	CodeLockUnavailable = "lock-unavailable" // 503: Redis could not be asked
+	CodeUndecided       = "undecided"        // 503: the proof could not be asked whether an earlier request took effect
 	CodeNotAnswered     = "not-answered"     // 503: the handler has not answered, because its context was over
 
 	CodeRequestInProgress = "request-in-progress" // 409: another request of the same key is running, behind Once
@@ -92,7 +93,7 @@ func newConflict(code string, cause error) *Conflict {
 	switch code {
 	case CodeLockConflict, CodeRequestInProgress, CodeLimitReached:
 		conflict.RetryAfter = afterConflict()
-	case CodeLockUnavailable, CodeTooManyBodies, CodeNotAnswered:
+	case CodeLockUnavailable, CodeUndecided, CodeTooManyBodies, CodeNotAnswered:
 		conflict.RetryAfter = afterOutage()
 	}
 	return conflict
@@ -153,6 +154,8 @@ func onceCode(ctx context.Context, err error) string {
 	switch {
 	case gone(ctx):
 		return CodeClientGone
+	case errors.Is(err, core.ErrUndecided):
+		return CodeUndecided
 	case errors.Is(err, core.ErrUnavailable):
 		return CodeLockUnavailable
 	case errors.Is(err, core.ErrCompleted):

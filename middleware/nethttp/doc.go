@@ -100,6 +100,7 @@
 //	500 guard-failed                         the guard cannot be used like this: an invalid option, a lock within itself,
 //	                                         a body that was read in front of it
 //	503 lock-unavailable       Retry-After   Redis does not answer, unless [FailOpen]
+//	503 undecided              Retry-After   the database of [core.WithProof] does not answer, or refuses
 //	503 not-answered           Retry-After   the handler stopped without an answer when its context ended
 //	503 too-many-bodies        Retry-After   other bodies take the memory of [WithBodyMemory]
 //

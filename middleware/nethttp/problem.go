@@ -89,6 +89,11 @@ var verdicts = map[string]verdict{
 		http.StatusServiceUnavailable, true,
 		"The request was ended before it had an answer, and may have taken effect.",
 	},
+	CodeUndecided: {
+		http.StatusServiceUnavailable, true,
+		"The server cannot find out whether an earlier request with the same key took effect. This one was not processed. " +
+			"Try again later.",
+	},
 	CodeLockUnavailable: {
 		http.StatusServiceUnavailable, true,
 		"The server cannot use its lock service. The request was not processed. Try again later.",

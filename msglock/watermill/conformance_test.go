@@ -18,7 +18,8 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	const noOpen = "it replays messages, which it cannot without Redis"
-	lacks := map[string]string{"OtherPayloadIsRefused": "payloads are not compared"}
+	const notCompared = "payloads are not compared"
+	lacks := map[string]string{"OtherPayloadIsRefused": notCompared, "ProofOfOtherPayloadIsRefused": notCompared}
 	for _, name := range []string{
 		"OutageBeforeRunsIfFailOpen", "OutageBeforeAndHoldWithoutRecord", "OutageDuringKeepsTheKeyIfFailOpen",
 		"OutageAfterDoesNotRepeatIfFailOpen", "OutageAfterBusyIsNotOpen",
@@ -81,18 +82,20 @@ func codeOf(ran bool, err error) guardconformance.Code {
 	switch {
 	case errors.Is(err, core.ErrOutcomeUnknown) && watermilllock.Parked(err):
 		return guardconformance.Unknown
+	case errors.Is(err, core.ErrCompleted) && watermilllock.Parked(err): // without the messages
+		return guardconformance.Completed
 	case ran && err == nil:
 		return guardconformance.Ran
 	case ran:
 		return guardconformance.Failed
 	case err == nil:
 		return guardconformance.Replayed
-	case errors.Is(err, core.ErrCompleted) && watermilllock.Parked(err): // without the messages
-		return guardconformance.Completed
 	case errors.Is(err, msglock.ErrNoKey) && watermilllock.Parked(err):
 		return guardconformance.NoKey
 	case errors.Is(err, core.ErrWrongType):
 		return guardconformance.Erroneous
+	case errors.Is(err, core.ErrUndecided) && delay > 0:
+		return guardconformance.Undecided
 	case errors.Is(err, core.ErrUnavailable) && delay > 0:
 		return guardconformance.Unavailable
 	case delay > 0:

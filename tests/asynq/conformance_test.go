@@ -76,6 +76,8 @@ func codeOf(ran bool, err error) guardconformance.Code {
 	switch {
 	case errors.Is(err, core.ErrOutcomeUnknown):
 		return guardconformance.Unknown
+	case errors.Is(err, core.ErrFingerprintMismatch):
+		return guardconformance.Mismatch
 	case ran && err == nil:
 		return guardconformance.Ran
 	case ran:
@@ -84,8 +86,8 @@ func codeOf(ran bool, err error) guardconformance.Code {
 		return guardconformance.Replayed
 	case errors.Is(err, asynqlock.ErrNoKey):
 		return guardconformance.NoKey
-	case errors.Is(err, core.ErrFingerprintMismatch):
-		return guardconformance.Mismatch
+	case !isFailure(err) && errors.Is(err, core.ErrUndecided):
+		return guardconformance.Undecided
 	case !isFailure(err) && errors.Is(err, core.ErrUnavailable):
 		return guardconformance.Unavailable
 	case !isFailure(err):

@@ -51,7 +51,10 @@ func TestConformance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			lacks := map[string]string{"OtherPayloadIsRefused": "a message of any type has no payload to compare"}
+			lacks := map[string]string{}
+			for _, name := range []string{"OtherPayloadIsRefused", "ProofOfOtherPayloadIsRefused"} {
+				lacks[name] = "a message of any type has no payload to compare"
+			}
 			if name == "Batch" {
 				lacks["GoexitFreesTheKey"] = "the handlers of a batch have goroutines of their own, and the batch goes on"
 			}
@@ -113,6 +116,8 @@ func codeOf(ran bool, err error) guardconformance.Code {
 		return guardconformance.NoKey
 	case errors.Is(err, core.ErrWrongType) && action == msglock.Nack:
 		return guardconformance.Erroneous
+	case errors.Is(err, core.ErrUndecided) && delay > 0:
+		return guardconformance.Undecided
 	case errors.Is(err, core.ErrUnavailable) && delay > 0:
 		return guardconformance.Unavailable
 	case delay > 0:

@@ -21,6 +21,7 @@ func TestGuards(t *testing.T) {
 	t.Parallel()
 	codes := map[string]guardconformance.Code{
 		httplock.CodeKeyRequired: guardconformance.NoKey, httplock.CodeLockUnavailable: guardconformance.Unavailable,
+		httplock.CodeUndecided:    guardconformance.Undecided,
 		httplock.CodeLockConflict: guardconformance.Busy, httplock.CodeRequestInProgress: guardconformance.Busy,
 		httplock.CodeAlreadyCompleted: guardconformance.Completed, httplock.CodeOutcomeUnknown: guardconformance.Unknown,
 		httplock.CodeKeyReused: guardconformance.Mismatch, httplock.CodeGuardFailed: guardconformance.Erroneous,

@@ -50,6 +50,7 @@ var (
 	keyReused         = verdict{"IDEMPOTENCY_KEY_REUSED", code.Code_INVALID_ARGUMENT, "the key belongs to another call", 0}
 	tooManyKeys       = verdict{"TOO_MANY_KEYS", code.Code_RESOURCE_EXHAUSTED, "there are as many keys as are allowed", 0}
 	lockUnavailable   = verdict{"LOCK_UNAVAILABLE", code.Code_UNAVAILABLE, "the server cannot guard the call now", outageRetry}
+	undecided         = verdict{"UNDECIDED", code.Code_UNAVAILABLE, "the server cannot find out whether an earlier call with this key took effect", outageRetry}
 	leaseLost         = verdict{"LEASE_LOST", code.Code_ABORTED, "the server has lost the lock while the call ran", conflictRetry}
 	noAnswer          = verdict{"NO_ANSWER", code.Code_INTERNAL, "the handler returned neither a message nor an error", 0}
 )
@@ -143,6 +144,8 @@ func of(ctx context.Context, err error) verdict {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled) && !errors.Is(context.Cause(ctx), core.ErrLeaseLost):
 		return clientGone
+	case errors.Is(err, core.ErrUndecided):
+		return undecided
 	case errors.Is(err, core.ErrUnavailable):
 		return lockUnavailable
 	case errors.Is(err, core.ErrInProgress):

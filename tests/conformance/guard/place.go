@@ -64,6 +64,7 @@ const (
 	Unknown     Code = "unknown"   // refused: the outcome of an earlier run is unknown
 	Mismatch    Code = "mismatch"  // refused: the key is that of another payload
 	Unavailable Code = "unavailable"
+	Undecided   Code = "undecided" // refused or to come again: the proof could not be asked
 	NoKey       Code = "no key"
 	Erroneous   Code = "erroneous" // refused: a mistake that no retry mends
 	Left        Code = "left"      // the sender's ctx has ended first
@@ -121,6 +122,10 @@ var tests = []struct {
 	{"CrashAfterTheEffectIsRetried", []Kind{Once}, testCrashRetried},
 	{"CrashAfterTheEffectIsHeldByPolicy", []Kind{Once}, testCrashHeld},
 	{"CrashAfterCompleteIsNotRepeated", []Kind{Once}, testCrashCompleted},
+	{"ProofIsFoundByTheTransaction", []Kind{Once}, testProofFound},
+	{"ProofIsAskedAfterACrash", []Kind{Once}, testProofAfterCrash},
+	{"OutageOfTheProofIsNoneOfRedis", []Kind{Once}, testProofAway},
+	{"ProofOfOtherPayloadIsRefused", []Kind{Once}, testProofMismatch},
 	{"SenderLeavesAndTheEndIsRecorded", nil, testLeaves},
 	{"OverrunLosesItsLease", nil, testOverrun},
 	{"LostReplyOfBegin", nil, testLostBegin},

@@ -3,7 +3,9 @@ package guardconformance
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -141,13 +143,13 @@ func (s *stage) want(got Result, want ...Code) Result {
 // again are the codes of an item whose key has completed.
 var again = []Code{Replayed, Completed}
 
-// sendUntil delivers items until one has the code.
-func (s *stage) sendUntil(deliver Deliver, want Code) {
+// sendUntil delivers items until one has one of the codes.
+func (s *stage) sendUntil(deliver Deliver, want ...Code) {
 	s.t.Helper()
-	testkit.Eventually(s.t, patience, string(want), func() bool {
+	testkit.Eventually(s.t, patience, fmt.Sprint(want), func() bool {
 		ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 		defer cancel()
-		return deliver(ctx, "key", "payload").Code == want
+		return slices.Contains(want, deliver(ctx, "key", "payload").Code)
 	})
 }
 

@@ -3,6 +3,7 @@ package httpconformance
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/tests/testkit"
+	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
 )
 
@@ -20,6 +22,7 @@ var onceTests = tests{
 	"OnceRunsAgainAfterForget": testForget,
 	"AttemptsAndTokensGrow":    testAttempts,
 	"IdempotentReplays":        testIdempotent,
+	"ProofAnswers":             testProof,
 	"RetentionEnds":            testRetention,
 }
 
@@ -198,6 +201,32 @@ func testIdempotent(t *testing.T, s *suite) {
 		before := runs.runs.Load()
 		site.do(request{method: method, user: "idempotent", key: "k"}).want(t, http.StatusCreated)
 		runs.ran(t, before+1) // only POST and PATCH are guarded
+	}
+}
+
+// testProof: a request whose record is lost gets the response that was committed with the proof of the first one, in place of what its
+// handler answers to the error of its transaction. Another request with its key is refused at once.
+func testProof(t *testing.T, s *suite) {
+	p := coretest.NewProof()
+	site := s.mount(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := p.InTx(r.Context(), "HTTP/1.1 201 Created\nContent-Type: text/plain\n\npaid"); err != nil {
+			http.Error(w, "try again", http.StatusServiceUnavailable)
+			return
+		}
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, "paid")
+	}), s.idempotent(t, core.WithProof(p)))
+	first, other := request{user: "proof", key: "k", body: "order"}, request{user: "proof", key: "k", body: "another order"}
+	site.do(first).fresh(t, http.StatusCreated, "paid")
+	for range 2 {
+		forget(t, s.locks, idempotentKey(t, "proof", "k"))
+		site.do(other).refused(t, http.StatusUnprocessableEntity, httplock.CodeKeyReused)
+		site.do(first).replayed(t, http.StatusCreated, "paid")
+		site.do(other).refused(t, http.StatusUnprocessableEntity, httplock.CodeKeyReused)
+		site.do(first).replayed(t, http.StatusCreated, "paid")
+	}
+	if p.Rows() != 1 {
+		t.Errorf("%d rows", p.Rows())
 	}
 }
 
