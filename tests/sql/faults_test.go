@@ -101,11 +101,11 @@ func TestFaults(t *testing.T) {
 	rdb := testkit.Start(t).Client().Options()
 	sums := make(map[string]*tally)
 	t.Run("at", func(t *testing.T) {
-		for _, mode := range []string{withProof, unguarded, retrying, holding} {
+		for _, mode := range []string{withProof, overHTTP, unguarded, retrying, holding} {
 			for _, step := range steps {
 				for _, fault := range []string{killed, stopped, cut} {
-					rounds := testkit.Rounds(1, 200/batch)
-					if mode != withProof {
+					rounds, proven := testkit.Rounds(1, 200/batch), mode == withProof || mode == overHTTP
+					if !proven {
 						if rounds = testkit.Rounds(1, 2); !testkit.Long() && (fault != killed || step != replyLost) {
 							continue // the baseline needs fewer
 						}
@@ -120,7 +120,7 @@ func TestFaults(t *testing.T) {
 								DSN: server.DSN(database), TTL: 300 * time.Millisecond,
 							}, sum)
 						}
-						if mode == withProof && sum.twice+sum.lost+sum.operators > 0 {
+						if proven && sum.twice+sum.lost+sum.operators > 0 {
 							t.Error(sum)
 						}
 					})
@@ -129,7 +129,7 @@ func TestFaults(t *testing.T) {
 		}
 	})
 	var table strings.Builder
-	for _, mode := range []string{withProof, unguarded, retrying, holding} {
+	for _, mode := range []string{withProof, overHTTP, unguarded, retrying, holding} {
 		var all tally
 		for _, step := range steps {
 			for _, fault := range []string{killed, stopped, cut} {
@@ -141,7 +141,7 @@ func TestFaults(t *testing.T) {
 			}
 		}
 		t.Logf("%s: %v", mode, &all)
-		if mode != withProof && all.twice+all.lost+all.operators == 0 {
+		if mode != withProof && mode != overHTTP && all.twice+all.lost+all.operators == 0 {
 			t.Errorf("%s: the baseline has no fault: %v", mode, &all)
 		}
 	}

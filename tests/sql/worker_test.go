@@ -4,6 +4,7 @@ package sql_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -12,6 +13,8 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
@@ -24,6 +27,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/sqllock"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
@@ -44,6 +48,7 @@ func TestMain(m *testing.M) {
 // The ways to pay.
 const (
 	withProof = "guard and proof"
+	overHTTP  = "HTTP guard and proof"    // httplock.Idempotent on a server of the process
 	retrying  = "guard"                   // without a proof: a crashed run may run again
 	holding   = "guard with HoldFailures" // without a proof: a crashed run is left to an operator
 	unguarded = "no guard"
@@ -73,6 +78,8 @@ type payer struct {
 	rdb   *redis.Client
 	locks *core.Client
 	store *sqllock.Store
+	http  *httptest.Server // nil unless the mode is overHTTP
+	at    func(step string) bool
 }
 
 func (o order) payer(at func(step string) bool) (*payer, error) {
@@ -95,10 +102,70 @@ func (o order) payerOn(rdb *redis.Client, at func(step string) bool) (*payer, er
 	}
 	rdb.AddHook(completeHook{at})
 	locks, err := core.New(rdb, core.WithInstance(""), core.WithTTL(o.TTL), core.WithLogger(slog.New(slog.DiscardHandler)))
-	return &payer{o, db, rdb, locks, store}, err
+	if err != nil {
+		return nil, err
+	}
+	p := &payer{o, db, rdb, locks, store, nil, at}
+	if o.Mode == overHTTP {
+		guard, err := httplock.NewIdempotent(locks, httplock.Unscoped(), core.WithTTL(o.TTL), core.WithProof(store),
+			core.WithFailurePolicy(core.HoldFailures))
+		if err != nil {
+			return nil, err
+		}
+		p.http = httptest.NewServer(guard.Wrap(p))
+	}
+	return p, nil
+}
+
+// ServeHTTP is the handler of a payment, whose name is the body.
+func (p *payer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	payment, err := io.ReadAll(r.Body)
+	if err == nil {
+		_, err = p.store.InTx(r.Context(), func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
+			_, err := p.debit(ctx, tx, string(payment))
+			return []byte("HTTP/1.1 201 Created\nContent-Type: text/plain\n\npaid"), err
+		})
+	}
+	if err != nil {
+		http.Error(w, "try again", http.StatusServiceUnavailable)
+		return
+	}
+	p.at(afterCommit)
+	w.Header().Set("Content-Type", "text/plain")
+	w.WriteHeader(http.StatusCreated)
+	_, _ = io.WriteString(w, "paid")
+}
+
+// request pays by a request to the server.
+func (p *payer) request(ctx context.Context, payment string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.http.URL, strings.NewReader(payment))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Idempotency-Key", payment)
+	response, err := p.http.Client().Do(r)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	switch {
+	case err != nil:
+		return err
+	case response.StatusCode == http.StatusCreated && string(body) == "paid":
+		return nil
+	case strings.Contains(string(body), httplock.CodeOutcomeUnknown):
+		return core.ErrOutcomeUnknown
+	case strings.Contains(string(body), httplock.CodeAlreadyCompleted):
+		return fmt.Errorf("the response is lost: %s", body)
+	}
+	return fmt.Errorf("%s: %s", response.Status, body)
 }
 
 func (p *payer) close() {
+	if p.http != nil {
+		p.http.Close()
+	}
 	_ = p.locks.Close()
 	_ = p.rdb.Close()
 	_ = p.db.Close()
@@ -140,11 +207,11 @@ func completes(cmd redis.Cmder) bool {
 	for _, arg := range cmd.Args() {
 		switch arg := arg.(type) {
 		case []byte:
-			if string(arg) == "paid" {
+			if bytes.Contains(arg, []byte("paid")) {
 				return true
 			}
 		case string:
-			if arg == "paid" {
+			if strings.Contains(arg, "paid") {
 				return true
 			}
 		}
@@ -152,16 +219,19 @@ func completes(cmd redis.Cmder) bool {
 	return false
 }
 
+// debit is the effect of a payment.
+func (p *payer) debit(ctx context.Context, tx *sql.Tx, payment string) ([]byte, error) {
+	query := "INSERT INTO debit (payment, n) VALUES ($1, 1)"
+	if p.Driver == "mysql" {
+		query = "INSERT INTO debit (payment, n) VALUES (?, 1)"
+	}
+	_, err := tx.ExecContext(ctx, query, payment)
+	return []byte("paid"), err
+}
+
 // pay pays once.
 func (p *payer) pay(ctx context.Context, payment string, at func(string) bool) (err error) {
-	debit := func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
-		query := "INSERT INTO debit (payment, n) VALUES ($1, 1)"
-		if p.Driver == "mysql" {
-			query = "INSERT INTO debit (payment, n) VALUES (?, 1)"
-		}
-		_, err := tx.ExecContext(ctx, query, payment)
-		return []byte("paid"), err
-	}
+	debit := func(ctx context.Context, tx *sql.Tx) ([]byte, error) { return p.debit(ctx, tx, payment) }
 	plainly := func(ctx context.Context) ([]byte, error) {
 		tx, err := p.db.BeginTx(ctx, nil)
 		if err != nil {
@@ -188,12 +258,15 @@ func (p *payer) pay(ctx context.Context, payment string, at func(string) bool) (
 		}
 		return value, err
 	}
-	if p.Mode == unguarded {
+	switch p.Mode {
+	case overHTTP:
+		err = p.request(ctx, payment)
+	case unguarded:
 		_, err = fn(ctx)
 		if err == nil && at != nil {
 			at(beforeComplete)
 		}
-	} else {
+	default:
 		opts := []core.OnceOption{core.WithTTL(p.TTL)}
 		if p.Mode != retrying {
 			opts = append(opts, core.WithFailurePolicy(core.HoldFailures))
