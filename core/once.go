@@ -224,7 +224,11 @@ func (o *Once) Peek(ctx context.Context) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	return newRecord(o.key, found), nil
+	r := newRecord(o.key, found)
+	if o.config.proof != nil {
+		r.ProofKey = o.proofKey()
+	}
+	return r, nil
 }
 
 // Forget deletes the record, so that the key can be used again: the order was cancelled, or an operator has found out

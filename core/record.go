@@ -33,6 +33,8 @@ const (
 type Record struct {
 	// Key of the Once.
 	Key string
+	// ProofKey is the key of its [Proof], with the prefix of the client. Only Peek of a Once or guard [WithProof] sets it.
+	ProofKey string
 	// State is the state of the record. The fields below are zero if it is StateNone, except Attempt.
 	State State
 	// Attempt is the number of the last attempt, from 1. It survives a release, so it counts the attempts, except with

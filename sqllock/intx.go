@@ -80,8 +80,8 @@ func (s *Store) proving(ctx context.Context) (*proving, error) {
 // If fn returns an error or panics, the transaction is rolled back. So it is if the value is larger than the record may be
 // ([core.ErrValueTooLarge]). Until fn has begun, conflicts with other transactions (serialization failures, deadlocks, lock
 // timeouts) are tried again; afterwards they are errors of InTx, and InTx may be called again in the same run. If the reply of the
-// commit was lost, or has not come after 10 s, InTx asks the database what has become of it. If that cannot be found out, the error is [core.ErrUndecided],
-// and the next attempt asks. After a commit, further calls are [ErrSecondTx].
+// commit was lost, or has not come after 10 s, InTx asks the database what has become of it. If that cannot be found out, the error is
+// [core.ErrUndecided], and the next attempt asks. The row of another request, by its fingerprint, is [core.ErrFingerprintMismatch]. After a commit, further calls are [ErrSecondTx].
 //
 // fn must not end the transaction itself, and in MySQL not run statements that commit implicitly, such as DDL. The transaction of a
 // process that is stopped keeps its row locked until the database ends it: set idle_in_transaction_session_timeout in PostgreSQL.
@@ -241,7 +241,8 @@ func (p *proving) found(ctx context.Context, r *row) ([]byte, error) {
 
 // Prove inserts the proof in a transaction of your own, before its effect. After an error, roll back. The error is a
 // [core.CompletedError] if an earlier run has committed; then the record in Redis is completed. The proof has no value, so a later
-// caller gets none that Redis has lost. Prefer [Store.InTx], which also finds out what has become of a commit without a reply.
+// caller gets none that Redis has lost. A run calls it once: if the transaction fails after it, call [core.Release] and return, and the
+// next attempt begins a transaction of its own. Prefer [Store.InTx], which also finds out what has become of a commit without a reply.
 //
 // The transaction must be one in the database of the store. In PostgreSQL above READ COMMITTED, a conflict with another attempt is
 // an error 40001: begin anew.
@@ -257,7 +258,7 @@ func (s *Store) Prove(ctx context.Context, tx *sql.Tx) error {
 	if inserted {
 		return nil
 	}
-	p.Rollback()
+	p.Rollback() // unless the row is found
 	if err != nil {
 		return err
 	}

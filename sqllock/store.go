@@ -1,6 +1,7 @@
 package sqllock
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/throttle"
 )
 
 // Store keeps proofs and fences in a database. Make it with [New], once for each database. It is safe for concurrent use. It is a
@@ -27,16 +29,20 @@ type Store struct {
 	scopeOf        func(context.Context) string // nil without a scope
 	only           bool
 
-	insert, read, readLocked, write, remove, fence, readFence string // statements
+	insert, read, readLocked, write, remove, removeOne, fence, readFence string // statements
 
 	retention atomic.Int64                // the longest one of records with a proof, in this process
 	logger    atomic.Pointer[slog.Logger] // of their clients
+	warnings  throttle.Throttle
 }
 
 var _ core.Proof = (*Store)(nil)
 
 // columns are those of both tables.
 var columns = []string{"id", "name", "run", "attempt", "token", "fingerprint", "value", "created", "resource"}
+
+// defaultRetention is core's.
+const defaultRetention = 24 * time.Hour
 
 // maxScope and maxResource bound what is a part of a primary key, in bytes.
 const maxScope, maxResource = 255, 512
@@ -89,6 +95,7 @@ func (s *Store) prepare() {
 	s.insert = "INSERT INTO " + proofs + " (id, name, run, attempt, token, fingerprint, created" + column + ") VALUES (?, ?, ?, ?, ?, ?, ?" + place + ")"
 	s.read = "SELECT run, value, fingerprint, attempt, token, created FROM " + proofs + " WHERE id = ?" + where
 	s.readLocked = s.read
+	s.removeOne = "DELETE FROM " + proofs + " WHERE id = ?" + where
 	s.write = "UPDATE " + proofs + " SET value = ? WHERE id = ? AND run = ?" + where
 	s.fence = "INSERT INTO " + fences + " (resource, token" + column + ") VALUES (?, ?" + place + ")"
 	s.readFence = "SELECT token FROM " + fences + " WHERE resource = ?" + where + " FOR UPDATE" // of MySQL
@@ -102,7 +109,7 @@ func (s *Store) prepare() {
 		s.insert += " ON CONFLICT DO NOTHING"
 		s.fence += " ON CONFLICT (" + conflict + ") DO UPDATE SET token = excluded.token WHERE " + fences + ".token <= excluded.token"
 	}
-	for _, statement := range []*string{&s.insert, &s.read, &s.readLocked, &s.write, &s.remove, &s.fence, &s.readFence} {
+	for _, statement := range []*string{&s.insert, &s.read, &s.readLocked, &s.write, &s.remove, &s.removeOne, &s.fence, &s.readFence} {
 		*statement = d.bind(*statement)
 	}
 }
@@ -157,11 +164,11 @@ func (s *Store) CreateTables(ctx context.Context) error {
 // OnlyEffect implements [core.Proof], see the function OnlyEffect.
 func (s *Store) OnlyEffect() bool { return s.only }
 
-// Committed implements [core.Proof]: it returns what a run has committed for a key, and nil if none has. The key has the prefix of
-// the client in front, see [core.WithPrefix]: that of locks.Once("payment:42") is "lock:payment:42" by default. A run that is about
-// to commit is not seen, so nil does not mean that none will.
+// Committed implements [core.Proof]: it returns what a run has committed for a key, and nil if none has. The key is the ProofKey of the
+// [core.Record] that Peek of the Once or of its guard returns: it has the prefix of the client in front. A run that is about to commit
+// is not seen, so nil does not mean that none will.
 func (s *Store) Committed(ctx context.Context, key string) (*core.Committed, error) {
-	scope, err := s.scope(ctx)
+	scope, err := s.keyed(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -170,6 +177,30 @@ func (s *Store) Committed(ctx context.Context, key string) (*core.Committed, err
 		return nil, err
 	}
 	return row.committed, nil
+}
+
+// Delete deletes the proof of a key, as Committed takes it, and returns false if there was none. An operator calls it before Forget, if
+// the key is to run again.
+func (s *Store) Delete(ctx context.Context, key string) (bool, error) {
+	scope, err := s.keyed(ctx, key)
+	if err != nil {
+		return false, err
+	}
+	result, err := s.db.ExecContext(ctx, s.removeOne, append([]any{idOf(scope, key)}, scope...)...)
+	if err != nil {
+		return false, fmt.Errorf("holdfast: sqllock: proof not deleted from %s: %w", s.table(s.proofs), err)
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
+}
+
+// keyed returns the scope of a context in which a key is read.
+func (s *Store) keyed(ctx context.Context, key string) ([]any, error) {
+	if key == "" {
+		return nil, fmt.Errorf("%w: sqllock: the key is empty: pass the ProofKey that Peek of a Once with this proof returns",
+			core.ErrInvalidName)
+	}
+	return s.scope(ctx)
 }
 
 // row is a proof as it is stored.
@@ -226,15 +257,17 @@ func idOf(scope []any, key string) []byte {
 
 // DeleteBefore deletes up to limit of the proofs that were made before a time, the oldest first, and returns how many. Call it until
 // it returns fewer. A key whose proof is deleted may run again once Redis has no record of it either: keep proofs for longer than
-// records, see [core.WithRetention], and for longer than clients retry. The log warns of a time that is too late for that.
+// records, see [core.WithRetention], and for longer than clients retry. The log warns of a time that is too late for the records of this
+// process, or for their default retention if it has run no Once: once, and then at most every minute.
 func (s *Store) DeleteBefore(ctx context.Context, t time.Time, limit int) (int64, error) {
 	if limit < 1 {
 		return 0, invalid("DeleteBefore: the limit is %d", limit)
 	}
-	if kept, retention := time.Since(t), time.Duration(s.retention.Load()); kept < retention {
-		logger := s.logger.Load()
-		logger.WarnContext(ctx, "holdfast: sqllock: proofs are deleted that are younger than the retention of their records",
-			"kept", kept, "retention", retention)
+	if kept, retention := time.Since(t), cmp.Or(time.Duration(s.retention.Load()), defaultRetention); kept < retention {
+		if seen, _ := s.warnings.Event("younger"); seen > 0 {
+			cmp.Or(s.logger.Load(), slog.Default()).WarnContext(ctx, "holdfast: sqllock: proofs are deleted that are younger than the "+
+				"retention of their records", "kept", kept, "retention", retention)
+		}
 	}
 	result, err := s.db.ExecContext(ctx, s.remove, t.UnixMilli(), limit)
 	if err != nil {

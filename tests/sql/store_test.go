@@ -6,6 +6,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/sqllock"
 	"github.com/holdfast-go/holdfast/tests/sql/databases"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -33,6 +37,7 @@ func TestStore(t *testing.T) {
 			"Prove":                      testProve,
 			"Fence":                      testFence,
 			"Scope":                      testScope,
+			"Delete":                     testDelete,
 			"DeleteBefore":               testDeleteBefore,
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -304,6 +309,42 @@ func testScope(t *testing.T, s system) {
 	wantText(t, err, "no scope")
 }
 
+// testDelete: an operator finds the row of a key by its record, and deletes it, so that the key may run again.
+func testDelete(t *testing.T, s system) {
+	_, locks := start(t)
+	b := s.bank(t)
+	once := locks.Once(key, core.WithProof(b.Store))
+	for range 2 {
+		if _, err := once.Do(t.Context(), b.pays()); err != nil {
+			t.Fatal(err)
+		}
+		seen, err := once.Peek(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, err := b.Committed(t.Context(), seen.ProofKey); err != nil || c == nil || string(c.Value) != "paid" {
+			t.Errorf("%+v, %v", c, err)
+		}
+		wantErr(t, once.Forget(t.Context(), seen), core.ErrCompleted)
+		for _, want := range []bool{true, false} {
+			if found, err := b.Delete(t.Context(), seen.ProofKey); found != want || err != nil {
+				t.Errorf("%v, %v, want %v", found, err, want)
+			}
+		}
+		if err := once.Forget(t.Context(), seen); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := b.debits(); n != 2 {
+		t.Errorf("%d debits", n)
+	}
+	seen, _ := locks.Once(key).Peek(t.Context()) // of a program without the proof
+	_, err := b.Committed(t.Context(), seen.ProofKey)
+	wantErr(t, err, core.ErrInvalidName)
+	_, err = b.Delete(t.Context(), seen.ProofKey)
+	wantErr(t, err, core.ErrInvalidName)
+}
+
 // testDeleteBefore: the oldest proofs go, in batches, and the log warns of those that records may still need.
 func testDeleteBefore(t *testing.T, s system) {
 	var log coretest.Record
@@ -322,11 +363,31 @@ func testDeleteBefore(t *testing.T, s system) {
 			t.Errorf("%d, %v, want %d", n, err, want)
 		}
 	}
-	if !strings.Contains(log.String(), "younger than the retention") {
-		t.Errorf("log %s", log.String())
+	if n := strings.Count(log.String(), "younger than the retention"); n != 1 {
+		t.Errorf("%d lines: %s", n, log.String())
 	}
 	_, err := b.DeleteBefore(t.Context(), time.Now(), 0)
 	wantErr(t, err, core.ErrInvalidOption)
+}
+
+// TestDeleteBeforeWithoutOnce: a process that only cleans up warns of proofs that records of the default retention may still need.
+func TestDeleteBeforeWithoutOnce(t *testing.T) {
+	var log coretest.Record
+	before := slog.Default()
+	slog.SetDefault(coretest.TextLogger(&log))
+	defer slog.SetDefault(before)
+	b := onSQLite.bank(t)
+	for kept, want := range map[time.Duration]int{48 * time.Hour: 0, time.Hour: 1} {
+		if _, err := b.DeleteBefore(t.Context(), time.Now().Add(-kept), 10); err != nil {
+			t.Error(err)
+		}
+		if n := strings.Count(log.String(), "younger than the retention"); n > want {
+			t.Errorf("kept for %v: %d lines", kept, n)
+		}
+	}
+	if !strings.Contains(log.String(), "younger than the retention") {
+		t.Error("no line")
+	}
 }
 
 // TestBadInput: errors that say what is wrong, before anything has happened.
@@ -426,4 +487,43 @@ func TestServersRefuse(t *testing.T) {
 	readOnly.db.SetMaxIdleConns(0)
 	readOnly.exec("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$")
 	wantText(t, run(readOnly.Store), "read-only")
+}
+
+// TestProveBehindGuard: a request that finds the proof of an earlier one by Prove gets 409, and the log warns of nothing.
+func TestProveBehindGuard(t *testing.T) {
+	t.Parallel()
+	var log coretest.Record
+	server := testkit.Start(t)
+	locks := coretest.NewClient(t, server.Client(), core.WithLogger(coretest.TextLogger(&log)))
+	b := onSQLite.bank(t)
+	h := httplock.Idempotent(locks, httplock.Unscoped(), core.WithProof(b.Store))(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		tx, err := b.db.BeginTx(r.Context(), nil)
+		if err == nil {
+			defer tx.Rollback()
+			err = b.Prove(r.Context(), tx)
+		}
+		if err == nil {
+			_, err = debit(r.Context(), tx)
+		}
+		if err == nil {
+			err = tx.Commit()
+		}
+		if err != nil {
+			http.Error(w, "try again", http.StatusServiceUnavailable)
+			return
+		}
+		w.WriteHeader(http.StatusCreated)
+	}))
+	for _, want := range []int{http.StatusCreated, http.StatusConflict} {
+		r := httptest.NewRequest(http.MethodPost, "/payments", nil)
+		r.Header.Set("Idempotency-Key", "k")
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("%d, want %d: %s", w.Code, want, w.Body)
+		}
+		server.Client().FlushAll(t.Context())
+	}
+	if n := b.debits(); n != 1 || strings.Contains(log.String(), "without its transaction") {
+		t.Errorf("%d debits, the log has %s", n, log.String())
+	}
 }
