@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 
@@ -83,12 +84,39 @@ func errorAttr(err error) slog.Attr {
 	return slog.Any("error", err)
 }
 
+// KeyFailure is an error of a key function. Its text may have what a client has sent, so the log has only its type, unless an error
+// in its chain is a [slog.LogValuer].
+type KeyFailure struct{ error }
+
+// KeyFailed returns the error of a key function in the form in which it may be logged.
+func KeyFailed(err error) KeyFailure { return KeyFailure{err} }
+
+// Unwrap returns the error of the key function.
+func (f KeyFailure) Unwrap() error { return f.error }
+
+// LogValue returns what may be logged.
+func (f KeyFailure) LogValue() slog.Value {
+	var v slog.LogValuer
+	if errors.As(f.error, &v) {
+		return v.LogValue()
+	}
+	return slog.StringValue("of type " + InnerType(f.error))
+}
+
+// InnerType returns the type of the error at the end of a chain, which tells more than that of what is wrapped around it.
+func InnerType(err error) string {
+	for next := err; next != nil; next = errors.Unwrap(next) {
+		err = next
+	}
+	return fmt.Sprintf("%T", err)
+}
+
 // logRefused tells of work that is not run, unless that is the guard's purpose or the caller's doing.
 func (l *Log) logRefused(ctx context.Context, w core.Work, err error) {
 	switch {
 	case errors.Is(err, core.ErrOutcomeUnknown):
 		if l.unknown.First(w.KeyHash) { // a run whose process crashed, for instance
-			l.logUnknown(ctx, w)
+			l.logUnknown(ctx, w, "")
 			return
 		}
 		l.Event(ctx, slog.LevelWarn, "unknown", logUnknown, w, nil)
@@ -124,10 +152,14 @@ func replyCode(err error) string {
 }
 
 // logUnknown logs each run after whose end nothing with its key runs until an operator has looked.
-func (l *Log) logUnknown(ctx context.Context, w core.Work) {
+func (l *Log) logUnknown(ctx context.Context, w core.Work, reason string) {
 	l.unknown.First(w.KeyHash)
 	_, _ = l.throttle.Event("unknown") // the refusals that follow are no news
-	l.Line(ctx, slog.LevelWarn, logUnknown, w)
+	var more []slog.Attr
+	if reason != "" {
+		more = append(more, slog.String("reason", foreign.Line(reason, mostShown)))
+	}
+	l.Line(ctx, slog.LevelWarn, logUnknown, w, more...)
 }
 
 func (l *Log) logIncident(ctx context.Context, i core.Incident) {

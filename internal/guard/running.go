@@ -295,7 +295,7 @@ func (r *running) write(value []byte, failure error) {
 	}
 	o.Unrecorded = errors.Join(o.Unrecorded, failure)
 	if o.State == core.StateUnknown {
-		r.logUnknown(ctx, r.ask.Work)
+		r.logUnknown(ctx, r.ask.Work, o.Reason)
 	}
 	if o.Lost != nil {
 		r.incident(ctx, core.IncidentLost, o.Lost)

@@ -34,8 +34,8 @@ type Ask struct {
 	// NoKey is why the item has no key; nil if it has one. Then Name and KeyHash are not used, and the guard does not log the
 	// refusal: only the place knows whose fault it is, and what of the error may be logged. See [Log.Event].
 	NoKey error
-	// KeyFailed says that NoKey is a mistake of the program, as of a key function that has failed. Such an item does not run,
-	// whatever [OptionalKey] says: it may well have a key.
+	// KeyFailed says that the item may well have a key, although there is none to guard it by: its key function has failed, or
+	// the key is malformed. Such an item does not run, whatever [OptionalKey] says.
 	KeyFailed bool
 
 	// Fingerprint is compared with that of the record; nil compares nothing. See [core.WithFingerprint].

@@ -108,7 +108,7 @@ func testHeldFailure(t *testing.T, s *stage) {
 	if not := s.wantNots(1); !errors.Is(not.Err, core.ErrOutcomeUnknown) {
 		t.Errorf("%+v", not)
 	}
-	if n := s.lines("outcome"); n != 1 {
+	if n := s.lines("outcome"); n != 1 || s.lines("reason=") != 1 {
 		t.Errorf("%d lines:\n%s", n, s.log)
 	}
 }
