@@ -92,7 +92,7 @@ api = GOWORK=off $(GO) -C tools run ./api ../$(1)
 api: ## write the exported API of each published module to api/, after a change of it
 	@set -e; for m in $(PUBLISHED); do $(call api,$$m) > api/$${m/#./holdfast}.txt; done
 
-flashsale: ## run the flash sale, and the control without locks, which has to break
+flashsale: ## run the flash sale, and the baseline without locks, which has to break
 	$(GO) run -v ./examples/flashsale
 	! $(GO) run ./examples/flashsale -unguarded
 

@@ -48,8 +48,8 @@ func NewElector(e *core.Election) (*LeaderElector, error) {
 }
 
 // Lead campaigns, and leads whenever it has won, until ctx ends. It returns nil then, and other errors of
-// [core.Election.Run] at once. When ctx ends or the lead is lost, the contexts of the jobs of Func end. Lead gives up the
-// lead, or campaigns again, only after these jobs have returned. It cannot wait for jobs without Func: shut the scheduler
+// [core.Election.Run] at once. When ctx ends or leadership is lost, the contexts of the jobs of Func end. Lead gives up
+// leadership, or campaigns again, only after these jobs have returned. It cannot wait for jobs without Func: shut the scheduler
 // down before ctx ends.
 func (l *LeaderElector) Lead(ctx context.Context) error {
 	l.warned.Store(true)
@@ -74,11 +74,11 @@ func (l *LeaderElector) IsLeader(ctx context.Context) error {
 }
 
 // Func returns a job that calls fn while this replica leads. The context of fn descends from gocron's, and so ends at
-// a shutdown of the scheduler. It also ends with the lead, with [core.ErrLeaseLost] as its cause after a loss. It carries the
+// a shutdown of the scheduler. It is also cancelled when leadership is lost, with [core.ErrLeaseLost] as its cause after a loss. It carries the
 // term as the fencing token: see [core.TokenFrom]. [core.Hooks] get the run under the name of the election, since gocron does not
 // tell a job its own.
 //
-// The job returns what fn returns. If the lead ended between the question of gocron and the call, the error is
+// The job returns what fn returns. If leadership ended between the question of gocron and the call, the error is
 // [core.ErrNotLeader], and fn is not called. If leadership was lost before fn returned, the error is also ErrLeaseLost. gocron
 // passes errors of jobs to [gocron.AfterJobRunsWithError] only.
 func (l *LeaderElector) Func(fn func(context.Context) error) func(context.Context) error {

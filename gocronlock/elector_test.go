@@ -65,7 +65,7 @@ func TestElectorLoss(t *testing.T) {
 	runNow(t, job)
 	ctx := receive(t, long.running, "the run")
 	forceUnlock(t, server.Client(), "scheduler")
-	receive(t, ctx.Done(), "the end of the lead")
+	receive(t, ctx.Done(), "the end of leadership")
 	if cause := context.Cause(ctx); !errors.Is(cause, core.ErrLeaseLost) {
 		t.Errorf("the context ends with %v", cause)
 	}
@@ -77,7 +77,7 @@ func TestElectorLoss(t *testing.T) {
 	l.awaitLead(t)
 }
 
-// TestElectorGap: the lead ends after gocron has asked. The job does not run, and gocron gets the error.
+// TestElectorGap: leadership ends after gocron has asked. The job does not run, and gocron gets the error.
 func TestElectorGap(t *testing.T) {
 	t.Parallel()
 	l := newLeader(t, newClient(t, testkit.Start(t).Client()).Election("scheduler"))
@@ -140,14 +140,14 @@ func TestElectorWithoutRedis(t *testing.T) {
 	runNow(t, job)
 	told.expect(t, "ran")
 	server.Pause()
-	testkit.Eventually(t, patience, "the end of the lead", func() bool { return l.IsLeader(t.Context()) != nil })
+	testkit.Eventually(t, patience, "the end of leadership", func() bool { return l.IsLeader(t.Context()) != nil })
 	runNow(t, job) // skipped, and gocron says nothing
 	server.Resume()
 	l.awaitLead(t)
 	runNow(t, job)
 	told.expect(t, "ran")
 	if len(told) > 0 {
-		t.Errorf("a job ran without the lead: %s", <-told)
+		t.Errorf("a job ran without leadership: %s", <-told)
 	}
 }
 

@@ -27,7 +27,7 @@ func ExampleElector() {
 	s, _ := gocron.NewScheduler(gocron.WithDistributedElector(elector))
 	ran := make(chan bool, 1)
 	_, err := s.NewJob(gocron.DurationJob(10*time.Millisecond), gocron.NewTask(elector.Func(func(ctx context.Context) error {
-		_, ok := core.TokenFrom(ctx) // the term, for every write; ctx ends with the lead
+		_, ok := core.TokenFrom(ctx) // the term, for every write; ctx is cancelled when leadership is lost
 		select {
 		case ran <- ok:
 		default:
@@ -38,7 +38,7 @@ func ExampleElector() {
 	s.Start()
 	fmt.Println("the leader runs, with a token:", <-ran)
 
-	// At the end of the service: first the jobs, then the lead.
+	// At the end of the service: first the jobs, then leadership.
 	fmt.Println("scheduler:", s.Shutdown())
 	shutdown()
 	fmt.Println("lead:", <-led)

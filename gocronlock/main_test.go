@@ -169,7 +169,7 @@ func newLeader(t testing.TB, e *core.Election) *leader {
 
 func (l *leader) awaitLead(t testing.TB) {
 	t.Helper()
-	testkit.Eventually(t, patience, "the lead", func() bool { return l.IsLeader(context.Background()) == nil })
+	testkit.Eventually(t, patience, "leadership", func() bool { return l.IsLeader(context.Background()) == nil })
 }
 
 func forceUnlock(t testing.TB, rdb redis.UniversalClient, name string) {

@@ -62,7 +62,7 @@ func run(ctx context.Context, out io.Writer, rdb *redis.Client) error {
 	return ctx.Err()
 }
 
-// lead is the work of the leader. Its context ends with the lead, and carries the term as the fencing token.
+// lead is the work of the leader. Its context is cancelled when leadership is lost, and carries the term as the fencing token.
 func lead(ctx context.Context) error {
 	if _, ok := core.TokenFrom(ctx); !ok {
 		return errors.New("no term")

@@ -99,7 +99,7 @@ func locked(locks *core.Client, cfg config) guards {
 	}
 }
 
-// unlocked are the guards of the control.
+// unlocked are the guards of the baseline.
 func unlocked(*core.Client, config) guards {
 	open := func(next http.Handler) http.Handler { return next }
 	return guards{

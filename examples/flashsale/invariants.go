@@ -68,13 +68,13 @@ func (r *report) verdict() string {
 	a := r.audit
 	switch {
 	case r.config.unguarded && r.broken():
-		return wrap(fmt.Sprintf("The control broke, as expected. Without the guards, %d of %d orders have no voucher, "+
+		return wrap(fmt.Sprintf("The baseline broke, as expected. Without the guards, %d of %d orders have no voucher, "+
 			"and %d users have more than one order. %d orders were charged more than once, and %d have more than one receipt. "+
 			"The payment gateway, which allows %d calls at a time, got %d. The exit status is %d because invariants broke.",
 			a.oversold(), a.orders, a.doubled, a.twice, a.again, r.config.gateway, a.peak,
 			exitBroken))
 	case r.config.unguarded:
-		return wrap("The control did not break. The crowd was too small to show anything: try more -users, -clients or " +
+		return wrap("The baseline did not break. The crowd was too small to show anything: try more -users, -clients or " +
 			"-attempts.")
 	case r.broken():
 		return "BROKEN: see the lines with ✗ above."

@@ -18,11 +18,11 @@
 // compiles for about a minute, and -v names each package meanwhile.
 //
 //	go run -v ./examples/flashsale            sell, and prove from the database that nothing went wrong
-//	go run ./examples/flashsale -unguarded    the control: the same without the guards, which goes wrong
+//	go run ./examples/flashsale -unguarded    the baseline: the same without the guards, which goes wrong
 //	go run ./examples/flashsale -serve        keep the shop open, to try it by hand
 //	go run ./examples/flashsale -picture FILE sell with and without guards, and draw both into an SVG file
 //
-// The exit status is 0 if all invariants hold, 1 if any broke (the control has to), 2 if the shop could not be
+// The exit status is 0 if all invariants hold, 1 if any broke (the baseline has to), 2 if the shop could not be
 // run, and 130 after Ctrl-C. With -picture it is 0 if they hold with guards and break without.
 package main
 

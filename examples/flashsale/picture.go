@@ -17,16 +17,16 @@ func sellTwice(ctx context.Context, cfg config, file string) (status int, err er
 	}
 	fmt.Println()
 	cfg.unguarded, cfg.guards = true, unlocked
-	control, err := sell(ctx, cfg)
+	baseline, err := sell(ctx, cfg)
 	switch {
 	case err != nil:
 		return 0, err
-	case control == nil || control.interrupted:
+	case baseline == nil || baseline.interrupted:
 		return exitInterrupted, nil
-	case !control.broken():
+	case !baseline.broken():
 		return exitBroken, nil
 	}
-	if err := os.WriteFile(file, []byte(draw(guarded, control).String()), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(draw(guarded, baseline).String()), 0o644); err != nil {
 		return 0, fmt.Errorf("picture: %w", err)
 	}
 	fmt.Printf("\nBoth outcomes are drawn in %s.\n", file)
@@ -41,8 +41,8 @@ const (
 )
 
 // draw draws the outcome of a sale with guards and of its baseline below each other.
-func draw(guarded, control *report) *svg.Picture {
-	g, c := guarded.audit, control.audit
+func draw(guarded, baseline *report) *svg.Picture {
+	g, c := guarded.audit, baseline.audit
 	p := svg.New(460, "A flash sale with and without the guards of holdfast", fmt.Sprintf(
 		"%d users want one of %d vouchers. With guards the shop takes %d orders, and no order is charged twice. Without "+
 			"guards it takes %d orders, %d of them without a voucher; %d users have two orders and %d orders are charged twice.",
@@ -51,7 +51,7 @@ func draw(guarded, control *report) *svg.Picture {
 	p.Heading(20, 30, fmt.Sprintf("%d users want one of %d vouchers", guarded.config.users, g.start))
 	p.Text(20, 64, svg.Start, "With the guards of holdfast, in "+brief(guarded.tally.took))
 	outcome(p, 76, scale, g)
-	p.Text(20, 250, svg.Start, "Without guards, in "+brief(control.tally.took))
+	p.Text(20, 250, svg.Start, "Without guards, in "+brief(baseline.tally.took))
 	outcome(p, 262, scale, c)
 	p.Note(20, 426, svg.Start, fmt.Sprintf("%d users at a time, on %d replicas of the shop.",
 		guarded.config.clients, guarded.config.replicas))

@@ -13,12 +13,12 @@ func TestPictureShowsBothSales(t *testing.T) {
 		return &report{config: defaults, audit: a, tally: &tally{took: 12 * time.Second}}
 	}
 	guarded := outcome(audit{start: 200, orders: 200})
-	for name, control := range map[string]audit{
+	for name, baseline := range map[string]audit{
 		"broken":  {start: 200, orders: 1215, doubled: 407, twice: 396},
 		"nothing": {start: 200},
 		"all":     {start: 200, orders: 800_000, doubled: 800_000, twice: 800_000},
 	} {
-		p := draw(guarded, outcome(control))
+		p := draw(guarded, outcome(baseline))
 		if texts := p.Outside(); len(texts) > 0 {
 			t.Errorf("%s: does not fit: %q", name, texts)
 		}

@@ -122,7 +122,7 @@ func (r *report) printLock(out io.Writer) {
 	fmt.Fprintln(out)
 }
 
-// unless returns the one text for the control and the other one for a sale with guards.
+// unless returns the one text for the baseline and the other one for a sale with guards.
 func (r *report) unless(unguarded, guarded string) string {
 	if r.config.unguarded {
 		return unguarded

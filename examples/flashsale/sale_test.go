@@ -102,7 +102,7 @@ func keepsInvariants(t *testing.T, small config) {
 	}
 }
 
-// crowded makes the guards of the control for one sale, in which callers of stock and gateway come in pairs: on a busy
+// crowded makes the guards of the baseline for one sale, in which callers of stock and gateway come in pairs: on a busy
 // machine they come so far apart that they are one at a time although no guard sees to it.
 func crowded() func(*core.Client, config) guards {
 	stock, gateway := make(chan struct{}), make(chan struct{})

@@ -17,7 +17,7 @@ var elections = []Mutant{
 		inTests("election", "TestObserveTermsOnlyGrow"),
 	},
 	{
-		"work that outlives its leader", "`Run` gives up the lead while calls of `TryDo` are at work", "core/leadership.go",
+		"work that outlives its leader", "`Run` gives up leadership while calls of `TryDo` are at work", "core/leadership.go",
 		[][2]string{{"	l.calls.Wait()\n", ""}},
 		inTests("election", "TestElectionTryDoOutlivesRun"),
 	},

@@ -193,7 +193,7 @@ func TestIsLeader(t *testing.T) {
 	if err := e.IsLeader(ctx); err != nil {
 		t.Errorf("with a valid context: %v", err)
 	}
-	coretest.WaitFor(t, leading.Done(), "the lead to end")
+	coretest.WaitFor(t, leading.Done(), "leadership to end")
 	coretest.WantErr(t, e.IsLeader(ctx), core.ErrNotLeader)
 	server.Resume()
 	answer <- nil

@@ -34,7 +34,7 @@ func TestElectionTryDo(t *testing.T) {
 	defer cancel()
 	locks := coretest.NewClient(t, testkit.Start(t).Client())
 	e := locks.Election("name")
-	never := func(context.Context) error { t.Error("called without the lead"); return nil }
+	never := func(context.Context) error { t.Error("called without leadership"); return nil }
 	coretest.WantErr(t, e.TryDo(ctx, never), core.ErrNotLeader)
 	lead := coretest.MustCampaign(t, e)
 	coretest.WantErr(t, locks.Election("name").TryDo(ctx, never), core.ErrNotLeader)
@@ -129,7 +129,7 @@ func TestElectionTryDoEndsFirst(t *testing.T) {
 	hooks := core.Hooks{ReleaseStart: func(ctx context.Context, _ core.ReleaseStart) context.Context {
 		asked = true
 		if work.Err() == nil {
-			t.Error("the work goes on while the lead is given up")
+			t.Error("the work continues while leadership is given up")
 		}
 		return ctx
 	}}

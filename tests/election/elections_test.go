@@ -29,7 +29,7 @@ func awaitContext(t testing.TB, led <-chan context.Context) context.Context {
 	case ctx := <-led:
 		return ctx
 	case <-time.After(coretest.Within):
-		t.Fatalf("waited %v for the lead", coretest.Within)
+		t.Fatalf("waited %v for leadership", coretest.Within)
 		return nil
 	}
 }

@@ -106,7 +106,7 @@ func TestObserveExpiry(t *testing.T) {
 	coretest.WantTold(t, next(), lead, "")
 	relay.Drop(testkit.Both)
 	coretest.WantTold(t, next(), nil, "")
-	coretest.WaitFor(t, lead.Context().Done(), "the lead to end")
+	coretest.WaitFor(t, lead.Context().Done(), "leadership to end")
 }
 
 // TestObserveTermsOnlyGrow puts the state of an earlier term, and of an earlier value, back into Redis, as a replica may

@@ -122,7 +122,7 @@ func (r *referee) vacancyBefore(term int64) time.Duration {
 	return 0
 }
 
-// observed returns how many changes of the lead observers were told of, and how many they could have been told of: all
+// observed returns how many changes of leadership observers were told of, and how many they could have been told of: all
 // between the first and the last term that each of them saw.
 func (r *referee) observed() (told, of int) {
 	r.mu.Lock()

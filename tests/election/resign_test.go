@@ -66,12 +66,12 @@ func TestResignAfterALoss(t *testing.T) {
 		return rdb.HGet(ctx, "lock:name", "exclusive_until").Val() != first
 	})
 	relay.Hold(testkit.ToClient) // renewals arrive, their answers do not
-	var expires time.Time        // at the last look before the lead ended
-	testkit.Eventually(t, coretest.Within, "the lead to end", func() bool {
+	var expires time.Time        // at the last look before leadership ended
+	testkit.Eventually(t, coretest.Within, "leadership to end", func() bool {
 		expires = time.Now().Add(rdb.PTTL(ctx, "lock:name").Val())
 		return lead.Context().Err() != nil
 	})
-	coretest.WaitFor(t, lead.Context().Done(), "the lead to end")
+	coretest.WaitFor(t, lead.Context().Done(), "leadership to end")
 	coretest.WantErr(t, context.Cause(lead.Context()), core.ErrLeaseLost)
 	relay.Heal()
 	testkit.Eventually(t, coretest.Within, "a moment of its time", func() bool { return time.Until(expires) < ttl/4 })
@@ -79,7 +79,7 @@ func TestResignAfterALoss(t *testing.T) {
 	case time.Until(expires) < 0:
 		t.Skip("this machine is too slow")
 	case left < 0:
-		t.Error("the lead was freed before the work had stopped")
+		t.Error("leadership was freed before the work had stopped")
 	}
 	if err := coretest.NewClient(t, relay.Client()).Election("name", core.WithWait(0)).Run(ctx, leadNot); err == nil {
 		t.Error("another candidate led before the work had stopped")

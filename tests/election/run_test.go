@@ -111,7 +111,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	coretest.Resign(t, lead)
 }
 
-// TestRunAbandons the lead of a function that panics or ends its goroutine: what it has started may still be at work.
+// TestRunAbandons leadership for a function that panics or ends its goroutine: what it has started may still be at work.
 func TestRunAbandons(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(){"panic": func() { panic("mine") }, "Goexit": runtime.Goexit} {
@@ -137,7 +137,7 @@ func TestRunAbandons(t *testing.T) {
 		}
 		left := rdb.PTTL(context.Background(), "lock:name").Val()
 		if left <= 0 && time.Since(began) < ttl { // later it has expired, on a slow machine
-			t.Errorf("%s: the lead was freed", name)
+			t.Errorf("%s: leadership was freed", name)
 		}
 		coretest.Gone(t, rdb, "lock:name")
 	}
@@ -167,12 +167,12 @@ func TestRunOutlastsOutages(t *testing.T) {
 			return containsLine(logged.String(), "succeed again") || leading.Err() != nil
 		})
 		if leading.Err() != nil {
-			t.Errorf("the lead did not outlast a short outage: %v", context.Cause(leading))
+			t.Errorf("leadership did not outlast a short outage: %v", context.Cause(leading))
 		}
 	}
 	relay.Refuse(true)
 	relay.Reset()
-	coretest.WaitFor(t, leading.Done(), "the lead to end")
+	coretest.WaitFor(t, leading.Done(), "leadership to end")
 	answer <- nil
 	testkit.Eventually(t, coretest.Within, "a campaign to fail", func() bool { return containsLine(logged.String(), "campaign failed") })
 	relay.Refuse(false)
@@ -194,7 +194,7 @@ func TestRunOfAClosedClient(t *testing.T) {
 	leading := awaitContext(t, led)
 	closed := make(chan error, 1)
 	go func() { closed <- locks.Close() }()
-	coretest.WaitFor(t, leading.Done(), "the lead to end")
+	coretest.WaitFor(t, leading.Done(), "leadership to end")
 	answer <- nil
 	coretest.WantErr(t, coretest.Receive(t, done), core.ErrClosed)
 	if err := coretest.Receive(t, closed); err != nil {

@@ -170,7 +170,7 @@ func TestQueued(t *testing.T) {
 	}
 }
 
-// TestElect: one host leads and can be found. When it loses the lead, its command is ended before another host's begins,
+// TestElect: one host leads and can be found. When it loses leadership, its command is ended before another host's begins,
 // and it campaigns again.
 func TestElect(t *testing.T) {
 	t.Parallel()
@@ -202,7 +202,7 @@ func TestElect(t *testing.T) {
 	}
 }
 
-// TestElectStopped: a host that was asked to end, and whose lead is lost before the command has ended, campaigns no more.
+// TestElectStopped: a host that was asked to end, and whose leadership is lost before the command has ended, campaigns no more.
 func TestElectStopped(t *testing.T) {
 	t.Parallel()
 	srv := testkit.Start(t)

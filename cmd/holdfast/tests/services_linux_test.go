@@ -51,7 +51,7 @@ func startService(t *testing.T, cmd *exec.Cmd) (*process, processes) {
 	return started, awaitCommand(t, started.pid)
 }
 
-// TestServiceStop: TERM for the main process reaches the command, and the lead is free at once, whether the command has an
+// TestServiceStop: TERM for the main process reaches the command, and leadership is free at once, whether the command has an
 // end of its own or dies.
 func TestServiceStop(t *testing.T) {
 	t.Parallel()

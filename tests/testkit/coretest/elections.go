@@ -20,7 +20,7 @@ func MustCampaign(t testing.TB, e *core.Election) *core.Leadership {
 	return l
 }
 
-// CampaignLater campaigns in another goroutine; the lead arrives when it is won.
+// CampaignLater campaigns in another goroutine; leadership arrives when it is won.
 func CampaignLater(t testing.TB, e *core.Election) <-chan *core.Leadership {
 	done := make(chan *core.Leadership, 1)
 	go func() {
@@ -44,7 +44,7 @@ func AwaitLead(t testing.TB, done <-chan *core.Leadership) *core.Leadership {
 		}
 		return l
 	case <-time.After(Within):
-		t.Fatalf("waited %v for the lead", Within)
+		t.Fatalf("waited %v for leadership", Within)
 		return nil
 	}
 }

@@ -103,7 +103,7 @@ func TestPairAtStart(t *testing.T) {
 	}
 }
 
-// TestSignalAfterCommand: a signal that waits for its pair while the command ends, for instance because the lead was lost,
+// TestSignalAfterCommand: a signal that waits for its pair while the command ends, for instance because leadership was lost,
 // keeps another command from following.
 func TestSignalAfterCommand(t *testing.T) {
 	t.Parallel()
@@ -124,7 +124,7 @@ func TestSignalAfterCommand(t *testing.T) {
 	})
 }
 
-// TestSignalWhileStopping: a command that is being ended because the lead was lost must not be followed by another one.
+// TestSignalWhileStopping: a command that is being ended because leadership was lost must not be followed by another one.
 func TestSignalWhileStopping(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestSignalWhileStopping(t *testing.T) {
 	})
 }
 
-// TestSignalBeforeStop: after TERM, a command that is ended because the lead was lost must not be followed by another one.
+// TestSignalBeforeStop: after TERM, a command that is ended because leadership was lost must not be followed by another one.
 func TestSignalBeforeStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
