@@ -19,7 +19,7 @@ import (
 // connection are the flags that say where Redis is.
 type connection struct {
 	Redis        string `group:"all" placeholder:"URL" help:"URL of Redis. Defaults to $$HOLDFAST_REDIS, then $$REDIS_URL, then redis://localhost:6379. A password belongs into one of these variables, into $$HOLDFAST_REDIS_PASSWORD or into a file: other users can read arguments."`
-	RedisUser    string `group:"all" placeholder:"USER" env:"HOLDFAST_REDIS_USER" help:"User of Redis, in place of that of the URL."`
+	RedisUser    string `group:"all" placeholder:"USER" env:"HOLDFAST_REDIS_USER" help:"User of Redis, in place of the user in the URL."`
 	PasswordFile string `group:"all" placeholder:"FILE" env:"HOLDFAST_REDIS_PASSWORD_FILE" help:"File with the password of Redis."`
 	TLSCA        string `group:"all" name:"tls-ca" placeholder:"FILE" env:"HOLDFAST_TLS_CA" help:"Certificates of the authorities to trust."`
 	TLSCert      string `group:"all" name:"tls-cert" placeholder:"FILE" env:"HOLDFAST_TLS_CERT" help:"Certificate of this client."`
