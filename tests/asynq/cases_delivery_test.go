@@ -149,7 +149,7 @@ func TestTwoRecoverers(t *testing.T) {
 }
 
 // TestStalledHeartbeat is case J: while a heartbeat hangs, a task fails and comes again. asynq's heartbeat learns of
-// both at the same time, in any order; if it takes the end of the first run for that of the second, nobody renews the
+// both at the same time, in any order; if it mistakes the end of the first run for the end of the second, nobody renews the
 // lease of that any more, and the next recoverer takes it for lost while it runs. Other tasks whose ends come before
 // make that order all but certain.
 func TestStalledHeartbeat(t *testing.T) {

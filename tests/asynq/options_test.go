@@ -243,7 +243,7 @@ func TestDurationsWithoutUnit(t *testing.T) {
 	}
 }
 
-// TestRetryDelay: a deferred task has the delay of its error, and every other one that of the given function.
+// TestRetryDelay: a deferred task has the delay of its error, and every other one the delay of the given function.
 func TestRetryDelay(t *testing.T) {
 	t.Parallel()
 	cfg := asynq.Config{RetryDelayFunc: func(n int, _ error, _ *asynq.Task) time.Duration { return time.Duration(n) * time.Minute }}

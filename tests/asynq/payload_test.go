@@ -17,7 +17,7 @@ import (
 // again is a handler of a task that must not run.
 func again(context.Context, *asynq.Task) error { return errors.New("it runs again") }
 
-// stamped is a task for one order. Header and payload differ from those of another one by when it was sent.
+// stamped is a task for one order. Header and payload differ from another one by when it was sent.
 func stamped(sentAt string) *asynq.Task {
 	return asynq.NewTaskWithHeaders(kind, []byte(`{"order":7,"sent_at":"`+sentAt+`"}`), map[string]string{"K": "7"})
 }

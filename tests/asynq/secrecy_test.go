@@ -85,7 +85,7 @@ func TestTypesAndKeys(t *testing.T) {
 	}
 }
 
-// TestKeySecret: another secret makes other hashes, and the hash is that of nobody who lacks it.
+// TestKeySecret: another secret makes other hashes, and nobody without the secret can make them.
 func TestKeySecret(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

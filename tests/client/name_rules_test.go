@@ -242,7 +242,7 @@ func TestRefusedNames(t *testing.T) {
 				t.Errorf("%s: %d bytes of error: %.200q", what, len(err.Error()), err)
 			}
 		}
-		// But for the name of the Multi, which is made of those of its members.
+		// But for the name of the Multi, which is made of the names of its members.
 		if got, most := after.TotalAlloc-before.TotalAlloc, uint64(2*len(test.name)+1<<20); got > most {
 			t.Errorf("%.20q: %d bytes allocated", test.name, got)
 		}

@@ -17,7 +17,7 @@ var (
 	runbook    = regexp.MustCompile(`runbook_url: "?https://github\.com/holdfast-go/holdfast/blob/main/([^"\s]+)`)
 )
 
-// TestLinks follows every link within the repository, to files and to headings, and those of the alerts to their runbooks.
+// TestLinks follows every link within the repository, to files and to headings, and the links of the alerts to their runbooks.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	all := pages(t)

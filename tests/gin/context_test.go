@@ -68,7 +68,7 @@ func nextOnly(c *gin.Context) { c.Next() }
 // other is a writer that is not the one it was made of.
 type other struct{ gin.ResponseWriter }
 
-// Handlers get at the facts through gin's context, with ContextWithFallback or without, and through that of the request.
+// Handlers get at the facts through gin's context, with ContextWithFallback or without, and through the request's.
 func TestFactsInBothContexts(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
@@ -184,7 +184,7 @@ func readBefore(c *gin.Context) {
 }
 
 // TestRunOfGinContext: what core knows of a run is found by the *gin.Context and by contexts of it, and an inner run of a handler
-// comes before that of the guard.
+// comes before the guard's.
 func TestRunOfGinContext(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())

@@ -217,7 +217,7 @@ func TestBodyAddedAround(t *testing.T) {
 	order(t, srv, "l").wantReplay(t, http.StatusNotFound, "")
 }
 
-// limited is a body that answers the request when too much of it is read, as that of gin-contrib/size does.
+// limited is a body that answers the request when too much of it is read, as the body of gin-contrib/size does.
 type limited struct {
 	io.ReadCloser
 	c *gin.Context

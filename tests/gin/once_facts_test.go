@@ -153,7 +153,7 @@ func TestDispositionWithoutGuard(t *testing.T) {
 	order(t, srv, "k").want(t, http.StatusOK)
 }
 
-// Around each of two guards, request, writer and facts are those of before, however the run ends.
+// Around each of two guards, request, writer and facts are the same as before, however the run ends.
 func TestNestedRecordsGiveBack(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())

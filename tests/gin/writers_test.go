@@ -29,7 +29,7 @@ type buffering struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
-	blank  bool // Status is that of the real writer, as with gin-contrib/timeout
+	blank  bool // Status is the real writer's, as with gin-contrib/timeout
 }
 
 func (w *buffering) Header() http.Header { return w.header }

@@ -69,7 +69,7 @@ func (s *spans) await(t *testing.T, key string) {
 }
 
 // TestHooksFindTheirContext: each hook has the values of the context in which its own lock was acquired, even if Unlock is
-// called with that of another lock.
+// called with the context of another lock.
 func TestHooksFindTheirContext(t *testing.T) {
 	t.Parallel()
 	var seen spans
@@ -131,7 +131,7 @@ func wantSpans(t *testing.T, seen *spans, keys ...string) {
 	}
 }
 
-// TestReleaseHooksEndWithTheCall: their context ends with that of Unlock, and has its values too.
+// TestReleaseHooksEndWithTheCall: their context ends with the context of Unlock, and has its values too.
 func TestReleaseHooksEndWithTheCall(t *testing.T) {
 	t.Parallel()
 	type callKey struct{}

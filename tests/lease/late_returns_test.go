@@ -101,7 +101,7 @@ func either(call, otherwise func(context.Context) error) func(context.Context) e
 	return call
 }
 
-// endsByTime and endsByCancel end at any time up to three times that of the direct path of a command.
+// endsByTime and endsByCancel end at any time up to three times the limit of the direct path of a command.
 func endsByTime() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), time.Millisecond+rand.N(300*time.Millisecond))
 }

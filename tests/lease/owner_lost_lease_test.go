@@ -233,7 +233,7 @@ func holds(t *testing.T, locks *core.Client) int {
 	return info.Holders[0].Holds
 }
 
-// TestInnerOutlivesOuter: the outer lease is unlocked first. The context of the inner one enters still, that of the outer
+// TestInnerOutlivesOuter: the outer lease is unlocked first. The context of the inner one still enters, the context of the outer
 // one does not any more.
 func TestInnerOutlivesOuter(t *testing.T) {
 	t.Parallel()

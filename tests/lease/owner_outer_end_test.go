@@ -130,7 +130,7 @@ func TestMaxHoldOfReentries(t *testing.T) {
 	}
 }
 
-// TestMaxHoldEndsReentries: the limit of the outer lease passes, or that of another member of its Multi. The re-entry ends with
+// TestMaxHoldEndsReentries: the limit of the outer lease passes, or the limit of another member of its Multi. The re-entry ends with
 // the same cause. The lock is neither released nor renewed.
 func TestMaxHoldEndsReentries(t *testing.T) {
 	t.Parallel()

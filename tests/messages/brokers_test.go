@@ -30,7 +30,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// topic is the name of the stream, topic or queue, and dead that of parked messages.
+// topic is the name of the stream, topic or queue, and dead the one for parked messages.
 const topic, dead = "orders", "orders.parked"
 
 // partitions is how many the topic of Kafka has.

@@ -178,7 +178,7 @@ func (w *worker) proof() msglock.Option {
 
 var guardOptions = []msglock.Option{msglock.WithFinishTimeout(time.Second)}
 
-// handlerOf returns what the recipe calls for one message. The heartbeat is that of the recipe, nil if it has none.
+// handlerOf returns what the recipe calls for one message. The heartbeat is the recipe's, nil if it has none.
 func handlerOf[M any](w *worker, textOf func(M) string, heartbeat msglock.Option) func(context.Context, M) error {
 	handle := func(ctx context.Context, m M) error { return w.effect(ctx, textOf(m)) }
 	if w.Guarded {

@@ -34,7 +34,7 @@ func TestKeysOfALock(t *testing.T) {
 	}
 }
 
-// TestRepeatedReleaseReturnsTheFirstResult: the answer to a repetition is that of the first run.
+// TestRepeatedReleaseReturnsTheFirstResult: a repetition has the reply of the first run.
 func TestRepeatedReleaseReturnsTheFirstResult(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -395,7 +395,7 @@ func TestConnect(t *testing.T) {
 		if status := readStatus(t, other); status != http.StatusOK {
 			t.Errorf("%s: another client gets %d", fields, status)
 		}
-		select { // that of the other client
+		select { // the request of the other client
 		case <-read:
 		default:
 		}

@@ -58,7 +58,7 @@ func TestGuards(t *testing.T) {
 				case resp.Header.Get(httplock.MarkerField) != "": // also of a failure after which the handler has called Complete
 					return guardconformance.Result{Code: guardconformance.Replayed, Value: string(body)}
 				case resp.StatusCode != http.StatusOK:
-					_ = json.Unmarshal(body, &problem) // that of a failure has no code
+					_ = json.Unmarshal(body, &problem) // a failure has no code
 					return guardconformance.Result{Code: codes[problem.Code]}
 				}
 				return guardconformance.Result{Code: guardconformance.Ran, Value: string(body)}

@@ -27,7 +27,7 @@ type (
 
 func (a account) MarshalText() ([]byte, error) { return fmt.Append(nil, "account ", a.id), nil }
 
-// String is the same for all, as that of a type whose values are not to be logged.
+// String is the same for all, as for a type whose values must not be logged.
 func (account) String() string { return "account ***" }
 
 func (userName) String() string { return "***" }
@@ -708,7 +708,7 @@ func TestMethodOfPatternIsNoRoute(t *testing.T) {
 	}
 }
 
-// TestRouteThatDoesNotFitIsRefused: a pattern that is not that of the path says nothing about the request.
+// TestRouteThatDoesNotFitIsRefused: a pattern that does not match the path says nothing about the request.
 func TestRouteThatDoesNotFitIsRefused(t *testing.T) {
 	t.Parallel()
 	for pattern, path := range map[string]string{

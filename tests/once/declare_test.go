@@ -51,7 +51,7 @@ func TestDeclarationArrivesLate(t *testing.T) {
 	}
 }
 
-// TestDeclarationNumbers: the greater number wins, whatever arrives last. A record without a number is that of an older
+// TestDeclarationNumbers: the greater number wins, whatever arrives last. A record without a number comes from an older
 // version. Each attempt begins its numbers anew.
 func TestDeclarationNumbers(t *testing.T) {
 	t.Parallel()

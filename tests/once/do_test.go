@@ -216,7 +216,7 @@ func TestFingerprints(t *testing.T) {
 			t.Errorf("fingerprint %q: %+v, %v", print, got, err)
 		}
 	}
-	// What was released has no fingerprint, and what was taken over has that of the attempt that took it over.
+	// What was released has no fingerprint, and what was taken over has the fingerprint of the attempt that took it over.
 	if err := coretest.MustBegin(t, locks.Once("released", core.WithFingerprint([]byte("a")))).Release(ctx); err != nil {
 		t.Fatal(err)
 	}

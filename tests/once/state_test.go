@@ -212,7 +212,7 @@ func TestAbandoned(t *testing.T) {
 	}
 }
 
-// TestFingerprintOfATakeover: it is that of the attempt which has taken over, also if that has none; without one
+// TestFingerprintOfATakeover: the record has the fingerprint of the attempt that has taken over, also if that has none; without one
 // nothing is compared.
 func TestFingerprintOfATakeover(t *testing.T) {
 	t.Parallel()

@@ -95,7 +95,7 @@ func TestOnceValueThatCannotBeDecoded(t *testing.T) {
 	}
 }
 
-// TestOnceValueErrors: those of fn and of the arguments.
+// TestOnceValueErrors: errors of fn and of the arguments.
 func TestOnceValueErrors(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -46,7 +46,7 @@ func drawTokens(t *testing.T, locks *core.Client) map[string]func() int64 {
 	return draw
 }
 
-// TestForeignLastToken: whatever another program has written as the last token, tokens are those of the server's time, and grow.
+// TestForeignLastToken: whatever another program has written as the last token, tokens follow the server's time, and grow.
 func TestForeignLastToken(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -77,7 +77,7 @@ func TestClientOfOneServerOnCluster(t *testing.T) {
 	}
 }
 
-// TestClientOfReplica: the only address is that of a replica.
+// TestClientOfReplica: the only address is a replica's.
 func TestClientOfReplica(t *testing.T) {
 	t.Parallel()
 	p := coretest.StartReplicated(t)

@@ -13,7 +13,7 @@ import (
 )
 
 // TestForgedExpiredPermits: another program adds expired shares of many owners, each with the most permits and a minimum hold time. One
-// call ends those of a few owners, and later ones those of the others, so that no script writes for each permit of all.
+// call ends the permits of a few owners, and later calls end the others, so that no script writes for each permit of all.
 func TestForgedExpiredPermits(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -97,7 +97,7 @@ func TestLoginRefused(t *testing.T) {
 	other := v.authority.ClientConfig()
 	other.ServerName = "redis.example.com"
 	unknown := v.authority.ClientConfig()
-	unknown.RootCAs = nil // those of the system
+	unknown.RootCAs = nil // the roots of the system
 	for name, test := range map[string]struct {
 		rdb    *redis.Client
 		says   string

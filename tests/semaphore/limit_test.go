@@ -68,7 +68,7 @@ func TestSemaphorePermits(t *testing.T) {
 	}
 }
 
-// TestSemaphoreChangingLimit: n is that of each request. A smaller one revokes nothing, a greater one lets in at once.
+// TestSemaphoreChangingLimit: n belongs to each request. A smaller one revokes nothing, a greater one lets in at once.
 func TestSemaphoreChangingLimit(t *testing.T) {
 	t.Parallel()
 	locks := coretest.NewClient(t, testkit.Start(t).Client(), core.WithTTL(coretest.Long))
@@ -99,7 +99,7 @@ func TestSemaphoreReleaseAddsNothing(t *testing.T) {
 	}
 	next := coretest.MustLock(t, two)
 	if next.Slot() != 0 {
-		t.Errorf("slot %d, want that of the holder that was force-released", next.Slot())
+		t.Errorf("slot %d, want the slot of the holder that was force-released", next.Slot())
 	}
 	for range 2 {
 		coretest.WantErr(t, lost.Unlock(ctx), core.ErrNotHeld)

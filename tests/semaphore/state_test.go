@@ -112,7 +112,7 @@ func TestSemaphoreOwnerOfExpiredPermits(t *testing.T) {
 	for _, lease := range crashed {
 		rdb.ZAdd(ctx, expiries, redis.Z{Score: float64(past - 2), Member: lease.Owner()})
 	}
-	for _, id := range rdb.ZRange(ctx, expiries, -2, -1).Val() { // the first holder's, and that of the named owner
+	for _, id := range rdb.ZRange(ctx, expiries, -2, -1).Val() { // the first holder's and the named owner's
 		if rdb.HGet(ctx, "lock:name", "share:"+id).Val() == "0 named" {
 			rdb.ZAdd(ctx, expiries, redis.Z{Score: float64(past - 1), Member: id})
 		}

@@ -25,7 +25,7 @@ type Cluster struct {
 
 // StartCluster runs a Cluster of that many masters, and of their [Replicas], until the test ends, and returns when
 // all agree on it and the replicas are in sync. A master that is not given up yet, see [DownAfter], does not keep the
-// others from serving. The options are those of all servers.
+// others from serving. The options apply to all servers.
 func StartCluster(t testing.TB, masters int, opts ...Option) *Cluster {
 	t.Helper()
 	cfg := newConfig(append([]Option{Replicas(0)}, opts...))

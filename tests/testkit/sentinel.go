@@ -30,7 +30,7 @@ type Sentinel struct {
 }
 
 // StartSentinel runs a master, replicas and sentinels until the test ends, and returns when the sentinels know each
-// other and all servers, and the replicas are in sync. The options are those of the servers, which are on TCP ports.
+// other and all servers, and the replicas are in sync. The options apply to the servers, which are on TCP ports.
 func StartSentinel(t testing.TB, opts ...Option) *Sentinel {
 	t.Helper()
 	cfg := newConfig(append([]Option{Replicas(1)}, opts...))

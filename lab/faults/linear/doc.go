@@ -8,7 +8,7 @@
 // # Terms
 //
 //   - partition: the operations on one name, or on one resource of the register. Each is judged by itself, because a
-//     history is linearizable exactly if that of each object is.
+//     history is linearizable exactly if the history of each object is.
 //   - grant: a request that has returned a lease, with its token.
 //   - end: the moment from which another grant may follow. What the holder reports bounds it, see lease.ends.
 //   - proven release: an unlock that returned without an error. The holder had the lease until then.

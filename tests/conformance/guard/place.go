@@ -62,7 +62,7 @@ const (
 	Completed   Code = "completed" // refused: an earlier run has completed
 	Busy        Code = "busy"      // refused or to come again: another one runs
 	Unknown     Code = "unknown"   // refused: the outcome of an earlier run is unknown
-	Mismatch    Code = "mismatch"  // refused: the key is that of another payload
+	Mismatch    Code = "mismatch"  // refused: the key belongs to another payload
 	Unavailable Code = "unavailable"
 	Undecided   Code = "undecided" // refused or to come again: the proof could not be asked
 	NoKey       Code = "no key"

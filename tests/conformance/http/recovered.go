@@ -274,7 +274,7 @@ func testUnguardedRetention(t *testing.T, s *suite) {
 	runs.ran(t, 1)
 }
 
-// testUnguardedOtherBody: the answer is that of one request only.
+// testUnguardedOtherBody: the response belongs to one request only.
 func testUnguardedOtherBody(t *testing.T, s *suite) {
 	server, locks := outage(t)
 	runs := &counter{}

@@ -112,7 +112,7 @@ func (w *watch) hooks() core.Option {
 	})
 }
 
-// told is the suite with a client of its own, whose hooks are those of w.
+// told is the suite with a client of its own, whose hooks are w's.
 func (s *suite) told(t testing.TB, w *watch) *suite {
 	t.Helper()
 	told := *s

@@ -54,7 +54,7 @@ func byGRPC(addr string) func(*testing.T) caller {
 	}
 }
 
-// byConnect calls with connect, in a protocol of its own or that of gRPC.
+// byConnect calls with connect, in its own protocol or gRPC's.
 func byConnect(addr string, opts ...connect.ClientOption) func(*testing.T) caller {
 	return func(t *testing.T) caller {
 		client := connect.NewClient[testpb.SimpleRequest, testpb.SimpleResponse](h2c(t), "http://"+addr+unaryCall, opts...)

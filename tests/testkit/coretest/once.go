@@ -69,7 +69,7 @@ func WantState(t testing.TB, o *core.Once, state core.State, attempt int) core.R
 	return r
 }
 
-// ForgetNow deletes a record, whatever it says now. An error of Peek does not hide that of ForgetRunning.
+// ForgetNow deletes a record, whatever it says now. An error of Peek does not hide the error of ForgetRunning.
 func ForgetNow(ctx context.Context, o *core.Once) error {
 	seen, _ := o.Peek(ctx)
 	return o.ForgetRunning(ctx, seen)

@@ -89,7 +89,7 @@ func checkFiles(t *testing.T, files fs.FS, paths []Path) {
 	}
 }
 
-// parts returns the Lua source of the fast path and that of the slow path. Both have what comes in front of the fast path.
+// parts returns the Lua source of the fast path and of the slow path. Both have what comes in front of the fast path.
 func (p *Path) parts(t *testing.T, files fs.FS) (fast, slow string) {
 	text, err := fs.ReadFile(files, p.File+".lua")
 	if err != nil {
