@@ -51,7 +51,7 @@ var allowed = map[string][]string{
 	"asynqlock":  {"core", "cronlock", "github.com/hibiken/asynq", "internal/jsonfield"},
 	"msglock":    {"core", "internal/guard", "internal/throttle"},
 
-	"sqllock": {"core"},
+	"sqllock": {"core", "internal/throttle"},
 
 	"msglock/watermill": {"msglock", "github.com/ThreeDotsLabs/watermill"},
 
