@@ -369,8 +369,13 @@ func TestInUse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestRenewer(nil)
+		var mu sync.Mutex // calls come from goroutines of their own
 		var longest []time.Duration
-		s.InUse = func(_ Instant, ttl time.Duration) { longest = append(longest, ttl) }
+		s.InUse = func(_ Instant, ttl time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
+			longest = append(longest, ttl)
+		}
 		one := s.lease(t, minute)
 		synctest.Wait()
 		two := s.lease(t, Terms{TTL: 2 * time.Minute})
@@ -381,6 +386,8 @@ func TestInUse(t *testing.T) {
 		s.lease(t, Terms{TTL: time.Hour})
 		s.Close()
 		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
 		if want := []time.Duration{time.Minute, 2 * time.Minute, 0, time.Hour}; !slices.Equal(longest, want) {
 			t.Errorf("called with %v, want %v", longest, want)
 		}
