@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	guards "github.com/holdfast-go/holdfast/internal/guard"
 )
 
 // Codes of refusals. They are part of the interface between an HTTP API and its clients, and do not change.
@@ -213,39 +214,9 @@ const (
 func (g *guard) logRefused(ctx context.Context, w core.Work, c *Conflict) {
 	switch c.Code {
 	case CodeKeyFailed:
-		g.engine.Event(ctx, slog.LevelError, c.Code, logKeyFailed, w, keyFailure{c.Cause})
+		g.engine.Event(ctx, slog.LevelError, c.Code, logKeyFailed, w, guards.KeyFailed(c.Cause))
 	case CodeGuardFailed:
 		g.engine.Event(ctx, slog.LevelError, c.Code, logBodyRead, w, c.Cause)
-	}
-}
-
-// keyFailure is an error of a key function. Its text may have what the client has sent, so the log has only its type, unless it
-// is a [slog.LogValuer] or one of this package.
-type keyFailure struct{ error }
-
-// LogValue returns what may be logged.
-func (f keyFailure) LogValue() slog.Value {
-	var v slog.LogValuer
-	var wildcard *wildcardError
-	switch {
-	case errors.As(f.error, &v):
-		return v.LogValue()
-	case errors.As(f.error, &wildcard):
-		return slog.StringValue(wildcard.text)
-	case errors.Is(f.error, ErrNoRoute):
-		return slog.StringValue(ErrNoRoute.Error())
-	}
-	return slog.StringValue(fmt.Sprintf("of type %T", innermost(f.error)))
-}
-
-// innermost returns the error at the end of a chain, whose type tells more than that of what is wrapped around it.
-func innermost(err error) error {
-	for {
-		next := errors.Unwrap(err)
-		if next == nil {
-			return err
-		}
-		err = next
 	}
 }
 
@@ -256,7 +227,7 @@ func (f sealFailure) Unwrap() error { return f.error }
 
 // LogValue returns the type of the error.
 func (f sealFailure) LogValue() slog.Value {
-	return slog.StringValue(fmt.Sprintf("the codec could not seal the answer: %T", innermost(f.error)))
+	return slog.StringValue("the codec could not seal the answer: " + guards.InnerType(f.error))
 }
 
 // failureOf returns why a run failed whose handler has returned: because of the status of its answer, or because there is none. It

@@ -73,9 +73,9 @@ type answered struct {
 func (e *exclusive) do(r *run, handler func(ctx context.Context) answered) *Conflict {
 	switch {
 	case r.key.IsZero():
-		return r.refuseKey(ErrKeyRequired)
+		return r.keyless(ErrKeyRequired, true)
 	case early(r.came.Header):
-		return r.refuseKey(errEarly)
+		return r.keyless(errEarly, true)
 	}
 	hash := r.key.HashWith(e.KeySecret)
 	r.named(httprecord.Prefix+hash, hash)

@@ -124,10 +124,8 @@ func (g *handler) ServeHTTP(w http.ResponseWriter, came *http.Request) {
 		return
 	case err == nil:
 		conflict = g.do(r)
-	case g.OptionalKey && errors.Is(err, ErrKeyRequired):
-		r.handle(came.Context(), w)
 	default:
-		conflict = r.refuseKey(err)
+		conflict = r.keyless(err, !errors.Is(err, ErrKeyRequired))
 	}
 	if conflict == nil {
 		return
@@ -164,9 +162,11 @@ func (r *run) handle(ctx context.Context, w http.ResponseWriter) {
 	r.next.ServeHTTP(w, inner)
 }
 
-// refuseKey makes the Conflict of a request that failed before it was asked about, by its key or by its body.
-func (r *run) refuseKey(err error) *Conflict {
-	_, _ = r.engine.Do(r.came.Context(), guards.Ask{Work: r.ask.Work, NoKey: err}, guards.Run{
+// keyless lets a request without a key pass, or makes the Conflict of one that is refused, or has failed by its key or by its body.
+func (r *run) keyless(err error, failed bool) *Conflict {
+	ask := guards.Ask{Work: r.ask.Work, NoKey: err, KeyFailed: failed}
+	_, _ = r.engine.Do(r.came.Context(), ask, guards.Run{
+		Pass: r.pass,
 		Refuse: func(ctx context.Context, not *core.NotRun) {
 			r.conflict = newConflict(requestCode(ctx, err), err)
 			r.conflict.tell(ctx, not)

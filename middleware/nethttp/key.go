@@ -29,7 +29,7 @@ var (
 	// ErrNoRoute says that the key needs a part of the route that is not known at the place of the guard: 500, since
 	// every other request would fail too. Wrap the handlers in the router, not the router. A router that sets neither
 	// Pattern nor path values of a request has to be helped: the middleware for gorilla/mux is in docs/http.md.
-	ErrNoRoute = errors.New("holdfast: route not known here: wrap the handler, not the mux")
+	ErrNoRoute error = &routeError{"holdfast: route not known here: wrap the handler, not the mux"}
 )
 
 // idempotencyKey is the name of the part that a client has chosen. It comes last, behind its scope.
@@ -206,22 +206,13 @@ type KeyFunc func(r *http.Request) (Key, error)
 // Keys joins keys: all of them together identify a request. It fails with the first error of fns. Keys panics if there
 // are no functions or one is nil.
 func Keys(fns ...KeyFunc) KeyFunc {
-	fns = checked("Keys", fns)
+	fns = guards.KeyFuncs[*http.Request, Key]("Keys", fns)
 	return func(r *http.Request) (Key, error) {
-		joined := Key{parts: make([]part, 0, len(fns)+1)}
-		missing := false
-		for _, fn := range fns {
-			key, err := fn(r)
-			if err != nil {
-				return Key{}, err
-			}
-			missing = missing || key.IsZero()
-			joined.parts = append(joined.parts, key.parts...)
+		keys, err := guards.AllKeys[*http.Request, Key](r, fns)
+		if err != nil {
+			return Key{}, err
 		}
-		if missing {
-			return Key{}, errPartMissing
-		}
-		return joined, nil
+		return Join(keys...)
 	}
 }
 
@@ -233,38 +224,13 @@ func Keys(fns ...KeyFunc) KeyFunc {
 // leave out a source chooses its key: its two requests run at the same time if one has the source and the other has
 // not.
 func FirstOf(fns ...KeyFunc) KeyFunc {
-	fns = checked("FirstOf", fns)
-	return func(r *http.Request) (Key, error) {
-		var first error
-		for _, fn := range fns {
-			key, err := fn(r)
-			switch {
-			case err == nil && !key.IsZero():
-				return key, nil
-			case err == nil:
-				err = errPartMissing
-			case !errors.Is(err, ErrKeyRequired) && !errors.Is(err, ErrScopeRequired):
-				return Key{}, err
-			}
-			if first == nil {
-				first = err
-			}
-		}
-		return Key{}, first
-	}
+	fns = guards.KeyFuncs[*http.Request, Key]("FirstOf", fns)
+	return func(r *http.Request) (Key, error) { return guards.FirstKey(r, fns, absentKey, errPartMissing) }
 }
 
-// checked returns a copy of fns, which the caller may change afterwards.
-func checked(name string, fns []KeyFunc) []KeyFunc {
-	if len(fns) == 0 {
-		panic("holdfast: " + name + ": no key functions")
-	}
-	for i, fn := range fns {
-		if fn == nil {
-			panic(fmt.Sprintf("holdfast: %s: key function %d is nil", name, i+1))
-		}
-	}
-	return slices.Clone(fns)
+// absentKey reports whether an error says only that there is no key here, so that [FirstOf] looks further.
+func absentKey(err error) bool {
+	return errors.Is(err, ErrKeyRequired) || errors.Is(err, ErrScopeRequired)
 }
 
 // Constant returns the same key for all requests: only one of them runs at a time. Joined with other keys, it

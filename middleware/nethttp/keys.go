@@ -190,8 +190,8 @@ func ByPrincipal(of func(r *http.Request) (string, error)) KeyFunc {
 // with their text agree. If the value is nil, the zero value of its type or without text, no user is logged in, and
 // the error is [ErrScopeRequired].
 //
-// A value of any other type is a mistake in the program, whose error is none of this package. A [fmt.Stringer] is not
-// enough: String is for people to read and may be masked or shortened, which would make one user of two.
+// A value of any other type, or with a text of more than 255 bytes, is a mistake in the program, whose error is none of this package.
+// A [fmt.Stringer] is not enough: String is for people to read and may be masked or shortened, which would make one user of two.
 func PrincipalKey(value any) (Key, error) {
 	if absent(value) {
 		return Key{}, ErrScopeRequired
@@ -202,6 +202,10 @@ func PrincipalKey(value any) (Key, error) {
 	}
 	if text == "" {
 		return Key{}, fmt.Errorf("%w: a %T without text", ErrScopeRequired, value)
+	}
+	if len(text) > httprecord.MaxKey { // authentication has chosen it, and not the client
+		return Key{}, principalError(fmt.Sprintf("holdfast: the text of a %T has %d bytes, at most %d make a principal",
+			value, len(text), httprecord.MaxKey))
 	}
 	return NewKey(principalPart, text)
 }

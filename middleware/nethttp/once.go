@@ -117,7 +117,7 @@ func (r *run) pass(ctx context.Context) { r.handle(ctx, r.w) }
 // context was over, the conflict is what to answer in its place: call [capture.Abandon], and send that as a refusal.
 func (o *once) do(r *run, h captured) (replay *Response, conflict *Conflict) {
 	if r.key.IsZero() {
-		return nil, r.refuseKey(ErrKeyRequired)
+		return nil, r.keyless(ErrKeyRequired, true)
 	}
 	o.shapes.learn(r.key)
 	r.once, r.early, r.ask.Detached = o, early(r.came.Header), o.Detached

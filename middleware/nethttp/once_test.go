@@ -65,7 +65,7 @@ func doExclusive(ctx context.Context, e *exclusive, i item, handler func(context
 
 // refuseKey refuses a request whose key could not be made.
 func refuseKey(ctx context.Context, g *guard, err error) *Conflict {
-	return item{}.run(ctx, g).refuseKey(err)
+	return item{}.run(ctx, g).keyless(err, true)
 }
 
 // handlers is what is done with a request.

@@ -280,11 +280,10 @@ func (s settings) with(place guards.Place, wait time.Duration, maxValue int, opt
 // fail keeps the first error of an option.
 func (s *settings) fail(err error) { s.err = cmp.Or(s.err, err) }
 
-// forEngine returns what the engine has to know. A request keeps its lease until its handler returns, and only one kind of
-// request without a key passes: see [handler.ServeHTTP].
+// forEngine returns what the engine has to know. A request keeps its lease until its handler returns.
 func (s *settings) forEngine() guards.Config {
 	config := s.Config
-	config.ZombieGrace, config.OptionalKey = 0, false
+	config.ZombieGrace = 0
 	return config
 }
 

@@ -2,6 +2,7 @@ package httplock
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -105,14 +106,17 @@ func PathKey(pattern, name, value string) (Key, error) {
 	return pathKey(routeText(p.host, false, segments), value)
 }
 
-// wildcardError is the error of a key function that names a wildcard which the route does not have. Its text has what the program
-// says, and nothing of a request.
-type wildcardError struct{ text string }
+// routeError is the error of a key function that needs what the route does not have. Its text has what the program says, and
+// nothing of a request.
+type routeError struct{ text string }
 
-func (e *wildcardError) Error() string { return e.text }
+func (e *routeError) Error() string { return e.text }
+
+// LogValue implements [slog.LogValuer].
+func (e *routeError) LogValue() slog.Value { return slog.StringValue(e.text) }
 
 // Is makes it an [ErrNoRoute].
-func (e *wildcardError) Is(target error) bool { return target == ErrNoRoute }
+func (e *routeError) Is(target error) bool { return target == ErrNoRoute }
 
 // lacks returns the error for a wildcard that a pattern does not have.
 func (p pattern) lacks(name, text string) error {
@@ -120,7 +124,7 @@ func (p pattern) lacks(name, text string) error {
 	if names := p.wildcards(); len(names) > 0 {
 		has = "only " + strings.Join(names, ", ")
 	}
-	return &wildcardError{fmt.Sprintf("holdfast: the route %q has no wildcard %q: it has %s", text, name, has)}
+	return &routeError{fmt.Sprintf("holdfast: the route %q has no wildcard %q: it has %s", text, name, has)}
 }
 
 // wildcards returns the names of the wildcards, quoted.
