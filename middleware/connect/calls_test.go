@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -21,6 +23,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	connectlock "github.com/holdfast-go/holdfast/middleware/connect"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // TestWholeReplay: a response is replayed whole in each protocol, whichever way the handler set its metadata.
@@ -146,6 +149,55 @@ func TestCodes(t *testing.T) {
 		call(t.Context(), cl, "", "x").want(t, connect.CodeFailedPrecondition, "OUTCOME_UNKNOWN", false)
 		c.want(t, 1)
 	}
+}
+
+// TestLostLease: a run whose lease was lost is answered LEASE_LOST in whatever form its handler reports the loss.
+func TestLostLease(t *testing.T) {
+	t.Parallel()
+	relay := testkit.Start(t).Relay()
+	locks, err := core.New(relay.Client(), core.WithLogger(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locks.Close() })
+	forms := map[string]struct {
+		of   func(context.Context) error
+		want string
+	}{
+		"error of the context": {func(ctx context.Context) error { return ctx.Err() }, "LEASE_LOST"},
+		"cause":                {context.Cause, "LEASE_LOST"},
+		"code": {func(ctx context.Context) error {
+			return connect.NewError(connect.CodeCanceled, errors.New("it has ended"))
+		}, "LEASE_LOST"},
+		"cause with a code": {func(ctx context.Context) error {
+			return connect.NewError(connect.CodeInternal, context.Cause(ctx))
+		}, "LEASE_LOST"},
+		"another error": {func(context.Context) error {
+			return connect.NewError(connect.CodeInternal, errors.New("of the handler"))
+		}, ""},
+		"success": {func(context.Context) error { return nil }, ""},
+	}
+	began := make(chan struct{}, len(forms))
+	cl := serve(t, protocols[1], func(ctx context.Context, r *request) (*response, error) {
+		began <- struct{}{}
+		<-ctx.Done()
+		return responseOf("done"), forms[r.Msg.GetValue()].of(ctx)
+	}, connectlock.Idempotent(locks, connectlock.Unscoped(), core.WithTTL(time.Second), connectlock.WithFinishTimeout(time.Second)))
+	var calls sync.WaitGroup
+	for form, test := range forms {
+		calls.Go(func() {
+			if a := call(t.Context(), cl, form, form); a.reason() != test.want {
+				t.Errorf("%s: %q, want %q: %v", form, a.reason(), test.want, a.err)
+			}
+		})
+	}
+	for range forms {
+		<-began
+	}
+	relay.Refuse(true)
+	relay.Reset()
+	calls.Wait()
+	relay.Heal()
 }
 
 type streamClient = connect.Client[wrapperspb.StringValue, wrapperspb.StringValue]

@@ -44,7 +44,7 @@ func ExclusiveStream(strategy core.Strategy, key KeyFunc, opts ...Option) connec
 
 // NewExclusiveStream is [ExclusiveStream] for settings that are known only at run time: it returns an error instead of panicking.
 func NewExclusiveStream(strategy core.Strategy, key KeyFunc, opts ...Option) (connect.Interceptor, error) {
-	g, err := rpc.NewExclusive("connectlock.ExclusiveStream", strategy, key, opts)
+	g, err := rpc.NewExclusiveStream("connectlock.ExclusiveStream", strategy, key, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -45,8 +45,8 @@ func ByMethod() KeyFunc { return rpc.ByMethod() }
 func ByMetadata(name string) KeyFunc { return rpc.ByMetadata(name) }
 
 // ByField identifies calls by a field of the request message, "request_id" or "order.id": a string, bytes, an integer or an enum. A
-// field that is not set makes no key. A path that the message does not have is a mistake in the program, which is answered internal.
-// ByField panics if the path is empty.
+// field that is not set, or is 0 or "", makes no key. A path that the message does not have is a mistake in the program, which is
+// answered internal. ByField panics if the path is empty.
 func ByField(path string) KeyFunc { return rpc.ByField(path) }
 
 // ByContext identifies calls by the value of their context at ctxKey: the user, put there by an interceptor in front of the guard. It
@@ -107,7 +107,8 @@ func WithKey(key KeyFunc) Option { return rpc.WithKey(key) }
 func WithReplay() Option { return rpc.WithReplay() }
 
 // WithIgnoredFields sets fields of the request that Idempotent does not compare, such as a time of sending: "sent_at", "order.trace".
-// The path of a field in a list or a map does not have an index or a key. Defaults to none.
+// The path of a field in a list or a map does not have an index or a key. The log warns of a path that no request has. Defaults to
+// none.
 func WithIgnoredFields(paths ...string) Option { return rpc.WithIgnoredFields(paths...) }
 
 // WithDetachedContext keeps the end of the call's context from the handler: work that should not be interrupted continues when the

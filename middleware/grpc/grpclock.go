@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"slices"
+	"strings"
 
 	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
@@ -42,7 +43,7 @@ func ExclusiveStream(strategy core.Strategy, key KeyFunc, opts ...Option) grpc.S
 
 // NewExclusiveStream is [ExclusiveStream] for settings that are known only at run time: it returns an error instead of panicking.
 func NewExclusiveStream(strategy core.Strategy, key KeyFunc, opts ...Option) (grpc.StreamServerInterceptor, error) {
-	g, err := rpc.NewExclusive("grpclock.ExclusiveStream", strategy, key, opts)
+	g, err := rpc.NewExclusiveStream("grpclock.ExclusiveStream", strategy, key, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -259,6 +260,7 @@ func Check(server interface {
 			methods = append(methods, rpc.Method{Name: "/" + service + "/" + m.Name, Stream: m.IsClientStream || m.IsServerStream})
 		}
 	}
+	slices.SortFunc(methods, func(a, b rpc.Method) int { return strings.Compare(a.Name, b.Name) })
 	for _, prefix := range prefixes {
 		streams := slices.ContainsFunc(methods, func(m rpc.Method) bool { return m.Stream && rpc.Matches(prefix, m.Name) })
 		if err := rpc.CheckPrefix(prefix, streams, methods); err != nil {

@@ -232,7 +232,8 @@ func TestBadHandlers(t *testing.T) {
 	}{
 		"neither a message nor an error":       {request("x"), nil, core.RetryFailures, "NO_ANSWER", "NO_ANSWER"},
 		"neither a message nor an error, held": {request("x"), nil, core.HoldFailures, "OUTCOME_UNKNOWN", "OUTCOME_UNKNOWN"},
-		"a typed nil":                          {request("x"), typedNil, core.RetryFailures, "", replayed},
+		"a typed nil":                          {request("x"), typedNil, core.RetryFailures, "NO_ANSWER", "NO_ANSWER"},
+		"a typed nil, held":                    {request("x"), typedNil, core.HoldFailures, "OUTCOME_UNKNOWN", "OUTCOME_UNKNOWN"},
 		"no message of protobuf":               {request("x"), "text", core.RetryFailures, "", "ALREADY_COMPLETED"},
 		"a request that is none":               {"text", response("x"), core.RetryFailures, "KEY_FAILED", "KEY_FAILED"},
 		"a nil request":                        {nil, response("x"), core.RetryFailures, "KEY_FAILED", "KEY_FAILED"},

@@ -214,7 +214,7 @@ func TestRefusals(t *testing.T) {
 			close(began)
 			<-end
 		case "hold":
-			return nil, core.Hold(ctx, "ask the bank")
+			return response("x"), core.Hold(ctx, "ask the bank")
 		}
 		return response("x"), nil
 	}}, grpc.ChainUnaryInterceptor(
@@ -385,6 +385,11 @@ func TestOptions(t *testing.T) {
 		"nil client":         {second2(grpclock.NewOnce(nil, key)), "client is nil"},
 		"nil strategy":       {second2(grpclock.NewExclusive(nil, key)), "strategy is nil"},
 		"stream, no records": {second2(grpclock.NewExclusiveStream(locks.Mutex, key, core.WithMaxValue(1))), "core.WithMaxValue"},
+		"stream, field":      {second2(grpclock.NewExclusiveStream(locks.Mutex, grpclock.ByField("a"))), "ByField"},
+		"stream, joined":     {second2(grpclock.NewExclusiveStream(locks.Mutex, grpclock.Keys(key, grpclock.ByField("a")))), "ByField"},
+		"stream, first of": {
+			second2(grpclock.NewExclusiveStream(locks.Mutex, grpclock.Keys(key, grpclock.FirstOf(key, grpclock.ByField("a"))))), "ByField",
+		},
 	} {
 		if test.err == nil || !strings.Contains(test.err.Error(), test.want) {
 			t.Errorf("%s: %v", name, test.err)

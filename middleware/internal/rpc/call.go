@@ -1,11 +1,12 @@
 package rpc
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/holdfast-go/holdfast/internal/guard"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
@@ -75,6 +77,14 @@ type keyError struct {
 func (e *keyError) Error() string { return e.kind.Error() + ": " + e.field + " " + e.text }
 func (e *keyError) Unwrap() error { return e.kind }
 
+// mistake is an error of a key function that is the program's. Its text has nothing of a call, so it may be logged.
+type mistake string
+
+func (e mistake) Error() string { return string(e) }
+
+// LogValue implements [slog.LogValuer].
+func (e mistake) LogValue() slog.Value { return slog.StringValue(string(e)) }
+
 // NewKey returns a key of one named value.
 func NewKey(name, value string) (Key, error) { return newKey(name, name, value) }
 
@@ -120,6 +130,9 @@ func ByMetadata(name string) KeyFunc {
 		case 0:
 			return newKey("metadata:"+name, name, "")
 		case 1:
+			if values[0] == "" { // the client means to send a key, so its call is none without
+				return Key{}, &keyError{ErrKeyInvalid, name, "is empty"}
+			}
 			return newKey("metadata:"+name, name, values[0])
 		default: // the guard and the handler might not mean the same one
 			return Key{}, &keyError{ErrKeyInvalid, name, fmt.Sprintf("occurs %d times", len(values))}
@@ -133,19 +146,19 @@ func ByField(path string) KeyFunc {
 	if slices.Contains(names, "") {
 		panic(fmt.Sprintf("holdfast: ByField(%q): a path is like order.id", path))
 	}
-	return func(c *Call) (Key, error) {
+	return ofMessage(func(c *Call) (Key, error) {
 		if value, operator := c.part(); operator {
 			return newKey("field:"+path, path, value)
 		}
 		if c.Message == nil {
-			return Key{}, errors.New("holdfast: ByField: the call has no protobuf message that a guard sees, as streams have not")
+			return Key{}, mistake("holdfast: ByField: the call has no protobuf message that a guard sees, as streams have not")
 		}
 		text, err := field(c.Message.ProtoReflect(), names)
 		if err != nil {
-			return Key{}, fmt.Errorf("holdfast: ByField(%q): %w", path, err)
+			return Key{}, mistake(fmt.Sprintf("holdfast: ByField(%q): %v", path, err))
 		}
 		return newKey("field:"+path, path, text)
-	}
+	})
 }
 
 // field returns the text of the field at a path, "" if it is not set. The error is a mistake in the program.
@@ -160,13 +173,16 @@ func field(m protoreflect.Message, path []string) (string, error) {
 		return "", fmt.Errorf("%s is no message", fd.FullName())
 	case len(path) > 1: // also if it is not set, to find a mistake in the rest of the path
 		return field(m.Get(fd).Message(), path[1:])
-	case !m.Has(fd):
-		if fd.Message() == nil {
-			return "", nil
-		}
 	}
-	v := m.Get(fd)
-	switch fd.Kind() {
+	v, kind := m.Get(fd), fd.Kind()
+	switch kind {
+	case protoreflect.BoolKind, protoreflect.FloatKind, protoreflect.DoubleKind, protoreflect.MessageKind, protoreflect.GroupKind:
+		return "", fmt.Errorf("%s is a %s, which identifies nothing", fd.FullName(), kind)
+	}
+	if !m.Has(fd) {
+		return "", nil
+	}
+	switch kind {
 	case protoreflect.StringKind:
 		return v.String(), nil
 	case protoreflect.BytesKind:
@@ -179,7 +195,7 @@ func field(m protoreflect.Message, path []string) (string, error) {
 	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind, protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
 		return strconv.FormatUint(v.Uint(), 10), nil
 	}
-	return "", fmt.Errorf("%s is a %s, which identifies nothing", fd.FullName(), fd.Kind())
+	return "", fmt.Errorf("%s is a %s, which is not supported", fd.FullName(), kind)
 }
 
 // ByContext identifies calls by the value of their context at ctxKey.
@@ -232,50 +248,45 @@ func Constant(value string) KeyFunc {
 
 // Keys joins keys.
 func Keys(fns ...KeyFunc) KeyFunc {
-	fns = checked("Keys", fns)
-	return func(c *Call) (Key, error) {
-		keys := make([]Key, len(fns))
-		for i, fn := range fns {
-			key, err := fn(c)
-			if err != nil {
-				return Key{}, err
-			}
-			keys[i] = key
+	fns = guard.KeyFuncs[*Call, Key]("Keys", fns)
+	return joined(fns, func(c *Call) (Key, error) {
+		keys, err := guard.AllKeys[*Call, Key](c, fns)
+		if err != nil {
+			return Key{}, err
 		}
 		return httplock.Join(keys...)
-	}
+	})
 }
 
 // FirstOf returns the key of the first function that finds one.
 func FirstOf(fns ...KeyFunc) KeyFunc {
-	fns = checked("FirstOf", fns)
-	return func(c *Call) (Key, error) {
-		var first error
-		for _, fn := range fns {
-			key, err := fn(c)
-			switch {
-			case err == nil && !key.IsZero():
-				return key, nil
-			case err == nil:
-				err = fmt.Errorf("%w: a part is missing", ErrKeyRequired)
-			case !errors.Is(err, ErrKeyRequired) && !errors.Is(err, ErrScopeRequired):
-				return Key{}, err
-			}
-			first = cmp.Or(first, err)
-		}
-		return Key{}, first
-	}
+	fns = guard.KeyFuncs[*Call, Key]("FirstOf", fns)
+	return joined(fns, func(c *Call) (Key, error) {
+		return guard.FirstKey(c, fns, func(err error) bool {
+			return errors.Is(err, ErrKeyRequired) || errors.Is(err, ErrScopeRequired)
+		}, errPartMissing)
+	})
 }
 
-// checked returns a copy of fns, which the caller may change afterwards. It panics if there are none, or one is nil.
-func checked(name string, fns []KeyFunc) []KeyFunc {
-	if len(fns) == 0 {
-		panic("holdfast: " + name + ": no key functions")
+var errPartMissing = fmt.Errorf("%w: a part is missing", ErrKeyRequired)
+
+// ofMessage marks a key function that needs the message of a call. It is not inlined, so all that it returns have the same code, by
+// which [needsMessage] knows them: to call a key function of the user would need a real call.
+//
+//go:noinline
+func ofMessage(of KeyFunc) KeyFunc {
+	return func(c *Call) (Key, error) { return of(c) }
+}
+
+// needsMessage reports whether a key function is [ByField], or has one within [Keys] or [FirstOf].
+func needsMessage(fn KeyFunc) bool {
+	return reflect.ValueOf(fn).Pointer() == reflect.ValueOf(ofMessage(nil)).Pointer()
+}
+
+// joined returns a key function that calls others, marked if one of them is.
+func joined(fns []KeyFunc, of KeyFunc) KeyFunc {
+	if slices.ContainsFunc(fns, needsMessage) {
+		return ofMessage(of)
 	}
-	for i, fn := range fns {
-		if fn == nil {
-			panic(fmt.Sprintf("holdfast: %s: key function %d is nil", name, i+1))
-		}
-	}
-	return slices.Clone(fns)
+	return of
 }

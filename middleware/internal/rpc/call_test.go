@@ -16,7 +16,10 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/internal/rpc"
 )
 
-type userKey struct{}
+type (
+	userKey struct{}
+	longKey struct{}
+)
 
 func newCall(ctx context.Context, m proto.Message, metadata map[string][]string) *rpc.Call {
 	c := rpc.NewCall(ctx, place, false)
@@ -34,6 +37,7 @@ func TestKeyErrors(t *testing.T) {
 	metadata := map[string][]string{
 		"one": {"1"}, "two": {"1", "1"}, "empty": {""}, "long": {long}, "most": {long[1:]}, "control": {"a\nb"}, "utf": {"\xff"}, "null": {"a\x00"},
 	}
+	ctx := context.WithValue(context.WithValue(t.Context(), userKey{}, "ada"), longKey{}, long)
 	for name, test := range map[string]struct {
 		fn   rpc.KeyFunc
 		want error // nil for a key, errOther for a mistake in the program
@@ -42,7 +46,7 @@ func TestKeyErrors(t *testing.T) {
 		"metadata":                 {rpc.ByMetadata("One"), nil},
 		"metadata of 255 bytes":    {rpc.ByMetadata("most"), nil},
 		"no metadata":              {rpc.ByMetadata("none"), rpc.ErrKeyRequired},
-		"empty metadata":           {rpc.ByMetadata("empty"), rpc.ErrKeyRequired},
+		"empty metadata":           {rpc.ByMetadata("empty"), rpc.ErrKeyInvalid},
 		"repeated metadata":        {rpc.ByMetadata("two"), rpc.ErrKeyInvalid},
 		"metadata of 256 bytes":    {rpc.ByMetadata("long"), rpc.ErrKeyInvalid},
 		"a control character":      {rpc.ByMetadata("control"), rpc.ErrKeyInvalid},
@@ -60,7 +64,10 @@ func TestKeyErrors(t *testing.T) {
 		"field of no message":      {rpc.ByField("id.id"), errOther},
 		"double":                   {rpc.ByField("price"), errOther},
 		"bool":                     {rpc.ByField("gift"), errOther},
+		"bool that is not set":     {rpc.ByField("part.gift"), errOther},
+		"double that is not set":   {rpc.ByField("part.price"), errOther},
 		"message":                  {rpc.ByField("part"), errOther},
+		"long user":                {rpc.ByContext(longKey{}), errOther},
 		"list":                     {rpc.ByField("tags"), errOther},
 		"map":                      {rpc.ByField("notes"), errOther},
 		"context":                  {rpc.ByContext(userKey{}), nil},
@@ -73,7 +80,7 @@ func TestKeyErrors(t *testing.T) {
 		"first of none":            {rpc.FirstOf(rpc.ByMetadata("none"), rpc.ByPeer()), rpc.ErrKeyRequired},
 		"first is malformed":       {rpc.FirstOf(rpc.ByMetadata("two"), rpc.ByField("id")), rpc.ErrKeyInvalid},
 	} {
-		key, err := test.fn(newCall(context.WithValue(t.Context(), userKey{}, "ada"), full, metadata))
+		key, err := test.fn(newCall(ctx, full, metadata))
 		known := errors.Is(err, rpc.ErrKeyRequired) || errors.Is(err, rpc.ErrKeyInvalid) || errors.Is(err, rpc.ErrScopeRequired)
 		switch {
 		case test.want == nil && (err != nil || key.IsZero()), test.want == errOther && (err == nil || known),

@@ -68,6 +68,33 @@ func (w *walk) message(m protoreflect.Message, path string, anys int) {
 	}
 }
 
+// hasPath reports whether a message has the field of a path by which it can be ignored. What is in an Any is not known.
+func hasPath(m protoreflect.MessageDescriptor, path string) bool {
+	name, rest, more := strings.Cut(path, ".")
+	if m.FullName() == "google.protobuf.Any" {
+		return true
+	}
+	fd := m.Fields().ByName(protoreflect.Name(name))
+	if fd != nil && fd.IsMap() {
+		fd = fd.MapValue()
+	}
+	return fd != nil && (!more || fd.Message() != nil && hasPath(fd.Message(), rest))
+}
+
+// linkedHas reports whether the request of any method that is linked into the program has the field of a path.
+func linkedHas(path string) (found bool) {
+	protoregistry.GlobalFiles.RangeFiles(func(file protoreflect.FileDescriptor) bool {
+		for i := range file.Services().Len() {
+			methods := file.Services().Get(i).Methods()
+			for j := range methods.Len() {
+				found = found || hasPath(methods.Get(j).Input(), path)
+			}
+		}
+		return !found
+	})
+	return found
+}
+
 // join returns the path of a field, by which it can be ignored.
 func join(path string, fd protoreflect.FieldDescriptor) string {
 	if path == "" {

@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 
+	"google.golang.org/genproto/googleapis/rpc/code"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
@@ -22,13 +24,13 @@ const Place = "rpc"
 // Guard guards calls. It is safe for concurrent use.
 type Guard struct {
 	config
-	engine   guard.Config
-	key      KeyFunc
-	idem     bool // Idempotent: key is that of the scope
-	once     *guard.Once
-	do       func(context.Context, guard.Ask, guard.Run) (*guard.Outcome, error)
-	log      *guard.Log
-	optional bool
+	engine guard.Config
+	key    KeyFunc
+	idem   bool // Idempotent: key is that of the scope
+	once   *guard.Once
+	do     func(context.Context, guard.Ask, guard.Run) (*guard.Outcome, error)
+	log    *guard.Log
+	paths  sync.Map // types of requests whose ignored fields were checked, by their name
 }
 
 // sort returns a guard with the options, in which the engine is still missing.
@@ -39,8 +41,6 @@ func sort(name string, takes []string, key KeyFunc, opts []Option) (*Guard, erro
 	g := &Guard{key: key, config: config{key: ByMetadata("idempotency-key")}}
 	var err error
 	g.engine, err = guard.Sort(guard.Place{Name: name, Takes: takes}, opts, &g.config)
-	// Not every call without a key may pass: one with a malformed key may not.
-	g.optional, g.engine.OptionalKey = g.engine.OptionalKey, false
 	return g, err
 }
 
@@ -59,6 +59,15 @@ func NewExclusive(name string, strategy core.Strategy, key KeyFunc, opts []Optio
 	}
 	g.do, g.log = e.Do, &e.Log
 	return g, nil
+}
+
+// NewExclusiveStream returns a guard of [NewExclusive] for streams, which have no request when the guard is asked.
+func NewExclusiveStream(name string, strategy core.Strategy, key KeyFunc, opts []Option) (*Guard, error) {
+	if key != nil && needsMessage(key) {
+		return nil, fmt.Errorf("%w: %s: the key has a ByField, but a stream has no message yet when its guard is asked",
+			core.ErrInvalidOption, name)
+	}
+	return NewExclusive(name, strategy, key, opts)
 }
 
 // NewOnce returns a guard that lets a call of each key take effect once.
@@ -102,16 +111,15 @@ func (g *Guard) Do(ctx context.Context, c *Call, handle func(context.Context) *A
 	ask := guard.Ask{Work: core.Work{Label: label(c)}, Detached: g.detached}
 	ask.By, _ = ctx.Deadline()
 	if err := g.identify(c, &ask); err != nil {
-		if g.optional && errors.Is(err, ErrKeyRequired) {
-			return nil, empty(handle(ctx))
-		}
-		ask.NoKey = err
+		ask.NoKey, ask.KeyFailed = err, !errors.Is(err, ErrKeyRequired)
+	} else {
+		g.checkIgnored(ctx, c.Message, ask.Work)
 	}
 	var answer *Answer
 	var run context.Context
 	o, _ := g.do(ctx, ask, guard.Run{
-		Call:  func(ctx context.Context) { run, answer = ctx, handle(ctx) },
-		Pass:  func(ctx context.Context) { answer = handle(ctx) },
+		Call:  func(ctx context.Context) { run, answer = ctx, handle(ctx).checked() },
+		Pass:  func(ctx context.Context) { answer = handle(ctx).checked() },
 		Judge: func(o *guard.Outcome) { g.judge(o, run, answer, ask.KeyHash) },
 		Replay: func(_ context.Context, r core.Record) (err error) {
 			if replay, err = g.recorded(r); err != nil {
@@ -127,7 +135,7 @@ func (g *Guard) Do(ctx context.Context, c *Call, handle func(context.Context) *A
 			refusal = v.refusal(not.Err, not.RetryAfter)
 			not.Reason, not.RetryAfter, not.Err = refusal.word(), refusal.retryAfter, refusal
 			if v == keyFailed {
-				g.log.Event(ctx, slog.LevelError, "key", logKeyFailed, not.Work, errors.New(typeOf(ask.NoKey)))
+				g.log.Event(ctx, slog.LevelError, "key", logKeyFailed, not.Work, guard.KeyFailed(ask.NoKey))
 			}
 		},
 	})
@@ -139,13 +147,23 @@ func (g *Guard) Do(ctx context.Context, c *Call, handle func(context.Context) *A
 
 const logKeyFailed = "holdfast: the key of a call could not be made, the call was refused"
 
-// typeOf returns the type of an error at the end of its chain. Its text may have what the client has sent.
-func typeOf(err error) string {
-	for next := err; next != nil; next = errors.Unwrap(next) {
-		err = next
+// checkIgnored warns of a path of [WithIgnoredFields] that neither the request nor that of another method has.
+func (g *Guard) checkIgnored(ctx context.Context, m proto.Message, w core.Work) {
+	if len(g.ignored) == 0 {
+		return
 	}
-	return fmt.Sprintf("of type %T", err)
+	request := m.ProtoReflect().Descriptor()
+	if _, known := g.paths.LoadOrStore(request.FullName(), true); known {
+		return
+	}
+	for _, path := range g.ignored {
+		if !hasPath(request, path) && !linkedHas(path) {
+			g.log.Line(ctx, slog.LevelWarn, logNoField, w, slog.String("path", path))
+		}
+	}
 }
+
+const logNoField = "holdfast: WithIgnoredFields has a path that no request has, so it does nothing"
 
 // label returns the method for operators. That of a stream may be one that no service has, of a client's choice.
 func label(c *Call) string {
@@ -177,7 +195,7 @@ func (g *Guard) identify(c *Call, ask *guard.Ask) error {
 		return err
 	}
 	if c.Message == nil {
-		return errors.New("holdfast: the request is no protobuf message, so it cannot be compared")
+		return mistake("holdfast: the request is no protobuf message, so it cannot be compared")
 	}
 	ask.Fingerprint = fingerprint(g.engine.KeySecret, c.Method, c.Message, g.ignored)
 	return nil
@@ -233,14 +251,35 @@ func after(ctx context.Context, o *guard.Outcome, a *Answer) *Refusal {
 	c := a.Status.GetCode()
 	switch {
 	case o.State == core.StateUnknown && (retried(c) || a.Message == nil && a.Status == nil):
-		return outcomeUnknown.refusal(errors.Join(core.ErrOutcomeUnknown, a.Err), 0)
-	case o.Lost != nil && ctx.Err() == nil && classOf(c) == failed && errors.Is(a.Err, context.Canceled):
+		return unknownNow(a, a.Err)
+	case o.Lost != nil && ctx.Err() == nil && reportsLoss(a):
 		if o.State == core.StateUnknown {
-			return outcomeUnknown.refusal(errors.Join(core.ErrOutcomeUnknown, o.Lost), 0)
+			return unknownNow(a, o.Lost)
 		}
 		return leaseLost.refusal(o.Lost, 0)
 	}
 	return empty(a)
+}
+
+// reportsLoss reports whether the answer of a run whose lease was lost says so: by the error of its context or the cause of that, or
+// by a status made of either. A handler may as well have ignored the loss, and have a result of its own.
+func reportsLoss(a *Answer) bool {
+	if classOf(a.Status.GetCode()) != failed {
+		return false
+	}
+	return errors.Is(a.Err, context.Canceled) || errors.Is(a.Err, core.ErrLeaseLost) ||
+		code.Code(a.Status.GetCode()) == code.Code_CANCELLED || strings.Contains(a.Status.GetMessage(), core.ErrLeaseLost.Error())
+}
+
+// unknownNow is the refusal of the call itself after which the outcome is unknown. It has what the handler meant to answer.
+func unknownNow(a *Answer, cause error) *Refusal {
+	v := outcomeUnknown
+	v.text = "the outcome of the call is unknown; an operator has to find out"
+	r := v.refusal(errors.Join(core.ErrOutcomeUnknown, cause), 0)
+	if a.Status != nil {
+		r.Status.Message += ": the handler returned " + string(a.text())
+	}
+	return r
 }
 
 // empty returns what to answer for a handler that returned neither a message nor an error.
@@ -262,7 +301,7 @@ func (g *Guard) encode(a *Answer, hash string) ([]byte, error) {
 	}
 	sealed, err := g.codec.Seal(value, hash)
 	if err != nil {
-		return nil, errors.New("holdfast: the codec could not seal the response: " + typeOf(err))
+		return nil, errors.New("holdfast: the codec could not seal the response: of type " + guard.InnerType(err))
 	}
 	return sealed, nil
 }

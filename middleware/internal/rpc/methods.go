@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"sync"
@@ -73,23 +74,26 @@ func CheckPrefix(prefix string, streams bool, methods []Method) error {
 	if service, _, found := strings.Cut(strings.TrimPrefix(prefix, "/"), "/"); prefix == "" || prefix[0] != '/' || !found || service == "" {
 		return fmt.Errorf("holdfast: prefix %q: write /package.Service/ or /package.Service/Method", prefix)
 	}
-	matched := false
+	var stream, unary string // of each kind the first
 	for _, m := range methods {
-		if !Matches(prefix, m.Name) {
-			continue
-		}
-		matched = true
 		switch {
-		case m.Stream && !streams:
-			return fmt.Errorf("holdfast: prefix %q: %s is a stream, which this interceptor does not see: name the unary methods one by one",
-				prefix, m.Name)
-		case streams && !m.Stream:
-			return fmt.Errorf("holdfast: prefix %q: %s is no stream, and this interceptor sees only streams: name the streams one by one",
-				prefix, m.Name)
+		case !Matches(prefix, m.Name):
+		case m.Stream:
+			stream = cmp.Or(stream, m.Name)
+		default:
+			unary = cmp.Or(unary, m.Name)
 		}
 	}
-	if !matched {
+	switch {
+	case stream == "" && unary == "":
 		return fmt.Errorf("holdfast: prefix %q: no method has it", prefix)
+	case stream != "" && unary != "":
+		return fmt.Errorf("holdfast: prefix %q: %s is a stream and %s is none, and no interceptor sees both: name the methods one by one",
+			prefix, stream, unary)
+	case stream != "" && !streams:
+		return fmt.Errorf("holdfast: prefix %q: %s is a stream, which this interceptor does not see", prefix, stream)
+	case unary != "" && streams:
+		return fmt.Errorf("holdfast: prefix %q: %s is no stream, and this interceptor sees only streams", prefix, unary)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"net/textproto"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -30,6 +31,19 @@ type Answer struct {
 	Err error
 }
 
+// checked returns an answer whose message is nil if the handler returned the nil of a message's type, and whose error has a text that
+// protobuf can have.
+func (a *Answer) checked() *Answer {
+	if m, ok := a.Message.(proto.Message); ok && !m.ProtoReflect().IsValid() {
+		a.Message = nil
+	}
+	if a.Status != nil && !utf8.ValidString(a.Status.Message) {
+		a.Status = proto.Clone(a.Status).(*spb.Status)
+		a.Status.Message = strings.ToValidUTF8(a.Status.Message, "\uFFFD")
+	}
+	return a
+}
+
 // The fields of a record, which has the wire format of a protobuf message. Unknown ones are skipped.
 const (
 	fieldType    protowire.Number = 1 + iota // full name of the message
@@ -43,7 +57,7 @@ const (
 // code and the text are kept: without a value, it would seem to have succeeded.
 func (a *Answer) encode(limit int) ([]byte, error) {
 	var out []byte
-	if a.Status == nil {
+	if a.checked().Status == nil {
 		m, ok := a.Message.(proto.Message)
 		if !ok {
 			return nil, nil

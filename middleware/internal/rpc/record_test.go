@@ -67,6 +67,10 @@ func TestErrorRecord(t *testing.T) {
 	if err != nil || !proto.Equal(got.Status, s) || got.Header["x"] == nil {
 		t.Errorf("%+v, %v", got, err)
 	}
+	broken := &spb.Status{Code: 5, Message: "no order \xff"}
+	if got, err := rpc.Decode(encode(t, &rpc.Answer{Status: broken}, 1<<20)); err != nil || got.Status.GetMessage() != "no order \uFFFD" {
+		t.Errorf("a text that is not UTF-8: %+v, %v", got, err)
+	}
 	got, err = rpc.Decode(encode(t, &rpc.Answer{Status: s, Header: map[string][]string{"x": {"y"}}}, 500))
 	if err != nil || !proto.Equal(got.Status, &spb.Status{Code: 5, Message: "no such order"}) || len(got.Header) > 0 {
 		t.Errorf("%+v, %v", got, err)
