@@ -78,7 +78,12 @@ func serve(t testing.TB, s testpb.TestServiceServer, opts ...grpc.ServerOption) 
 // dial runs a server, and returns a connection to it.
 func dial(t testing.TB, server *grpc.Server, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	listener := bufconn.Listen(1 << 20)
+	return dialAt(t, server, bufconn.Listen(1<<20), opts...)
+}
+
+// dialAt is dial for a listener of the caller.
+func dialAt(t testing.TB, server *grpc.Server, listener *bufconn.Listener, opts ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
 	var served sync.WaitGroup
 	served.Go(func() { _ = server.Serve(listener) })
 	t.Cleanup(func() {

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -177,6 +178,65 @@ func TestGoAway(t *testing.T) {
 		time.Sleep(time.Millisecond) // to let connections grow old
 	}
 	c.want(t, 1)
+}
+
+// deafConn is a connection whose client does not answer any more once it is deaf.
+type deafConn struct {
+	net.Conn
+	deaf, closed chan struct{}
+	once         sync.Once
+}
+
+func (c *deafConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	select {
+	case <-c.deaf:
+		<-c.closed
+		return 0, net.ErrClosed
+	default:
+		return n, err
+	}
+}
+
+func (c *deafConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// TestKeepalive: a connection that keepalive has found dead in the middle of a call ends its context. A detached handler continues, and
+// a retry by another connection gets its response.
+func TestKeepalive(t *testing.T) {
+	t.Parallel()
+	guard := grpclock.Idempotent(newLocks(t), grpclock.Unscoped(), grpclock.WithDetachedContext(), core.WithWait(patience))
+	s, began, end := blocking()
+	around := make(chan context.Context, 1)
+	server := grpc.NewServer(grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Second, Timeout: 50 * time.Millisecond}),
+		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+			around <- ctx
+			return handler(ctx, req)
+		}, guard))
+	testpb.RegisterTestServiceServer(server, s)
+	listener := bufconn.Listen(1 << 20)
+	deaf := make(chan struct{})
+	conn := dialAt(t, server, listener, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+		c, err := listener.DialContext(ctx)
+		return &deafConn{Conn: c, deaf: deaf, closed: make(chan struct{})}, err
+	}))
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan answer, 1)
+	go func() { left <- call(ctx, testpb.NewTestServiceClient(conn), "k", "x") }()
+	running := await(t, began, "the call")
+	close(deaf)
+	await(t, (await(t, around, "the call")).Done(), "the end of the connection")
+	if running.Err() != nil {
+		t.Error(running.Err())
+	}
+	end <- nil
+	var c counter
+	call(t.Context(), serve(t, counting(&c), grpc.UnaryInterceptor(guard)), "k", "x").want(t, codes.OK, "", true)
+	c.want(t, 0)
+	leave()
+	await(t, left, "the client")
 }
 
 const retryConfig = `{"methodConfig": [{"name": [{"service": "grpc.testing.TestService"}], "retryPolicy": {
