@@ -81,7 +81,7 @@ func TestOrder(t *testing.T) {
 	one, two := s.replicas[0], s.replicas[1]
 	order := errand{path: "/orders", done: codeOrdered}
 	send(t, one, "", order, httplock.CodeScopeRequired)
-	send(t, one, strings.Repeat("x", 600), order, httplock.CodeKeyInvalid)
+	send(t, one, strings.Repeat("x", 600), order, httplock.CodeScopeRequired)
 
 	record := named(t, must(httplock.RouteKey("POST", "POST /orders")), must(httplock.PrincipalKey("alice")))
 	attempt, err := s.replicas[2].locks.Once(record).Begin(t.Context())

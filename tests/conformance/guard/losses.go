@@ -193,7 +193,7 @@ func testLostDeclare(t *testing.T, s *stage) {
 				}
 				return errEffect
 			}))
-			s.send(deliver, Failed, Ran)
+			s.send(deliver, Failed, Ran, Completed) // a place that has nothing to say says that it has taken effect
 			s.send(deliver, again...)
 			s.wantRuns(1)
 		})
