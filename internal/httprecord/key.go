@@ -46,7 +46,7 @@ var (
 // line at most. ParseKey never cuts or skips a part to make a key of the rest.
 func ParseKey(line string) (key, fault string) {
 	if len(line) > maxKeyField {
-		return "", fmt.Sprintf("has %d bytes, at most %d are allowed", len(line), maxKeyField)
+		return "", fmt.Sprintf("has %d bytes, too many for a key: at most %d are allowed", len(line), MaxKey)
 	}
 	key, ok := quotedOrBare(line)
 	switch {

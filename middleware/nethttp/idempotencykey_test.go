@@ -2,6 +2,7 @@ package httplock
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -52,6 +53,17 @@ func TestParseKeyFieldRefuses(t *testing.T) {
 		`"k";a="` + strings.Repeat("x", 1024) + `"`,
 	} {
 		parsesTo(t, line, "")
+	}
+}
+
+// TestLongKeyField: whatever the length of the line, the answer names the one limit that a key has.
+func TestLongKeyField(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{256, 1024, 1025, 3000} {
+		_, err := parseKeyField(HeaderIdempotencyKey, []string{strings.Repeat("k", n)})
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d bytes", n)) || !strings.Contains(err.Error(), "at most 255 are allowed") {
+			t.Errorf("%d bytes: %v", n, err)
+		}
 	}
 }
 
