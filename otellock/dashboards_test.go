@@ -152,6 +152,7 @@ func allMetrics(t *testing.T) []metricdata.Metrics {
 	m.hooks.Lost(ctx, core.Lost{Name: "s", Mode: semaphore, Reason: core.LossExpired})
 	once := m.hooks.BeginStart(t.Context(), core.BeginStart{Key: "k"})
 	m.hooks.BeginEnd(once, core.BeginEnd{Key: "k", Outcome: core.OutcomeBegun, Attempt: 1, Token: 1})
+	m.hooks.ProofAsked(once, core.ProofAsked{Key: "k"})
 	m.hooks.AttemptEnd(once, core.AttemptEnd{Key: "k", Outcome: core.OutcomeCompleted, Attempt: 1, Token: 1})
 	work := core.Work{Place: "cron", Label: "j", Due: time.Now()}
 	run := m.hooks.RunStart(t.Context(), core.RunStart{Work: work})

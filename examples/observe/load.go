@@ -31,6 +31,7 @@ var loops = []loop{
 	{2, 5 * time.Millisecond, transfer},
 	{2, 10 * time.Millisecond, pay},
 	{1, 500 * time.Millisecond, disputed},
+	{1, 500 * time.Millisecond, proved},
 	{1, time.Millisecond, importFile},
 	{1, 500 * time.Millisecond, forced},
 	{1, time.Millisecond, schedule},
@@ -138,7 +139,7 @@ func pay(ctx context.Context, locks *core.Client, n int) error {
 	return err
 }
 
-// disputes numbers the payments whose outcome is unknown.
+// disputes numbers the payments whose outcome is unknown, and the bookings.
 var disputes atomic.Int64
 
 // disputed sends a payment to a gateway that does not answer. A retry is refused until an operator has resolved the record.
@@ -159,6 +160,27 @@ func disputed(ctx context.Context, locks *core.Client, _ int) error {
 		return err
 	}
 	return once.Resolve(ctx, seen, nil)
+}
+
+// ledger is a proof in which nothing is committed. Programs with a database use the package sqllock.
+type ledger struct{}
+
+func (ledger) Committed(context.Context, string) (*core.Committed, error) { return nil, nil }
+func (ledger) OnlyEffect() bool                                           { return true }
+
+// proved makes two attempts at one booking. The second one asks the proof, because the first has failed.
+func proved(ctx context.Context, locks *core.Client, _ int) error {
+	once := locks.Once(fmt.Sprintf("booking:%d", disputes.Add(1)), core.WithProof(ledger{}), core.WithRetention(time.Minute))
+	for range 2 {
+		attempt, err := once.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		if err := attempt.Release(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // importFile takes so long that its lease is renewed.

@@ -21,7 +21,7 @@ func TestRun(t *testing.T) {
 	observed := start(t, locktest.Start(t).Redis())
 	counters := []string{
 		"holdfast_leases_lost_total{", "holdfast_renewals_total{", "holdfast_once_attempts_total{",
-		"holdfast_runs_skipped_total{", "holdfast_incidents_total{",
+		"holdfast_runs_skipped_total{", "holdfast_incidents_total{", "holdfast_proofs_total{",
 	}
 	testkit.Eventually(t, within, "the metrics", func() bool {
 		served := observed.fetch()
