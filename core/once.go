@@ -225,9 +225,7 @@ func (o *Once) Peek(ctx context.Context) (Record, error) {
 		return Record{}, err
 	}
 	r := newRecord(o.key, found)
-	if o.config.proof != nil {
-		r.ProofKey = o.proofKey()
-	}
+	r.ProofKey = o.proofKey()
 	return r, nil
 }
 

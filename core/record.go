@@ -33,7 +33,7 @@ const (
 type Record struct {
 	// Key of the Once.
 	Key string
-	// ProofKey is the key of its [Proof], with the prefix of the client. Only Peek of a Once or guard [WithProof] sets it.
+	// ProofKey is the key that its [Proof] has, if it has one: Key with the prefix of the client. Only Peek sets it.
 	ProofKey string
 	// State is the state of the record. The fields below are zero if it is StateNone, except Attempt.
 	State State

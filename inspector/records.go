@@ -22,9 +22,10 @@ type recordList struct {
 type recordView struct {
 	Key         string     `json:"key"`
 	Digest      string     `json:"digest"`
-	State       core.State `json:"state"`              // "" if nothing is recorded
-	Label       string     `json:"label,omitempty"`    // the route, job or task type
-	Instance    string     `json:"instance,omitempty"` // the process of the last attempt
+	ProofKey    string     `json:"proof_key,omitempty"` // of its row, if the work has a proof; a list leaves it out
+	State       core.State `json:"state"`               // "" if nothing is recorded
+	Label       string     `json:"label,omitempty"`     // the route, job or task type
+	Instance    string     `json:"instance,omitempty"`  // the process of the last attempt
 	Attempt     int        `json:"attempt"`
 	Token       int64      `json:"token,omitempty"`
 	Size        int        `json:"size"` // bytes of the value
@@ -51,7 +52,7 @@ func (r recordView) Completed() bool { return r.State == core.StateCompleted }
 
 func (h *Handler) newRecord(r core.Record, size int) recordView {
 	view := recordView{
-		Key: r.Key, Digest: seal.NamesOf(h.locks).Digest(r.Key, true), State: r.State, Label: r.Label, Instance: r.Instance, Attempt: r.Attempt, Token: r.Token, Size: size,
+		Key: r.Key, Digest: seal.NamesOf(h.locks).Digest(r.Key, true), ProofKey: r.ProofKey, State: r.State, Label: r.Label, Instance: r.Instance, Attempt: r.Attempt, Token: r.Token, Size: size,
 		Omitted: r.Omitted, Fingerprint: hex.EncodeToString(r.Fingerprint), Reason: r.Reason,
 		Began: timeOf(r.Began), Ended: timeOf(r.Ended), Lease: newCountdown(r.Lease, seal.FactsOf(h.locks).Client.TTL()),
 		Retention: newCountdown(r.Retention, 0), Shown: h.config.values,

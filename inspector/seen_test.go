@@ -3,6 +3,7 @@ package inspector_test
 import (
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,6 +77,9 @@ func TestRecordChangesBehindTheForm(t *testing.T) {
 				now := peek(t, locks, key)
 				body := s.send(http.StatusConflict, path, form, "confirm", key, "force", "1", "value", "by hand")
 				contains(t, body, "It has changed since you saw it", `name="confirm"`)
+				if named := strings.Contains(body, "Its key is <code>"+now.ProofKey+"</code>"); named != (action == "forget") {
+					t.Errorf("%s: the page names the proof %q: %v", key, now.ProofKey, named)
+				}
 				if a := audit.last(t); a.Err == nil {
 					t.Errorf("%s: audit %+v", key, a)
 				}

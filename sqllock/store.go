@@ -197,7 +197,7 @@ func (s *Store) Delete(ctx context.Context, key string) (bool, error) {
 // keyed returns the scope of a context in which a key is read.
 func (s *Store) keyed(ctx context.Context, key string) ([]any, error) {
 	if key == "" {
-		return nil, fmt.Errorf("%w: sqllock: the key is empty: pass the ProofKey that Peek of a Once with this proof returns",
+		return nil, fmt.Errorf("%w: sqllock: the key is empty: pass the ProofKey of the record that Peek returns",
 			core.ErrInvalidName)
 	}
 	return s.scope(ctx)

@@ -338,10 +338,16 @@ func testDelete(t *testing.T, s system) {
 	if n := b.debits(); n != 2 {
 		t.Errorf("%d debits", n)
 	}
+	if _, err := once.Do(t.Context(), b.pays()); err != nil {
+		t.Fatal(err)
+	}
 	seen, _ := locks.Once(key).Peek(t.Context()) // of a program without the proof
-	_, err := b.Committed(t.Context(), seen.ProofKey)
+	if found, err := b.Delete(t.Context(), seen.ProofKey); !found || err != nil {
+		t.Errorf("%v, %v", found, err)
+	}
+	_, err := b.Committed(t.Context(), "")
 	wantErr(t, err, core.ErrInvalidName)
-	_, err = b.Delete(t.Context(), seen.ProofKey)
+	_, err = b.Delete(t.Context(), "")
 	wantErr(t, err, core.ErrInvalidName)
 }
 

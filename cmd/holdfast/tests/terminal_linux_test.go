@@ -467,7 +467,7 @@ func TestResolvedAnewBehindTheQuestion(t *testing.T) {
 		return record
 	}
 	first := resolve("receipt 1")
-	term.run("hf forget k", "[y/N] ")
+	term.run("hf forget k", "proof in a database", "Its key is \""+first.ProofKey+"\"", "[y/N] ")
 	if err := once.Forget(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
