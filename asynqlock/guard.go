@@ -3,8 +3,6 @@ package asynqlock
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/hibiken/asynq"
 
@@ -41,11 +39,7 @@ type guard struct {
 //
 // Exclusive panics if an argument is invalid: [NewExclusive] returns an error instead.
 func Exclusive(strategy core.Strategy, key KeyFunc, opts ...Option) asynq.MiddlewareFunc {
-	middleware, err := NewExclusive(strategy, key, opts...)
-	if err != nil {
-		panic(err)
-	}
-	return middleware
+	return guards.Must(NewExclusive(strategy, key, opts...))
 }
 
 // NewExclusive is [Exclusive] for settings that are known only at run time: it returns an error instead of panicking.
@@ -78,11 +72,7 @@ func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (asynq.Mi
 //
 // Once panics if an argument is invalid: [NewOnce] returns an error instead, and a [Guard] that operators can use.
 func Once(locks *core.Client, key KeyFunc, opts ...Option) asynq.MiddlewareFunc {
-	g, err := NewOnce(locks, key, opts...)
-	if err != nil {
-		panic(err)
-	}
-	return g.Wrap
+	return guards.Must(NewOnce(locks, key, opts...)).Wrap
 }
 
 // NewOnce returns the guard of [Once] as a value, for operators and for settings that are known only at run time: an
@@ -143,35 +133,18 @@ func (g *Guard) Peek(ctx context.Context, info *asynq.TaskInfo) (core.Record, er
 // delivery is acknowledged with that result, which may be nil. It applies to the record that Peek returned. Errors are those of
 // [core.Once.Resolve]: [core.ErrChanged] if the record has changed since, and [core.ErrInProgress] while the task runs.
 func (g *Guard) Resolve(ctx context.Context, seen core.Record, result []byte) error {
-	once, err := g.seen(seen)
-	if err != nil {
-		return err
+	if g == nil || g.guard == nil {
+		return errZeroGuard
 	}
-	return once.Resolve(ctx, seen, result)
+	return g.guard.once.ResolveSeen(ctx, prefix, seen, result)
 }
 
 // Forget deletes the record of a task, so that the task runs when it is delivered again: an operator has found out
 // that it took no effect. It applies to the record that Peek returned. Errors are those of [core.Once.Forget]:
 // [core.ErrChanged] if the record has changed since, and [core.ErrInProgress] while the task runs.
 func (g *Guard) Forget(ctx context.Context, seen core.Record) error {
-	once, err := g.seen(seen)
-	if err != nil {
-		return err
+	if g == nil || g.guard == nil {
+		return errZeroGuard
 	}
-	if err := once.Forget(ctx, seen); err != nil {
-		return err
-	}
-	g.guard.once.Forget(seen.Key) // only now: after a refusal the run counts
-	return nil
-}
-
-// seen returns the Once of a record that was read before.
-func (g *Guard) seen(r core.Record) (*core.Once, error) {
-	switch {
-	case g == nil || g.guard == nil:
-		return nil, errZeroGuard
-	case !strings.HasPrefix(r.Key, prefix):
-		return nil, fmt.Errorf("%w: %q is not the record of a task: pass what Peek returned", core.ErrInvalidName, r.Key)
-	}
-	return g.guard.once.Of(guards.Ask{Name: r.Key}), nil
+	return g.guard.once.ForgetSeen(ctx, prefix, seen)
 }

@@ -3,7 +3,6 @@ package asynqlock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"slices"
@@ -163,7 +162,7 @@ func (v *visit) ended(o *guards.Outcome) error {
 		}
 		err = nil
 	case err != nil && o.Lost != nil && !errors.Is(err, asynq.RevokeTask): // which does not come again
-		return v.deferral(joined(err, o.Lost))
+		return v.deferral(guards.Joined(err, o.Lost))
 	}
 	if err == nil {
 		v.write(v.value())
@@ -185,21 +184,7 @@ func archived(err error) error {
 	if errors.Is(err, asynq.RevokeTask) {
 		err = errors.New(err.Error())
 	}
-	return joined(err, core.ErrOutcomeUnknown, asynq.SkipRetry)
-}
-
-// joined returns an error that is all of errs, of which the first may be nil.
-func joined(errs ...error) error {
-	if errs[0] == nil {
-		errs = errs[1:]
-	}
-	err := errs[0]
-	for _, more := range errs[1:] {
-		if !errors.Is(err, more) {
-			err = fmt.Errorf("%w: %w", err, more)
-		}
-	}
-	return err
+	return guards.Joined(err, core.ErrOutcomeUnknown, asynq.SkipRetry)
 }
 
 // resultKey is where the context of a handler has the visit of the innermost [Once].

@@ -15,7 +15,7 @@ import (
 func OnceBatch[M any](
 	locks *core.Client, consumer string, key KeyFunc[M], handler func(context.Context, M) error, opts ...Option,
 ) func(ctx context.Context, batch []M) []error {
-	return must(NewOnce(locks, consumer, key, handler, opts...)).HandleBatch
+	return guards.Must(NewOnce(locks, consumer, key, handler, opts...)).HandleBatch
 }
 
 // HandleBatch handles messages in the order given, one after the other, and returns the error of each by index, as Handle does. The

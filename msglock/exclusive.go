@@ -18,7 +18,7 @@ import (
 func Exclusive[M any](
 	strategy core.Strategy, key KeyFunc[M], handler func(context.Context, M) error, opts ...Option,
 ) func(context.Context, M) error {
-	return must(NewExclusive(strategy, key, handler, opts...))
+	return guards.Must(NewExclusive(strategy, key, handler, opts...))
 }
 
 // NewExclusive is [Exclusive] that returns an error instead of panicking.

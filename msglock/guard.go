@@ -116,7 +116,7 @@ var errNilMessage = errors.New("the message is nil")
 
 // read reads the key of the message, and what else the engine has to know of it.
 func (v *visit[M]) read() (key string, err error) {
-	defer recovered(&err)
+	defer guards.Recovered(&err)
 	if isNil(v.m) {
 		return "", errNilMessage
 	}
@@ -124,13 +124,6 @@ func (v *visit[M]) read() (key string, err error) {
 		v.ask.Due = v.own.sent(v.m)
 	}
 	return v.key(v.ctx, v.m)
-}
-
-// recovered makes a panic of a function of the user an error. It must be deferred itself.
-func recovered(err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("a function of the guard panicked: %v", p)
-	}
 }
 
 // handle lets the engine handle the message or not, and returns what to tell the consumer.
@@ -143,15 +136,15 @@ func (v *visit[M]) handle() error {
 	case o == nil: // an earlier message with the key has completed
 		return nil
 	case o.State == core.StateUnknown:
-		return joined(v.err, core.ErrOutcomeUnknown)
+		return guards.Joined(v.err, core.ErrOutcomeUnknown)
 	case errors.Is(o.Unrecorded, core.ErrStale) && (v.err == nil || o.State == core.StateCompleted):
 		return deferral(o.Unrecorded, 0, false) // how the other run fares decides
 	case o.State == core.StateCompleted && v.err != nil && v.load != nil && !v.loaded(o):
-		return v.park(ReasonNoResult, joined(v.err, core.ErrCompleted), false)
+		return v.park(ReasonNoResult, guards.Joined(v.err, core.ErrCompleted), false)
 	case o.State == core.StateCompleted: // also if the handler failed after core.Complete
 		return nil
 	case v.err != nil && o.Lost != nil:
-		return deferral(joined(v.err, o.Lost), 0, false)
+		return deferral(guards.Joined(v.err, o.Lost), 0, false)
 	}
 	return v.err
 }
@@ -183,14 +176,6 @@ func (v *visit[M]) judge(o *guards.Outcome) {
 	}
 }
 
-// joined returns an error that is both; the first may be nil.
-func joined(err, more error) error {
-	if err == nil || errors.Is(err, more) {
-		return errors.Join(err, more)
-	}
-	return fmt.Errorf("%w: %w", err, more)
-}
-
 // beats calls the function of WithHeartbeat until stop is called, which waits for the last call.
 func (v *visit[M]) beats() (stop func()) {
 	if v.own.beat == nil || v.ask.NoKey != nil {
@@ -212,6 +197,6 @@ func (v *visit[M]) beats() (stop func()) {
 }
 
 func (v *visit[M]) beat(ctx context.Context) (err error) {
-	defer recovered(&err)
+	defer guards.Recovered(&err)
 	return v.own.beat(ctx, v.m)
 }

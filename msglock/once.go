@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 
 	"github.com/holdfast-go/holdfast/core"
 	guards "github.com/holdfast-go/holdfast/internal/guard"
@@ -23,7 +22,7 @@ type KeyFunc[M any] = func(ctx context.Context, m M) (string, error)
 func Once[M any](
 	locks *core.Client, consumer string, key KeyFunc[M], handler func(context.Context, M) error, opts ...Option,
 ) func(context.Context, M) error {
-	return must(NewOnce(locks, consumer, key, handler, opts...)).Handle
+	return guards.Must(NewOnce(locks, consumer, key, handler, opts...)).Handle
 }
 
 // NewOnce returns the guard of [Once] as a value. It does no I/O and starts no goroutine, so a program for operators can make the
@@ -53,7 +52,7 @@ func NewOnce[M any](
 func OnceValue[M, T any](
 	locks *core.Client, consumer string, key KeyFunc[M], handler func(context.Context, M) (T, error), opts ...Option,
 ) func(context.Context, M) (T, error) {
-	return must(NewOnceValue(locks, consumer, key, handler, opts...))
+	return guards.Must(NewOnceValue(locks, consumer, key, handler, opts...))
 }
 
 // NewOnceValue is [OnceValue] that returns an error instead of panicking.
@@ -82,13 +81,6 @@ func NewOnceValue[M, T any](
 	}, nil
 }
 
-func must[T any](value T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return value
-}
-
 func newOnce[M any](
 	place guards.Place, locks *core.Client, consumer string, key KeyFunc[M], handler any, opts []Option,
 ) (*Guard[M], error) {
@@ -110,36 +102,19 @@ func newOnce[M any](
 // [core.Once.Peek].
 func (g *Guard[M]) Peek(ctx context.Context, key string) (core.Record, error) {
 	_, name := g.nameOf(key)
-	return g.once.Of(guards.Ask{Name: name}).Peek(ctx)
+	return g.once.Peek(ctx, name)
 }
 
 // Resolve records that a message has taken effect: an operator has found out how a run of unknown outcome ended. It applies to the
 // record that Peek returned. The value is nil, or JSON for [OnceValue]. Errors are those of [core.Once.Resolve].
 func (g *Guard[M]) Resolve(ctx context.Context, seen core.Record, value []byte) error {
-	if err := isRecord(seen); err != nil {
-		return err
-	}
-	return g.once.Of(guards.Ask{Name: seen.Key}).Resolve(ctx, seen, value)
+	return g.once.ResolveSeen(ctx, prefix, seen, value)
 }
 
 // Forget deletes the record of a key, so that its message is handled when it is delivered again: an operator has found out that it
 // has not taken effect. It applies to the record that Peek returned. Errors are those of [core.Once.Forget].
 func (g *Guard[M]) Forget(ctx context.Context, seen core.Record) error {
-	if err := isRecord(seen); err != nil {
-		return err
-	}
-	if err := g.once.Of(guards.Ask{Name: seen.Key}).Forget(ctx, seen); err != nil {
-		return err
-	}
-	g.once.Forget(seen.Key)
-	return nil
-}
-
-func isRecord(r core.Record) error {
-	if strings.HasPrefix(r.Key, prefix) {
-		return nil
-	}
-	return fmt.Errorf("%w: %q is not the record of a message: pass what Peek returned", core.ErrInvalidName, r.Key)
+	return g.once.ForgetSeen(ctx, prefix, seen)
 }
 
 const logOtherHandler = "holdfast: msglock: message acknowledged without running: another handler of this consumer has completed " +
