@@ -50,13 +50,7 @@ func (v *visit) refuse(_ context.Context, not *core.NotRun) {
 		not.Reason = ReasonGuardFailed
 	default:
 		e := v.deferral(err)
-		not.Reason, not.RetryAfter, not.Err = ReasonUnavailable, e.RetryIn, e
-		switch {
-		case errors.Is(err, core.ErrUndecided):
-			not.Reason = ReasonUndecided
-		case isBusy(err):
-			not.Reason = ReasonBusy
-		}
+		not.Reason, not.RetryAfter, not.Err = guards.WhyLater(err), e.RetryIn, e
 	}
 }
 

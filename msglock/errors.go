@@ -127,13 +127,7 @@ func (v *visit[M]) refuse(not *core.NotRun) {
 		not.Reason, not.Err = ReasonGuardFailed, deferral(err, 0, true)
 	default:
 		e := deferral(err, not.RetryAfter, true)
-		not.Reason, not.RetryAfter, not.Err = ReasonUnavailable, e.RetryAfter, e
-		switch {
-		case errors.Is(err, core.ErrUndecided):
-			not.Reason = ReasonUndecided
-		case guards.Busy(err) && !errors.Is(err, core.ErrLeaseLost):
-			not.Reason = ReasonBusy
-		}
+		not.Reason, not.RetryAfter, not.Err = guards.WhyLater(err), e.RetryAfter, e
 	}
 }
 

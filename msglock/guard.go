@@ -5,10 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"reflect"
-	"runtime"
-	"strings"
-	"sync"
 
 	"github.com/holdfast-go/holdfast/core"
 	guards "github.com/holdfast-go/holdfast/internal/guard"
@@ -40,31 +36,13 @@ type Guard[M any] struct {
 }
 
 func newGuard[M any](place guards.Place, key KeyFunc[M], handler any, opts []Option) (*Guard[M], error) {
-	if key == nil || isNil(handler) {
+	if key == nil || guards.IsNil(handler) {
 		return nil, fmt.Errorf("%w: %s: the key function or the handler is nil", core.ErrInvalidOption, place.Name)
 	}
-	g := &Guard[M]{key: key, note: nameOf(handler)}
+	g := &Guard[M]{key: key, note: guards.FuncName(handler)}
 	var err error
 	g.config, err = guards.Sort(place, opts, &g.own)
 	return g, err
-}
-
-func isNil(x any) bool {
-	switch v := reflect.ValueOf(x); v.Kind() {
-	case reflect.Invalid:
-		return true
-	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
-		return v.IsNil()
-	}
-	return false
-}
-
-// nameOf returns the name of a handler, for readers of records and to tell handlers apart: "billing.charge".
-func nameOf(handler any) string {
-	const most = 64 // the longest field of a small hash in Redis
-	name := runtime.FuncForPC(reflect.ValueOf(handler).Pointer()).Name()
-	name = strings.TrimSuffix(name[strings.LastIndex(name, "/")+1:], "-fm")
-	return name[max(len(name)-most, 0):]
 }
 
 // nameOf returns the hash of a key, and the name of its lock or record.
@@ -117,7 +95,7 @@ var errNilMessage = errors.New("the message is nil")
 // read reads the key of the message, and what else the engine has to know of it.
 func (v *visit[M]) read() (key string, err error) {
 	defer guards.Recovered(&err)
-	if isNil(v.m) {
+	if guards.IsNil(v.m) {
 		return "", errNilMessage
 	}
 	if v.own.sent != nil {
@@ -176,27 +154,13 @@ func (v *visit[M]) judge(o *guards.Outcome) {
 	}
 }
 
-// beats calls the function of WithHeartbeat until stop is called, which waits for the last call.
+// beats calls the function of WithHeartbeat until stop is called.
 func (v *visit[M]) beats() (stop func()) {
 	if v.own.beat == nil || v.ask.NoKey != nil {
 		return func() {}
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(v.ctx)) // the handler may go on after its end
-	var beating sync.WaitGroup
-	beating.Go(func() {
-		for guards.Pause(ctx, v.own.every) {
-			if err := v.beat(ctx); err != nil && ctx.Err() == nil {
-				v.engine.Event(ctx, slog.LevelWarn, "heartbeat", "holdfast: msglock: a heartbeat failed", v.ask.Work, err)
-			}
-		}
+	beat := func(ctx context.Context) error { return v.own.beat(ctx, v.m) }
+	return guards.Heartbeat(v.ctx, v.own.every, beat, func(ctx context.Context, err error) {
+		v.engine.Event(ctx, slog.LevelWarn, "heartbeat", "holdfast: msglock: a heartbeat failed", v.ask.Work, err)
 	})
-	return func() {
-		cancel()
-		beating.Wait()
-	}
-}
-
-func (v *visit[M]) beat(ctx context.Context) (err error) {
-	defer guards.Recovered(&err)
-	return v.own.beat(ctx, v.m)
 }

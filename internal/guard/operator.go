@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"runtime"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 )
@@ -69,5 +73,57 @@ func Joined(errs ...error) error {
 func Recovered(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("a function of the guard panicked: %v", p)
+	}
+}
+
+// WhyLater returns the reason of a [core.NotRun] for an item that may run another time.
+func WhyLater(err error) string {
+	switch {
+	case errors.Is(err, core.ErrUndecided):
+		return "undecided"
+	case Busy(err) && !errors.Is(err, core.ErrLeaseLost): // as Redis itself replied
+		return "busy"
+	}
+	return "unavailable"
+}
+
+// IsNil returns true for nil, and for a nil pointer, map, slice, function or channel.
+func IsNil(x any) bool {
+	switch v := reflect.ValueOf(x); v.Kind() {
+	case reflect.Invalid:
+		return true
+	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
+		return v.IsNil()
+	}
+	return false
+}
+
+// FuncName returns the name of a function, for readers of records and to tell functions apart: "billing.charge".
+func FuncName(fn any) string {
+	const most = 64 // the longest field of a small hash in Redis
+	name := runtime.FuncForPC(reflect.ValueOf(fn).Pointer()).Name()
+	name = strings.TrimSuffix(name[strings.LastIndex(name, "/")+1:], "-fm")
+	return name[max(len(name)-most, 0):]
+}
+
+// Heartbeat calls beat at intervals until stop is called, which waits for the last call. A panic of beat is its error; failed gets
+// the errors. The end of ctx does not stop it, because a function may go on after that.
+func Heartbeat(ctx context.Context, every time.Duration, beat func(context.Context) error, failed func(context.Context, error)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	once := func() (err error) {
+		defer Recovered(&err)
+		return beat(ctx)
+	}
+	var beating sync.WaitGroup
+	beating.Go(func() {
+		for Pause(ctx, every) {
+			if err := once(); err != nil && ctx.Err() == nil {
+				failed(ctx, err)
+			}
+		}
+	})
+	return func() {
+		cancel()
+		beating.Wait()
 	}
 }
