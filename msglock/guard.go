@@ -31,7 +31,6 @@ type Guard[M any] struct {
 
 	// Not for Exclusive.
 	once  *guards.Once
-	locks *core.Client
 	scope []string // before the key in its hash: the consumer
 }
 

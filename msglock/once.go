@@ -94,7 +94,7 @@ func newOnce[M any](
 	if g.once, err = guards.NewOnce(workPlace, locks, g.config); err != nil {
 		return nil, err
 	}
-	g.engine, g.locks, g.label, g.scope = g.once, locks, consumer, []string{consumer}
+	g.engine, g.label, g.scope = g.once, consumer, []string{consumer}
 	return g, seal.CheckOnceOptions(core.WithLabel(consumer))
 }
 
