@@ -33,7 +33,7 @@
 // Completion is not guaranteed without [WithFailover]. With failover a tick may start more than once, each time with a
 // greater fencing token.
 //
-// Why: Redis grants a tick only from MaxSkew before it until the start deadline after it, by the clock of Redis, and
+// Redis grants a tick only from MaxSkew before it until the start deadline after it, by the clock of Redis, and
 // remembers the tick for longer than that. So a tick without a record is always too late. The clock of a replica
 // decides when it asks for a tick, never which tick it gets. If Redis loses data (FLUSHALL, an eviction, a failover
 // without [core.WithReplicaAck]), a tick can run again within that time.

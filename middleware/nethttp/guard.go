@@ -310,7 +310,8 @@ func tellRuns(ctx context.Context, refusal int32) {
 
 // refusalSent notifies the runs of ctx that a guard inside of them has refused a request, and with which status; 0
 // means that it has answered nothing. It is called after the refusal is written. It does nothing outside of a run.
-// Why: a handler between two guards may answer in its own way after the inner guard has refused, and after work of its
+//
+// A handler between two guards may answer in its own way after the inner guard has refused, and after work of its
 // own. That answer counts as any other.
 func refusalSent(ctx context.Context, status int) { tellRuns(ctx, int32(status)) }
 

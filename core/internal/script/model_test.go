@@ -96,7 +96,7 @@ func TestModelUnswept(t *testing.T) {
 	t.Run("Stories", TestModelStories)
 }
 
-// modelSlots has the slots of the episodes that run. Why: locks of one slot share their last token.
+// modelSlots has the slots of the episodes that run, because locks of one slot share their last token.
 var modelSlots sync.Map
 
 // episode is some operations on one new lock.

@@ -121,7 +121,7 @@ func TestRenewalsHaveTheirOwnQueue(t *testing.T) {
 	})
 }
 
-// TestClientsKeepNothingInCommon: executors share no channel and no timer. Why: one from a bubble of testing/synctest ends
+// TestClientsKeepNothingInCommon: executors share no channel and no timer. One from a bubble of testing/synctest ends
 // the program if it is used in another bubble, and users test their code in bubbles.
 func TestClientsKeepNothingInCommon(t *testing.T) {
 	for range 20 {

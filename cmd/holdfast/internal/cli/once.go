@@ -234,8 +234,8 @@ func (c *onceCommand) attempt(env *environment, once *core.Once, attempt *core.A
 	return exitWith(r.Status)
 }
 
-// end records how the run has ended. A failure that may be retried needs no record. What fails to be recorded of a run that was ended, or of a failure that may be retried,
-// is what the end of the lease makes of it too: only a completed run is worth waiting for.
+// end records how the run has ended. Only a completed run is worth waiting for: of a run that was stopped, or of a failure that
+// may be retried, the expiry of the lease makes the same as the record would.
 func (c *onceCommand) end(env *environment, once *core.Once, attempt *core.Attempt, outcome supervise.Outcome, r recorded) error {
 	ctx := unlockContext(env)
 	switch {
