@@ -182,7 +182,7 @@ func leaveForgotten(t *testing.T, once *core.Once) {
 	}
 }
 
-// TestACL runs both commands of docs/keys-and-rights.md that make a user. Each gives the rights that the page lists, with which
+// TestACL runs the command of docs/keys-and-rights.md that makes a user. It gives the rights that the page lists, with which
 // the tests of core run, and the user can lock.
 func TestACL(t *testing.T) {
 	t.Parallel()
@@ -210,16 +210,12 @@ func TestACL(t *testing.T) {
 		t.Fatal("docs/keys-and-rights.md does not list the rights")
 	}
 	listed := rights("listed", "ACL SETUSER listed on >a-long-password "+list[1])
-	for _, command := range []string{
-		blockOf(t, "docs/keys-and-rights.md", "ACL"), strings.TrimPrefix(blockOf(t, "docs/keys-and-rights.md", "redis-cli"), "redis-cli "),
-	} {
-		if got := rights("locks", command); got != listed {
-			t.Errorf("the command gives %s\nthe list is    %s", got, listed)
-		}
-		user := server.Client(func(o *redis.Options) { o.Username, o.Password = "locks", "a-long-password" })
-		if err := mustLock(t, newLocks(t, user).Mutex("order:42")).Unlock(t.Context()); err != nil {
-			t.Error(err)
-		}
-		admin.Do(t.Context(), "ACL", "DELUSER", "locks")
+	command := strings.TrimPrefix(blockOf(t, "docs/keys-and-rights.md", "redis-cli"), "redis-cli ")
+	if got := rights("locks", command); got != listed {
+		t.Errorf("the command gives %s\nthe list is    %s", got, listed)
+	}
+	user := server.Client(func(o *redis.Options) { o.Username, o.Password = "locks", "a-long-password" })
+	if err := mustLock(t, newLocks(t, user).Mutex("order:42")).Unlock(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
