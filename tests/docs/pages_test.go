@@ -15,10 +15,10 @@ func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
 // root is the directory of the repository.
 const root = "../.."
 
-// pages reads README.md, the other pages beside it, docs, the page of the examples and the results in lab.
+// pages reads README.md, the other pages beside it, docs, the pages of the API and of the examples, and the results in lab.
 func pages(t *testing.T) []markdown.Page {
 	t.Helper()
-	all, err := markdown.Glob(root, "*.md", "docs/*.md", "examples/*.md", "lab/*.md", "lab/*/*.md", "lab/*/*/*.md")
+	all, err := markdown.Glob(root, "*.md", "docs/*.md", "api/*.md", "examples/*.md", "lab/*.md", "lab/*/*.md", "lab/*/*/*.md")
 	if err != nil || len(all) < 10 {
 		t.Fatalf("found %d pages, error %v", len(all), err)
 	}
