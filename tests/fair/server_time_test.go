@@ -121,7 +121,7 @@ const rounds = 20
 // compare measures two things in turn, many times over, and checks that the second does not take much longer than the
 // first. A thousand times as many would show: a script that reads them all takes 13 to 33 times as long. A busy machine only
 // ever adds to the time, so the best tenth of the measurements counts. On a very busy one the ratio was 3 once.
-// docs/benchmarks.md has that of a quiet one.
+// lab/bench/RESULTS.md has the figure of a quiet one.
 func compare(t *testing.T, what string, few, many func() float64) {
 	t.Helper()
 	var fews, manys []float64
