@@ -196,7 +196,8 @@ func headerWords(field string) string { return "the header field " + field }
 //	}
 //
 // If the error is [ErrKeyRequired], [ErrKeyInvalid] or [ErrScopeRequired], the guard refuses the request with 400, 400
-// or 401. It refuses any other error, and [ErrNoRoute], with 500.
+// or 401. It refuses any other error, and [ErrNoRoute], with 500. The log has only the type of such an error, unless it is a
+// [log/slog.LogValuer], because its text may repeat what a client has sent.
 //
 // The request is a shallow copy of the one that came in, which the handler gets too. Its body is not read yet. A
 // KeyFunc that reads it takes it from the handler: see [ByForm] and [ByJSON]. A guard of another framework hands on a copy in
