@@ -60,6 +60,9 @@ func serve(c *echo.Context, w http.ResponseWriter, _ writer.Full, next func(*ech
 //	})
 //
 // It returns nil for any other request, and once the key function has returned, because Echo uses its contexts again.
+//
+// In the request of the key function the Pattern is the route in the form of http.ServeMux, "POST /cart/{id}" for "/cart/:id". Its
+// path values are Echo's parameters; the one of "*" is named "rest". For a route that ends in "*" the path of the request counts.
 func Context(r *http.Request) *echo.Context { return hosted.Context[*echo.Context](r) }
 
 // ByClientIP identifies requests by the address of the client as c.RealIP returns it: an IPv4 address or the /64

@@ -7,7 +7,7 @@
 //   - [Idempotent]: the same request, the same response. The client makes the key, an Idempotency-Key header of its own
 //     for each operation, and its retry gets the first response again. For payments, and whatever clients retry.
 //
-// Options, key functions, and what a handler calls are those of package httplock:
+// It takes the options and key functions of package httplock, which also says what counts as completed and what goes wrong:
 //
 //	import (
 //		echo4lock "github.com/holdfast-go/holdfast/middleware/echo4"
@@ -20,10 +20,8 @@
 //	pay := echo4lock.Idempotent(locks, user, core.WithFailurePolicy(core.HoldFailures)) // no second charge after a 500
 //	e.POST("/cart/:id/checkout", handler, authenticate, checkout)
 //
-// Package httplock says what happens to a request, what counts as completed, how long records are kept, what clients
-// get, and what is logged. Package echolock, which is for Echo 5, says what differs in Echo: how keys are made, how errors of handlers
-// are answered, what the context and the writer of a handler are, and where to put a guard. All of that holds for Echo 4 too, except
-// that an HTTPErrorHandler of your own asks the response itself whether it is committed:
+// Package echolock, which is for Echo 5, says what differs in Echo, and all of that is true of Echo 4 too, except that an
+// HTTPErrorHandler of your own asks the response itself whether it is committed:
 //
 //	e.HTTPErrorHandler = func(err error, c echo.Context) {
 //		if c.Response().Committed {
@@ -32,5 +30,9 @@
 //		// ...
 //	}
 //
-// Echo's Timeout, which is deprecated, drops the response of a handler that returns an error: to it the guard returns nil.
+// Echo's Timeout, which is deprecated, drops the response of a handler that returns an error, so the guard returns nil to it.
+//
+// [The guide] has the order of middlewares, all options, and what happens when Redis fails.
+//
+// [The guide]: https://github.com/holdfast-go/holdfast/blob/main/docs/http.md#echo
 package echo4lock

@@ -133,7 +133,11 @@ func patternOf(c fiber.Ctx) string {
 //		return session.FromContext(fiberlock.Context(r)).ID(), nil
 //	})
 //
-// It returns nil for any other request, and once the key function has returned, because fiber uses its contexts again.
+// It returns nil for any other request, and once the key function has returned, because fiber uses its contexts again. Texts
+// from it are valid during the request only; everything in the request of the key function but its body is a copy.
+//
+// In that request the Pattern is the route in the form of http.ServeMux, "POST /cart/{id}" for "/cart/:id". Its path values are
+// fiber's parameters; those of "*" and "+" are named "rest" too. For a route that ends in "*" the path of the request counts.
 func Context(r *http.Request) fiber.Ctx { return hosted.Context[fiber.Ctx](r) }
 
 // ByClientIP identifies requests by the address of the client as c.IP returns it: an IPv4 address or the /64

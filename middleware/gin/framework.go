@@ -101,6 +101,10 @@ func (b *boundBody) Read(p []byte) (int, error) {
 //	})
 //
 // It returns nil for any other request, and once the key function has returned, because gin uses its contexts again.
+//
+// In the request of the key function the Pattern is c.FullPath in the form of http.ServeMux, "POST /cart/{id}" for "/cart/:id".
+// Its path values are gin's parameters, and its context also has the values of the gin.Context with a string for a key. For a
+// route that ends in "/*rest" the path of the request counts.
 func Context(r *http.Request) *gin.Context { return hosted.Context[*gin.Context](r) }
 
 // ByClientIP identifies requests by the address of the client as c.ClientIP returns it: an IPv4 address or the /64

@@ -32,8 +32,11 @@ func NewExclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock
 
 // Once is [httplock.Once] for handlers of gin: a request of each key takes effect once, and later ones are refused, or with
 // [httplock.WithReplay] get its response again, until the record expires after 24 hours ([core.WithRetention]). A request that has
-// failed does not count, see [core.WithFailurePolicy]; errors in c.Errors without a response are a failure too. Once panics if client or key is nil or an option is invalid: [NewOnce] returns
-// an error instead.
+// failed does not count, see [core.WithFailurePolicy]; errors in c.Errors without a response are a failure too. Once panics if
+// client or key is nil or an option is invalid: [NewOnce] returns an error instead.
+//
+// The response is held back until it is recorded, with what HandleContext adds to it. If another middleware around the guard has
+// replaced c.Writer, what HandleContext writes for another route is not recorded.
 func Once(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option) gin.HandlerFunc {
 	return hosted.Must(NewOnce(client, key, opts...)).Wrap
 }
