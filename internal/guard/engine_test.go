@@ -399,10 +399,47 @@ func TestNestedWithoutRedis(t *testing.T) {
 	if err != nil || !passed {
 		t.Errorf("passed %v, %v", passed, err)
 	}
-	if !d.Forget(ask.Name) { // an operator has decided
-		t.Error("the run is not remembered")
+	if had, err := d.Forget(t.Context(), core.Record{Key: ask.Name}); !had || err != nil { // an operator has decided
+		t.Errorf("the run is not remembered: %v", err)
 	}
 	d.server.Start()
+}
+
+// TestForgetWhileRecordedLate: an operator forgets a run without Redis at the moment in which its guard is recording it. If that
+// succeeds, the run stays forgotten.
+func TestForgetWhileRecordedLate(t *testing.T) {
+	t.Parallel()
+	var once *guard.Once
+	var first sync.Once
+	within := make(chan error, 1) // of Forget between Begin and Complete of the late record
+	server := locktest.Start(t)
+	locks := server.NewClient(core.WithHooks(core.Hooks{BeginEnd: func(ctx context.Context, end core.BeginEnd) {
+		if end.Err == nil {
+			first.Do(func() {
+				_, err := once.Forget(ctx, core.Record{Key: ask.Name})
+				within <- err
+			})
+		}
+	}}))
+	once, err := guard.NewOnce("desk", locks, guard.Config{FailOpen: true, AskTimeout: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Stop()
+	if o, err := once.Do(t.Context(), ask, call(nothing)); err != nil || o.Unguarded == nil {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	server.Start()
+	if err := <-within; !errors.Is(err, core.ErrInProgress) {
+		t.Errorf("error %v while the run is being recorded", err)
+	}
+	testkit.Eventually(t, 20*time.Second, "the run to be forgotten", func() bool {
+		seen, err := once.Peek(t.Context(), ask.Name)
+		return err == nil && once.ForgetSeen(t.Context(), "desk:", seen) == nil
+	})
+	if o, err := once.Do(t.Context(), ask, call(nothing)); err != nil || o.Unguarded != nil {
+		t.Errorf("a forgotten run is in the way: %+v, %v", o, err)
+	}
 }
 
 // TestJudgePanics: what was judged until then counts, and a run whose value cannot be made is recorded without it.

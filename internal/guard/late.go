@@ -33,6 +33,8 @@ type end struct {
 	// failed is called if the end could not be recorded for as long as it is remembered. It may be nil.
 	failed func(error)
 
+	taken bool // while a call of recordEnd or Forget decides about it
+
 	// Set by [memory.Ended].
 	omitted bool      // there is no room for the value
 	forget  time.Time // it counts until then
@@ -63,17 +65,41 @@ func (m *memory) Ended(key string, kept end) {
 	}
 }
 
-// Forget forgets that a key has run. It returns true if that was a run without Redis which is not recorded yet.
-func (m *memory) Forget(key string) bool {
+// Forget calls forget to delete the record of a key, and then forgets that the key has run. Late says that it was a run without Redis
+// which is not recorded yet. The error is that of forget, or a [core.InProgressError] while that run is being recorded: the record
+// would be written after Forget.
+func (m *memory) Forget(key string, forget func(late bool) error) (late bool, err error) {
+	e, free := m.take(key)
+	if !free {
+		return false, &core.InProgressError{Key: key}
+	}
+	late = e != nil && time.Until(e.forget) > 0
+	err = forget(late)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.recorded.drop(key)
-	e := m.ends[key]
-	if e == nil || e.once == nil || time.Until(e.forget) <= 0 {
-		return false
+	if e != nil {
+		e.taken = false
 	}
-	m.drop(key)
-	return true
+	if err != nil { // after a refusal the run counts
+		return false, err
+	}
+	m.recorded.drop(key)
+	if late && m.ends[key] == e {
+		m.drop(key)
+	}
+	return late, nil
+}
+
+// take returns the end of a run without Redis for one who decides about it, nil if there is none. It returns false if another one
+// does. The caller must reset taken.
+func (m *memory) take(key string) (e *end, free bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e = m.ends[key]; e == nil || e.once == nil {
+		return nil, true
+	}
+	free, e.taken = !e.taken, true
+	return e, free
 }
 
 func (m *memory) drop(key string) {
@@ -158,33 +184,31 @@ func (m *memory) recordLate() {
 
 // recordEnd tries to record the end of a run, unless Redis is known to be away. It returns true if it has to be tried again.
 func (m *memory) recordEnd(key string, away bool) (again bool, err error) {
-	m.mu.Lock()
-	e := m.ends[key]
-	m.mu.Unlock()
+	e, free := m.take(key)
 	switch {
-	case e == nil || e.once == nil:
+	case e == nil:
 		return false, nil
+	case !free:
+		return true, nil
 	case time.Until(e.forget) <= shortestRetention:
 		if e.failed != nil && time.Until(e.until) > shortestRetention {
 			defer e.failed(cmp.Or(e.failure, core.ErrUnavailable)) // without the mutex
 		}
 	case away:
-		return true, nil
+		again = true
 	default:
 		if err = e.record(); err != nil {
-			e.failure = err
-			return true, err
+			e.failure, again = err, true
 		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.ends[key] == e {
+	e.taken = false
+	if !again && m.ends[key] == e {
 		m.drop(key)
-		if err == nil {
-			m.recorded.add(key, e.state, time.Until(e.forget))
-		}
+		m.recorded.add(key, e.state, time.Until(e.forget))
 	}
-	return false, nil
+	return again, err
 }
 
 // record writes the record, and returns nil if there is one. It reads first: each attempt that is not answered has to be taken

@@ -190,7 +190,7 @@ func TestMemoryFullOfRecords(t *testing.T) {
 			t.Errorf("a lock leaves no record: %v", err)
 		}
 		granted(t, &m, "0")()
-		m.Forget("1")
+		_, _ = m.Forget("1", func(bool) error { return nil })
 		for _, key := range []string{"0", "1"} {
 			wantFull(t, &m, key)
 		}

@@ -77,10 +77,6 @@ func (o *Once) Known(_ context.Context, ask Ask, unavailable error) error {
 	return o.memory.Known(question{Key: ask.Name, Fingerprint: ask.Fingerprint}, unavailable)
 }
 
-// Forget forgets what this process knows of a name without Redis, after an operator has decided about its record. It returns
-// true if that was a run without Redis that is not recorded yet.
-func (o *Once) Forget(name string) bool { return o.memory.Forget(name) }
-
 // Do calls run.Call unless the name has completed before, and records how it ended. It returns the outcome after that, and
 // otherwise why the item did not run: an error of core or of Turn, Around, Replay or Refuse. The outcome is nil if the item did
 // not run, which is no error if Replay has returned the result of an earlier run. It has nothing but Returned if the guard

@@ -27,17 +27,27 @@ func (o *Once) ResolveSeen(ctx context.Context, prefix string, seen core.Record,
 	return o.Of(Ask{Name: seen.Key}).Resolve(ctx, seen, value)
 }
 
-// ForgetSeen deletes a record that an operator has read before, see [core.Once.Forget], and what this process knows of its name. The
-// error is [core.ErrInvalidName] if its name does not begin with the prefix of the place.
+// ForgetSeen is Forget. The error is [core.ErrInvalidName] if the name of the record does not begin with the prefix of the place.
 func (o *Once) ForgetSeen(ctx context.Context, prefix string, seen core.Record) error {
 	if err := o.ofPlace(prefix, seen); err != nil {
 		return err
 	}
-	if err := o.Of(Ask{Name: seen.Key}).Forget(ctx, seen); err != nil {
-		return err
-	}
-	o.Forget(seen.Key) // only now: after a refusal the run counts
-	return nil
+	_, err := o.Forget(ctx, seen)
+	return err
+}
+
+// Forget deletes a record that an operator has read before, see [core.Once.Forget], and what this process knows of its name. It
+// returns false if there was nothing to forget: seen has [core.StateNone], and no run in this process is unrecorded. Redis is not
+// asked about such a run.
+func (o *Once) Forget(ctx context.Context, seen core.Record) (bool, error) {
+	none := seen.State == core.StateNone
+	late, err := o.memory.Forget(seen.Key, func(late bool) error {
+		if late && none {
+			return nil
+		}
+		return o.Of(Ask{Name: seen.Key}).Forget(ctx, seen)
+	})
+	return late || err == nil && !none, err
 }
 
 func (o *Once) ofPlace(prefix string, r core.Record) error {

@@ -163,17 +163,12 @@ func (g *Guard) Resolve(ctx context.Context, seen core.Record, value []byte) err
 // [core.ErrInProgress] while a request is running. For the record of a run that is stuck, see [core.Once.ForgetRunning].
 func (g *Guard) Forget(ctx context.Context, seen core.Record) error {
 	o, _, err := g.seen(seen)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case seen.State == core.StateNone:
-		if o.records.Forget(seen.Key) { // of a run without Redis in this process
-			return nil
-		}
-		return ErrNoRecord
 	}
-	if err = o.recordOf(seen.Key).Forget(ctx, seen); err == nil {
-		o.records.Forget(seen.Key) // only now: after a refusal the run counts
+	had, err := o.records.Forget(ctx, seen)
+	if err == nil && !had {
+		return ErrNoRecord
 	}
 	return err
 }

@@ -390,15 +390,9 @@ func (g *Guard) Forget(ctx context.Context, seen core.Record) error {
 	if err := g.seen(seen); err != nil {
 		return err
 	}
-	if seen.State == core.StateNone {
-		if g.once.Forget(seen.Key) { // of a run without Redis in this process
-			return nil
-		}
+	had, err := g.once.Forget(ctx, seen)
+	if err == nil && !had {
 		return ErrNoRecord
-	}
-	err := g.once.Of(guard.Ask{Name: seen.Key}).Forget(ctx, seen)
-	if err == nil {
-		g.once.Forget(seen.Key)
 	}
 	return err
 }
