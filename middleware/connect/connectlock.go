@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/holdfast-go/holdfast/core"
+	guards "github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/middleware/internal/rpc"
 )
 
@@ -24,7 +25,7 @@ import (
 // with internal: see [ExclusiveStream]. Exclusive panics if an argument is nil or an option is invalid: [NewExclusive] returns an
 // error instead.
 func Exclusive(strategy core.Strategy, key KeyFunc, opts ...Option) connect.Interceptor {
-	return must(NewExclusive(strategy, key, opts...))
+	return guards.Must(NewExclusive(strategy, key, opts...))
 }
 
 // NewExclusive is [Exclusive] for settings that are known only at run time: it returns an error instead of panicking.
@@ -39,7 +40,7 @@ func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (connect.
 // ExclusiveStream is [Exclusive] for streams: the lock is held until the handler returns. The key cannot have a field of a message,
 // because the guard is asked before there is one. Unary calls are refused with internal.
 func ExclusiveStream(strategy core.Strategy, key KeyFunc, opts ...Option) connect.Interceptor {
-	return must(NewExclusiveStream(strategy, key, opts...))
+	return guards.Must(NewExclusiveStream(strategy, key, opts...))
 }
 
 // NewExclusiveStream is [ExclusiveStream] for settings that are known only at run time: it returns an error instead of panicking.
@@ -60,7 +61,7 @@ func NewExclusiveStream(strategy core.Strategy, key KeyFunc, opts ...Option) (co
 // A handler guarded twice with the same key runs: the inner guard lets the run of the outer one pass, whose options apply. Only
 // [core.HoldFailures] of either guard counts for both.
 func Once(client *core.Client, key KeyFunc, opts ...Option) connect.Interceptor {
-	return must(NewOnce(client, key, opts...))
+	return guards.Must(NewOnce(client, key, opts...))
 }
 
 // NewOnce is [Once] as a value, with methods for an operator. It returns an error instead of panicking.
@@ -84,7 +85,7 @@ func NewOnce(client *core.Client, key KeyFunc, opts ...Option) (*Guard, error) {
 // Requests are compared by their fields, whatever language, build or encoding has sent them. Fields that this process does not know are
 // left out. While instances with and without a new field run side by side, a retry may be refused as another call.
 func Idempotent(client *core.Client, scope KeyFunc, opts ...Option) connect.Interceptor {
-	return must(NewIdempotent(client, scope, opts...))
+	return guards.Must(NewIdempotent(client, scope, opts...))
 }
 
 // NewIdempotent is [Idempotent] as a value, with methods for an operator. It returns an error instead of panicking.
@@ -94,13 +95,6 @@ func NewIdempotent(client *core.Client, scope KeyFunc, opts ...Option) (*Guard, 
 		return nil, err
 	}
 	return &Guard{guard: g}, nil
-}
-
-func must[G any](guard G, err error) G {
-	if err != nil {
-		panic(err)
-	}
-	return guard
 }
 
 // Guard is a guard as a value. It is a [connect.Interceptor] for handlers: connect.WithInterceptors(guard). A client whose interceptor

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/holdfast-go/holdfast/core"
+	guards "github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/middleware/internal/rpc"
 )
 
@@ -23,7 +24,7 @@ import (
 // unless [core.WithWait] says otherwise, at most until one second before its deadline, and is refused with ABORTED. Exclusive panics
 // if an argument is nil or an option is invalid: [NewExclusive] returns an error instead.
 func Exclusive(strategy core.Strategy, key KeyFunc, opts ...Option) grpc.UnaryServerInterceptor {
-	return must(NewExclusive(strategy, key, opts...))
+	return guards.Must(NewExclusive(strategy, key, opts...))
 }
 
 // NewExclusive is [Exclusive] for settings that are known only at run time: it returns an error instead of panicking.
@@ -38,7 +39,7 @@ func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (grpc.Una
 // ExclusiveStream is [Exclusive] for streams: the lock is held until the handler returns. The key cannot have a field of a message,
 // because the guard is asked before there is one.
 func ExclusiveStream(strategy core.Strategy, key KeyFunc, opts ...Option) grpc.StreamServerInterceptor {
-	return must(NewExclusiveStream(strategy, key, opts...))
+	return guards.Must(NewExclusiveStream(strategy, key, opts...))
 }
 
 // NewExclusiveStream is [ExclusiveStream] for settings that are known only at run time: it returns an error instead of panicking.
@@ -77,7 +78,7 @@ func (s *boundStream) Context() context.Context { return s.ctx }
 // A handler guarded twice with the same key runs: the inner guard lets the run of the outer one pass, whose options apply. Only
 // [core.HoldFailures] of either guard counts for both.
 func Once(client *core.Client, key KeyFunc, opts ...Option) grpc.UnaryServerInterceptor {
-	return must(NewOnce(client, key, opts...)).Unary
+	return guards.Must(NewOnce(client, key, opts...)).Unary
 }
 
 // NewOnce is [Once] as a value, with methods for an operator. It returns an error instead of panicking.
@@ -101,7 +102,7 @@ func NewOnce(client *core.Client, key KeyFunc, opts ...Option) (*Guard, error) {
 // Requests are compared by their fields, whatever language or build has sent them. Fields that this process does not know are left
 // out. While instances with and without a new field run side by side, a retry may be refused as another call.
 func Idempotent(client *core.Client, scope KeyFunc, opts ...Option) grpc.UnaryServerInterceptor {
-	return must(NewIdempotent(client, scope, opts...)).Unary
+	return guards.Must(NewIdempotent(client, scope, opts...)).Unary
 }
 
 // NewIdempotent is [Idempotent] as a value, with methods for an operator. It returns an error instead of panicking.
@@ -111,13 +112,6 @@ func NewIdempotent(client *core.Client, scope KeyFunc, opts ...Option) (*Guard, 
 		return nil, err
 	}
 	return &Guard{g}, nil
-}
-
-func must[G any](guard G, err error) G {
-	if err != nil {
-		panic(err)
-	}
-	return guard
 }
 
 // Guard is a guard of [NewOnce] or [NewIdempotent] as a value. Unary is the interceptor. The other methods are for operators.
