@@ -15,6 +15,28 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/internal/writer"
 )
 
+// Exclusive returns a middleware that prevents two requests of one key from running at the same time. The strategy
+// makes the lock, for instance locks.Mutex; key identifies what must not run at the same time. With locks.Limit(n), at
+// most n requests of a key run at a time. Exclusive panics if one of them is nil or an option is invalid:
+// [NewExclusive] returns an error instead.
+//
+// A handler guarded twice with the same key runs: the inner guard enters the lock of the outer one.
+//
+// A handler that returns without an answer after its context has ended is answered for: 503 not-answered, in place of the
+// empty 200 of the server. For that the handler gets a writer around the server's, with the same optional methods.
+func Exclusive(strategy core.Strategy, key KeyFunc, opts ...Option) func(http.Handler) http.Handler {
+	return guards.Must(NewExclusive(strategy, key, opts...))
+}
+
+// NewExclusive is [Exclusive] for settings that are known only at run time: it returns an error instead of panicking.
+func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (func(http.Handler) http.Handler, error) {
+	e, err := newExclusive(strategy, key, exclusiveSettings(opts...))
+	if err != nil {
+		return nil, err
+	}
+	return func(next http.Handler) http.Handler { return e.wrap(next, e.run) }, nil
+}
+
 // exclusive prevents two requests of one key from running at the same time, or more than n of them if its locks are
 // semaphores ([core.Client.Limit]). Make it with [newExclusive]. It is safe
 // for concurrent use.

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -233,94 +231,6 @@ func (o *once) read(r core.Record) core.Record {
 		r.Value = httprecord.Text(response.Status, response.Header, response.Body)
 	}
 	return r
-}
-
-// keyParts are the texts of a key, in the order of the guard's key function, in place of a request: what an operator knows of it.
-// Each key function takes its own, see [orOfText].
-type keyParts struct {
-	left    []string
-	pattern string // of the route, once its part was taken
-}
-
-type partsKey struct{}
-
-// orOfText returns a key function that makes the key of a request, or in its place of the next text of an operator.
-func orOfText(ofText func(p *keyParts, text string) (Key, error), of KeyFunc) KeyFunc {
-	return func(r *http.Request) (Key, error) {
-		parts, _ := r.Context().Value(partsKey{}).(*keyParts)
-		switch {
-		case parts == nil:
-			return of(r)
-		case len(parts.left) == 0:
-			return Key{}, fmt.Errorf("%w: too few parts", ErrKeyShape)
-		}
-		text := parts.left[0]
-		parts.left = parts.left[1:]
-		return ofText(parts, text)
-	}
-}
-
-func plainly(of func(text string) (Key, error)) func(*keyParts, string) (Key, error) {
-	return func(_ *keyParts, text string) (Key, error) { return of(text) }
-}
-
-func named(name string) func(*keyParts, string) (Key, error) {
-	return func(_ *keyParts, text string) (Key, error) { return NewKey(name, text) }
-}
-
-func principalOfText(_ *keyParts, user string) (Key, error) { return PrincipalKey(user) }
-
-func clientOfText(_ *keyParts, text string) (Key, error) {
-	addr, err := netip.ParseAddr(text)
-	if err != nil {
-		return Key{}, fmt.Errorf("%w: no address: %w", ErrKeyInvalid, err)
-	}
-	return clientKey(addr)
-}
-
-// route makes the key of a method, a space and the pattern of a route.
-func (p *keyParts) route(text string) (Key, error) {
-	method, pattern, found := strings.Cut(text, " ")
-	if !found {
-		return Key{}, fmt.Errorf(`%w: %q is no route, such as "POST /orders"`, ErrKeyInvalid, text)
-	}
-	p.pattern = pattern
-	return RouteKey(method, pattern)
-}
-
-// pathOfText makes the key of the value of a wildcard of the route that was taken before.
-func pathOfText(name string) func(*keyParts, string) (Key, error) {
-	return func(p *keyParts, value string) (Key, error) {
-		if p.pattern == "" {
-			return Key{}, fmt.Errorf("%w: the wildcard %q is that of a route, but no route comes before it: use PeekKey with PathKey",
-				ErrKeyShape, name)
-		}
-		return PathKey(p.pattern, name, value)
-	}
-}
-
-// errOwnFunction says that a key function could do nothing with texts.
-var errOwnFunction = errors.New("holdfast: the key function makes no key of texts: use PeekKey")
-
-// keyOfParts has a key function make the key of texts. One of the user's may panic, because there is less than in a request.
-func keyOfParts(ctx context.Context, of func(*http.Request) (Key, error), texts []string) (key Key, err error) {
-	parts := &keyParts{left: texts}
-	defer func() {
-		if r := recover(); r != nil {
-			key, err = Key{}, fmt.Errorf("%w: it panicked: %v", errOwnFunction, r)
-		}
-	}()
-	r := (&http.Request{Header: make(http.Header), URL: new(url.URL), Body: http.NoBody}).WithContext(context.WithValue(ctx, partsKey{}, parts))
-	key, err = of(r)
-	switch {
-	case err != nil && len(parts.left) > 0 && !errors.Is(err, ErrKeyShape):
-		return Key{}, fmt.Errorf("%w: %w", errOwnFunction, err)
-	case err != nil:
-		return Key{}, err
-	case len(parts.left) > 0:
-		return Key{}, fmt.Errorf("%w: %d parts more than it has", ErrKeyShape, len(parts.left))
-	}
-	return key, nil
 }
 
 // mostShapes bounds what is remembered. A key function that makes more of them puts values into names, and is not checked.
