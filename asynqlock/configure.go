@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
+
+	guards "github.com/holdfast-go/holdfast/internal/guard"
 )
 
 // Configure makes a server treat deferred tasks as deferred, not as failed. They use up no retry, are redelivered after
@@ -76,7 +78,7 @@ func retryDelay(next asynq.RetryDelayFunc) asynq.RetryDelayFunc {
 func errorHandler(next asynq.ErrorHandler) asynq.ErrorHandler {
 	return asynq.ErrorHandlerFunc(func(ctx context.Context, t *asynq.Task, err error) {
 		var deferred *DeferredError
-		if errors.As(err, &deferred) && isBusy(deferred.Err) && !isLast(taskOf(ctx)) {
+		if errors.As(err, &deferred) && guards.Busy(deferred.Err) && !isLast(taskOf(ctx)) {
 			return
 		}
 		next.HandleError(ctx, t, err)

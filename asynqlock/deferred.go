@@ -40,11 +40,6 @@ const deferredText = "holdfast: asynqlock: task deferred"
 // Unwrap returns the reason.
 func (e *DeferredError) Unwrap() error { return e.Err }
 
-// isBusy reports whether somebody else has the key, as Redis itself said.
-func isBusy(err error) bool {
-	return guards.Busy(err) && !errors.Is(err, core.ErrLeaseLost)
-}
-
 // shortestDelay keeps a task from coming again while asynq still works at its last run: the queue counts in whole
 // seconds, and its heartbeat takes two quick runs of a task for one.
 const shortestDelay = time.Second
@@ -61,7 +56,7 @@ func (v *visit) deferral(reason error) *DeferredError {
 		v.Event(v.ctx, slog.LevelWarn, "configure", "holdfast: asynqlock: a deferred task uses up a retry: pass asynq's Config to "+
 			"Configure", v.ask.Work, nil, v.attrs()...)
 	}
-	if isBusy(reason) && isLast(v.task) {
+	if guards.Busy(reason) && isLast(v.task) {
 		v.Event(v.ctx, slog.LevelWarn, "archived", "holdfast: asynqlock: a task on its last attempt may not wait any longer, and "+
 			"asynq archives it: give tasks a retry", v.ask.Work, nil, v.attrs()...)
 	}
@@ -115,7 +110,7 @@ func (v *visit) asked(ctx context.Context, ask asking, wait time.Duration) error
 	if err == nil || wait > 0 {
 		err = ask(ctx, wait)
 	}
-	if err != nil && isBusy(err) {
+	if guards.Busy(err) {
 		v.taken = err
 	}
 	return err
@@ -138,7 +133,7 @@ func (v *visit) patience() time.Duration {
 
 // mayWait reports whether the task may wait for what is in its way: another task, or on its last attempt Redis.
 func (v *visit) mayWait(err error) bool {
-	if isBusy(err) {
+	if guards.Busy(err) {
 		return v.waits > 0 || isLast(v.task)
 	}
 	_, bounded := v.until()

@@ -2,7 +2,6 @@ package asynqlock
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
@@ -98,7 +97,7 @@ func own(name string, set func(*config) error) Option { return guards.Own("asynq
 // process crashed for instance, comes after its own delay. Defaults to no line.
 func WithLine(rdb redis.UniversalClient) Option {
 	return own("WithLine", func(c *config) error {
-		if v := reflect.ValueOf(rdb); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		if guards.IsNil(rdb) {
 			return invalid("WithLine: the Redis client is nil: pass one of the Redis that asynq's queues are in")
 		}
 		c.line = newLine(rdb)

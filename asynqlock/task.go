@@ -48,7 +48,7 @@ type visit struct {
 func (g *guard) visit(ctx context.Context, t *asynq.Task) *visit {
 	v := &visit{guard: g, ctx: ctx, t: t, task: taskOf(ctx), came: time.Now(), waits: g.Wait}
 	v.task.Type = t.Type()
-	v.ask.Label = strings.ToValidUTF8(v.task.Type[:min(len(v.task.Type), maxLabel)], "")
+	v.ask.Label = guards.Label(v.task.Type)
 	v.ask.Turn = v.turn
 	_, v.ask.Due, _ = parseTickID(v.task.ID)
 	selective := false
@@ -282,8 +282,6 @@ const (
 	maxCompactField = 64
 	// minHost is the least that is kept of host and process: enough to tell pods apart.
 	minHost = 12
-	// maxLabel is the longest label that core takes.
-	maxLabel = 256
 )
 
 // thisProcess is where tasks run, for notes.

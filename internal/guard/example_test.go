@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -18,45 +19,62 @@ import (
 
 // A lineServer answers one line per connection.
 type lineServer struct {
+	lineConfig
 	answer func(ctx context.Context, payload string) (string, error)
-	do     func(context.Context, guard.Ask, guard.Run) (*guard.Outcome, error)
 	config guard.Config
+	do     func(context.Context, guard.Ask, guard.Run) (*guard.Outcome, error)
 }
 
-// lineOptions are the options that its constructors take.
-var lineOptions = []string{
-	"core.WithTTL", "core.WithWait", "FailOpen", "OptionalKey", "WithKeySecret", "WithAskTimeout", "WithFinishTimeout", "WithZombieGrace",
+// lineConfig is what the options of this place amount to.
+type lineConfig struct{ longest int }
+
+// withLongestLine refuses lines of more bytes. Defaults to no limit.
+func withLongestLine(bytes int) guard.Option {
+	return guard.Own("line.WithLongestLine", func(c *lineConfig) error {
+		if c.longest = bytes; bytes < 1 {
+			return fmt.Errorf("%w: line.WithLongestLine(%d)", core.ErrInvalidOption, bytes)
+		}
+		return nil
+	})
 }
+
+// lineOptions are the options that both constructors take, beside those that all guards of their kind take.
+var lineOptions = []string{"WithAskTimeout", "WithZombieGrace", "line.WithLongestLine"}
 
 // newLineOnce returns a server whose function takes effect once for each key.
 func newLineOnce(
 	locks *core.Client, answer func(context.Context, string) (string, error), opts ...guard.Option,
 ) (*lineServer, error) {
-	place := guard.Place{Name: "line.Once", Takes: append([]string{"core.WithRetention", "core.WithFailurePolicy", "core.WithProof"}, lineOptions...)}
-	c, err := place.Sort(opts, func(guard.Option) {}) // which sees options of the place's own
+	s := &lineServer{answer: answer}
+	var err error
+	s.config, err = guard.Sort(guard.Place{Name: "line.Once", Takes: slices.Concat(guard.OnceTakes, lineOptions)}, opts, &s.lineConfig)
 	if err != nil {
 		return nil, err
 	}
-	once, err := guard.NewOnce("line", locks, c)
+	once, err := guard.NewOnce("line", locks, s.config)
 	if err != nil {
 		return nil, err
 	}
-	return &lineServer{answer, once.Do, c}, nil
+	s.do = once.Do
+	return s, nil
 }
 
 // newLineExclusive returns a server whose function does not run twice at a time for a key.
 func newLineExclusive(
 	strategy core.Strategy, answer func(context.Context, string) (string, error), opts ...guard.Option,
 ) (*lineServer, error) {
-	c, err := guard.Place{Name: "line.Exclusive", Takes: lineOptions}.Sort(opts, func(guard.Option) {})
+	s := &lineServer{answer: answer}
+	var err error
+	s.config, err = guard.Sort(guard.Place{Name: "line.Exclusive", Takes: slices.Concat(guard.ExclusiveTakes, lineOptions)}, opts, &s.lineConfig)
 	if err != nil {
 		return nil, err
 	}
-	exclusive, err := guard.NewExclusive("line", strategy, c)
+	exclusive, err := guard.NewExclusive("line", strategy, s.config)
 	if err != nil {
 		return nil, err
 	}
-	return &lineServer{answer, exclusive.Do, c}, nil
+	s.do = exclusive.Do
+	return s, nil
 }
 
 var errNoKey = errors.New("the line has no key")
@@ -72,6 +90,9 @@ func (s *lineServer) ask(key, payload string) guard.Ask {
 
 // handle answers a line. ctx ends when the client leaves.
 func (s *lineServer) handle(ctx context.Context, line string) string {
+	if s.longest > 0 && len(line) > s.longest {
+		return "TOOLONG"
+	}
 	key, payload, _ := strings.Cut(line, " ")
 	var answer string
 	var failure error
@@ -171,7 +192,7 @@ func Example() {
 	server, err := newLineOnce(locks, func(_ context.Context, payload string) (string, error) {
 		fmt.Println("running for", payload)
 		return strings.ToUpper(payload), nil
-	})
+	}, withLongestLine(100))
 	if err != nil {
 		panic(err)
 	}

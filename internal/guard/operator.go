@@ -91,7 +91,7 @@ func WhyLater(err error) string {
 	switch {
 	case errors.Is(err, core.ErrUndecided):
 		return "undecided"
-	case Busy(err) && !errors.Is(err, core.ErrLeaseLost): // as Redis itself replied
+	case Busy(err):
 		return "busy"
 	}
 	return "unavailable"

@@ -53,7 +53,17 @@ const (
 )
 
 // Given reports whether an option of that name was given.
-func (c *Config) Given(name string) bool { return slices.Contains(c.given, name) }
+func (c *Config) Given(name string) bool { return c.LastGiven(name) != "" }
+
+// LastGiven returns the one of these names of which an option was given last, "" if none was.
+func (c *Config) LastGiven(names ...string) string {
+	for _, name := range slices.Backward(c.given) {
+		if slices.Contains(names, name) {
+			return name
+		}
+	}
+	return ""
+}
 
 // The options that guards of each kind take, unless there is a reason against one in their place. Names are those of [seal.Mark].
 var (
@@ -103,27 +113,21 @@ type own[C any] struct {
 
 func (own[C]) owned() {}
 
+// setOwn applies an option of [Own] to c, and refuses one for another type.
+func setOwn[C any](p Place, o Option, c *C) error {
+	if mine, ok := o.(own[C]); ok {
+		return mine.set(c)
+	}
+	if _, owned := o.(interface{ owned() }); owned {
+		return fmt.Errorf("%w: %s: %s is for work of another type", core.ErrInvalidOption, p.Name, seal.MarkOf(o).Name)
+	}
+	return nil
+}
+
 // Sort returns what options amount to, and sets what those of the place itself amount to, in the order given. Nil options are
 // skipped. The error is about the first option that is invalid, or that makes no sense in this place. It names both, and is a
 // [core.ErrInvalidOption] unless set has returned another one. An option of [Own] for another C is refused.
-func Sort[C any](p Place, opts []Option, c *C) (Config, error) {
-	var failure error
-	config, err := p.Sort(opts, func(o Option) {
-		mine, ok := o.(own[C])
-		_, owned := o.(interface{ owned() })
-		switch {
-		case failure != nil:
-		case ok:
-			failure = mine.set(c)
-		case owned:
-			failure = fmt.Errorf("%w: %s: %s is for work of another type", core.ErrInvalidOption, p.Name, seal.MarkOf(o).Name)
-		}
-	})
-	return config, cmp.Or(err, failure)
-}
-
-// Sort is like the function Sort, for a place whose options are of a type of its own. It calls each for every option.
-func (p Place) Sort(opts []Option, each func(Option)) (Config, error) {
+func Sort[C any](p Place, opts []Option, place *C) (Config, error) {
 	c := Config{
 		Retention: defaultRetention, AskTimeout: defaultAskTimeout, FinishTimeout: defaultFinishTimeout,
 		ZombieGrace: defaultZombieGrace,
@@ -133,13 +137,16 @@ func (p Place) Sort(opts []Option, each func(Option)) (Config, error) {
 			continue
 		}
 		mark := seal.MarkOf(o)
-		if err := p.check(mark.Name); err != nil {
+		err := p.check(mark.Name)
+		if err == nil {
+			err = c.add(o, mark)
+		}
+		if err == nil {
+			err = setOwn(p, o, place)
+		}
+		if err != nil {
 			return c, err
 		}
-		if err := c.add(o, mark); err != nil {
-			return c, err
-		}
-		each(o)
 	}
 	if c.FailOpen && c.FailurePolicy == core.HoldFailures && (c.Proof == nil || !c.Proof.OnlyEffect()) {
 		return c, fmt.Errorf("%w: %s: FailOpen with core.HoldFailures: what must not run twice cannot run without a record",

@@ -13,7 +13,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
-type own struct{ seal.Mark }
+// set makes an option of a place whose own options amount to a number.
+func set(name string, to int) guard.Option {
+	return guard.Own(name, func(n *int) error {
+		*n = to
+		return nil
+	})
+}
 
 // place takes what a guard with a record may take.
 var place = guard.Place{
@@ -29,19 +35,19 @@ var place = guard.Place{
 // TestSort: an adapter gets each option in turn, nil ones excepted, and what those of core and the shared ones amount to.
 func TestSort(t *testing.T) {
 	t.Parallel()
-	var names []string
-	c, err := place.Sort([]guard.Option{
+	var own int
+	c, err := guard.Sort(place, []guard.Option{
 		core.WithTTL(time.Second), nil,
-		own{seal.Mark{Name: "pkg.Own"}},
+		set("pkg.Own", 3),
 		core.WithWait(time.Minute), core.WithMinHold(time.Hour),
 		core.WithRetention(2 * time.Hour), core.WithFailurePolicy(core.HoldFailures), core.WithMaxValue(7), core.WithTTL(2 * time.Second),
 		guard.OptionalKey(), guard.WithKeySecret(make([]byte, 16)), guard.WithFinishTimeout(time.Second), guard.WithAskTimeout(time.Minute),
-	}, func(o guard.Option) { names = append(names, seal.MarkOf(o).Name) })
-	if err != nil {
-		t.Fatal(err)
+	}, &own)
+	if err != nil || own != 3 {
+		t.Fatalf("own option %d, %v", own, err)
 	}
-	if want := []string{"core.WithTTL", "pkg.Own", "core.WithWait", "core.WithMinHold"}; !slices.Equal(names[:4], want) || len(names) != 12 {
-		t.Errorf("called for %q", names)
+	if last := c.LastGiven("core.WithWait", "pkg.Own", "core.WithOwner"); last != "core.WithWait" || c.LastGiven("core.WithOwner") != "" {
+		t.Errorf("last given %q", last)
 	}
 	if c.TTL != 2*time.Second || c.Wait != time.Minute || c.MinHold != time.Hour || c.Retention != 2*time.Hour ||
 		c.FailurePolicy != core.HoldFailures || c.FailOpen || !c.OptionalKey || len(c.KeySecret) != 16 ||
@@ -68,7 +74,7 @@ func TestSortRefuses(t *testing.T) {
 	for want, opts := range map[string][]guard.Option{
 		"pkg.Once does not take core.WithOwner: a reason of its own": {core.WithTTL(time.Second), core.WithOwner("me")},
 		"pkg.Once does not take core.WithNote: the usual reason":     {core.WithNote("note"), core.WithTTL(0)},
-		"pkg.Once does not take other.Own: the usual reason":         {own{seal.Mark{Name: "other.Own"}}},
+		"pkg.Once does not take other.Own: the usual reason":         {set("other.Own", 1)},
 		"WithTTL(0s)":             {core.WithTTL(0), core.WithTTL(time.Second)},
 		"WithRetention(0s)":       {core.WithRetention(0)},
 		"WithKeySecret: 15 bytes": {guard.WithKeySecret(make([]byte, 15))},
@@ -76,7 +82,7 @@ func TestSortRefuses(t *testing.T) {
 		"WithZombieGrace(0s)":                       {guard.WithZombieGrace(0)},
 		"pkg.Once: FailOpen with core.HoldFailures": {core.WithFailurePolicy(core.HoldFailures), guard.FailOpen()},
 	} {
-		_, err := place.Sort(opts, func(guard.Option) {})
+		_, err := guard.Sort(place, opts, new(int))
 		if !errors.Is(err, core.ErrInvalidOption) || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
 		}

@@ -121,9 +121,10 @@ func Pause(ctx context.Context, interval time.Duration) bool {
 	}
 }
 
-// Busy returns true if Redis has said that another holder has the lock or runs for the record.
+// Busy returns true if Redis itself has replied that another holder has the lock or runs for the record.
 func Busy(err error) bool {
-	return (errors.Is(err, core.ErrNotAcquired) || errors.Is(err, core.ErrInProgress)) && !errors.Is(err, core.ErrUnavailable)
+	return (errors.Is(err, core.ErrNotAcquired) || errors.Is(err, core.ErrInProgress)) &&
+		!errors.Is(err, core.ErrUnavailable) && !errors.Is(err, core.ErrLeaseLost)
 }
 
 // notServing are the answers with which a server says that it serves no client at the moment: it starts, has lost its

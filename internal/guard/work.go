@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -59,6 +60,12 @@ type Ask struct {
 	// error of the last call, or its own reason why the item does not run. ask with a wait below 1 ms asks once. After ask has
 	// returned nil, Turn must return nil. If Turn is nil, the guard asks as Patience does, for the wait of its config.
 	Turn func(ctx context.Context, ask func(ctx context.Context, wait time.Duration) error) error
+}
+
+// Label returns as much of a text as fits into the Label of [core.Work].
+func Label(text string) string {
+	const most = 256 // of core.WithLabel
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
 // Run is what a place does with a work item. Only Call is required.

@@ -270,12 +270,8 @@ const httpPlace = "http"
 // [http.ServeMux]. The label is "" if no pattern is known: the path is a client's. So is a method that is not one of the
 // standard, of which the label has nothing.
 func labelOf(method, pattern string) string {
-	label := request.MethodPattern(method, pattern)
-	return strings.ToValidUTF8(label[:min(len(label), maxLabel)], "")
+	return guards.Label(request.MethodPattern(method, pattern))
 }
-
-// maxLabel is the most that [core.WithLabel] allows.
-const maxLabel = 256
 
 // early reports whether the request has come in TLS early data, which an attacker can send again. Several fields, and an
 // invalid value, count as 1 (RFC 8470, section 5.1).

@@ -1,13 +1,11 @@
 package httplock
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -151,11 +149,11 @@ func WithReplay() Option {
 // replayed: the request is refused with 409 already-completed. Nil is an error: without a codec, a wrong key would leave
 // answers in plain text. Defaults to none.
 func WithCodec(codec Codec) Option {
-	return newOption("WithCodec", func(s *settings) {
-		if v := reflect.ValueOf(codec); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-			s.fail(errors.New("holdfast: WithCodec: the codec is nil"))
+	return guards.Own("httplock.WithCodec", func(s *settings) error {
+		if s.Codec = codec; guards.IsNil(codec) {
+			return errors.New("holdfast: WithCodec: the codec is nil")
 		}
-		s.Codec = codec
+		return nil
 	})
 }
 
@@ -193,20 +191,17 @@ func WithMarkerField(name string) Option {
 	return newOption("WithMarkerField", func(s *settings) { s.Marker = name })
 }
 
-// option is one of this package.
-type option struct {
-	seal.Mark
-	apply func(*settings)
-}
-
 func newOption(name string, apply func(*settings)) Option {
-	return option{seal.Mark{Name: "httplock." + name}, apply}
+	return guards.Own("httplock."+name, func(s *settings) error {
+		apply(s)
+		return nil
+	})
 }
 
 // settings is what the options of a guard amount to, see there.
 type settings struct {
 	guards.Config       // the options of core and those of all guards
-	err           error // of the first option that is invalid
+	err           error // of the options
 
 	Refusal                RefusalHandler
 	Methods                []string // nil is all but GET, HEAD, OPTIONS, TRACE
@@ -259,26 +254,19 @@ func defaults() settings {
 
 // with returns the settings with the options of a place, in their order. The first error is that of the constructor.
 func (s settings) with(place guards.Place, wait time.Duration, maxValue int, opts []Option) settings {
-	sorted, err := place.Sort(opts, func(o Option) {
-		if own, ok := o.(option); ok {
-			own.apply(&s)
-		} else if seal.MarkOf(o).Name == "core.WithRetention" {
-			s.RetentionUntil = nil // the last one counts
-		}
-	})
+	sorted, err := guards.Sort(place, opts, &s)
+	if sorted.LastGiven("core.WithRetention", "httplock.WithRetentionUntil") == "core.WithRetention" {
+		s.RetentionUntil = nil
+	}
 	if !sorted.Given("core.WithWait") {
 		sorted.Wait = wait
 	}
 	if !sorted.Given("core.WithMaxValue") {
 		sorted.MaxValue = maxValue
 	}
-	s.Config = sorted
-	s.fail(err)
+	s.Config, s.err = sorted, err
 	return s
 }
-
-// fail keeps the first error of an option.
-func (s *settings) fail(err error) { s.err = cmp.Or(s.err, err) }
 
 // forEngine returns what the engine has to know. A request keeps its lease until its handler returns.
 func (s *settings) forEngine() guards.Config {

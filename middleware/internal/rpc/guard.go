@@ -170,7 +170,7 @@ func label(c *Call) string {
 	if c.stream && descriptor(c.Method) == nil {
 		return ""
 	}
-	return strings.ToValidUTF8(c.Method[:min(len(c.Method), 256)], "")
+	return guard.Label(c.Method)
 }
 
 // identify reads the key of a call.
