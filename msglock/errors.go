@@ -98,10 +98,8 @@ const (
 	ReasonGuardFailed = "guard-failed"    // the lock or record cannot be used like this, a mistake of the program
 )
 
-const (
-	longestDelay  = 5 * time.Second // of another message with the key, which mostly ends sooner than its lease
-	shortestDelay = 100 * time.Millisecond
-)
+// The bounds of a deferral's delay. Another message with the key mostly ends sooner than its lease.
+const longestDelay, shortestDelay = 5 * time.Second, 100 * time.Millisecond
 
 // deferral returns the error for a message that has to come again: about when the lease that is in its way may have ended. Those
 // that were deferred together do not come again together.
@@ -131,15 +129,12 @@ func (v *visit[M]) refuse(not *core.NotRun) {
 	}
 }
 
+// park logs that a message is parked, and returns the error that says so.
 func (v *visit[M]) park(reason string, err error, idle bool) error {
-	shown := err
-	if reason != ReasonNoKey { // it may have what the handler says of its message
-		shown = nil
+	var shown error
+	if reason == ReasonNoKey { // another one may have what the handler says of its message
+		shown = err
 	}
-	v.logParked(reason, shown)
+	v.engine.Event(v.ctx, slog.LevelError, "parked "+reason, "holdfast: msglock: message parked", v.ask.Work, shown, slog.String("reason", reason))
 	return &ParkedError{err, idle}
-}
-
-func (v *visit[M]) logParked(reason string, err error) {
-	v.engine.Event(v.ctx, slog.LevelError, "parked "+reason, "holdfast: msglock: message parked", v.ask.Work, err, slog.String("reason", reason))
 }

@@ -34,12 +34,11 @@ type Guard[M any] struct {
 	scope []string // before the key in its hash: the consumer
 }
 
-func newGuard[M any](place guards.Place, key KeyFunc[M], handler any, opts []Option) (*Guard[M], error) {
+func newGuard[M any](place guards.Place, key KeyFunc[M], handler any, opts []Option) (g *Guard[M], err error) {
 	if key == nil || guards.IsNil(handler) {
 		return nil, fmt.Errorf("%w: %s: the key function or the handler is nil", core.ErrInvalidOption, place.Name)
 	}
-	g := &Guard[M]{key: key, note: guards.FuncName(handler)}
-	var err error
+	g = &Guard[M]{key: key, note: guards.FuncName(handler)}
 	g.config, err = guards.Sort(place, opts, &g.own)
 	return g, err
 }
@@ -89,13 +88,11 @@ func (g *Guard[M]) visit(ctx context.Context, m M) *visit[M] {
 	return v
 }
 
-var errNilMessage = errors.New("the message is nil")
-
 // read reads the key of the message, and what else the engine has to know of it.
 func (v *visit[M]) read() (key string, err error) {
 	defer guards.Recovered(&err)
 	if guards.IsNil(v.m) {
-		return "", errNilMessage
+		return "", errors.New("the message is nil")
 	}
 	if v.own.sent != nil {
 		v.ask.Due = v.own.sent(v.m)
@@ -105,13 +102,13 @@ func (v *visit[M]) read() (key string, err error) {
 
 // handle lets the engine handle the message or not, and returns what to tell the consumer.
 func (v *visit[M]) handle() error {
-	defer v.beats()()
+	if v.own.beat != nil {
+		defer v.beats()()
+	}
 	o, err := v.engine.Do(v.ctx, v.ask, v.run)
 	switch {
-	case err != nil:
+	case err != nil, o == nil: // without error an earlier message with the key has completed
 		return err
-	case o == nil: // an earlier message with the key has completed
-		return nil
 	case o.State == core.StateUnknown:
 		return guards.Joined(v.err, core.ErrOutcomeUnknown)
 	case errors.Is(o.Unrecorded, core.ErrStale) && (v.err == nil || o.State == core.StateCompleted):
@@ -137,27 +134,22 @@ func (v *visit[M]) loaded(o *guards.Outcome) bool {
 
 // judge judges how the handler ended. What a guard inside has refused has done nothing.
 func (v *visit[M]) judge(o *guards.Outcome) {
-	if o.Err = v.err; v.err == nil {
-		o.Value = v.value
-	}
+	o.Err = v.err
 	deferred, _ := v.err.(*DeferredError)
 	parked, _ := v.err.(*ParkedError)
 	switch {
 	case !o.Returned:
 	case v.err == nil:
-		o.Verdict = guards.Completed
+		o.Verdict, o.Value = guards.Completed, v.value
 	case deferred != nil && deferred.idle, parked != nil && parked.idle:
 		o.Verdict = guards.Released
 	case errors.As(v.err, &parked):
-		v.logParked("handler", nil)
+		_ = v.park("handler", v.err, false)
 	}
 }
 
 // beats calls the function of WithHeartbeat until stop is called.
 func (v *visit[M]) beats() (stop func()) {
-	if v.own.beat == nil || v.ask.NoKey != nil {
-		return func() {}
-	}
 	beat := func(ctx context.Context) error { return v.own.beat(ctx, v.m) }
 	return guards.Heartbeat(v.ctx, v.own.every, beat, func(ctx context.Context, err error) {
 		v.engine.Event(ctx, slog.LevelWarn, "heartbeat", "holdfast: msglock: a heartbeat failed", v.ask.Work, err)

@@ -30,12 +30,7 @@ func Once[M any](
 func NewOnce[M any](
 	locks *core.Client, consumer string, key KeyFunc[M], handler func(context.Context, M) error, opts ...Option,
 ) (*Guard[M], error) {
-	g, err := newOnce(oncePlace, locks, consumer, key, handler, opts)
-	if err != nil {
-		return nil, err
-	}
-	g.handler = handler
-	return g, nil
+	return newOnce(oncePlace, locks, consumer, key, handler, handler, opts)
 }
 
 // OnceValue is [Once] for a handler that returns a value of type T, such as the messages that it wants to have published. The value
@@ -61,7 +56,7 @@ func NewOnceValue[M, T any](
 ) (func(context.Context, M) (T, error), error) {
 	place := oncePlace
 	place.Name, place.Refuses = "msglock.OnceValue", map[string]string{"FailOpen": "values cannot be replayed without Redis"}
-	g, err := newOnce(place, locks, consumer, key, handler, opts)
+	g, err := newOnce(place, locks, consumer, key, handler, nil, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -81,10 +76,11 @@ func NewOnceValue[M, T any](
 	}, nil
 }
 
+// newOnce makes a guard for a function of the user's, whose name records have. Its handler is nil if each message has its own.
 func newOnce[M any](
-	place guards.Place, locks *core.Client, consumer string, key KeyFunc[M], handler any, opts []Option,
+	place guards.Place, locks *core.Client, consumer string, key KeyFunc[M], fn any, handler func(context.Context, M) error, opts []Option,
 ) (*Guard[M], error) {
-	g, err := newGuard(place, key, handler, opts)
+	g, err := newGuard(place, key, fn, opts)
 	switch {
 	case err != nil:
 		return nil, err
@@ -94,7 +90,7 @@ func newOnce[M any](
 	if g.once, err = guards.NewOnce(workPlace, locks, g.config); err != nil {
 		return nil, err
 	}
-	g.engine, g.label, g.scope = g.once, consumer, []string{consumer}
+	g.handler, g.engine, g.label, g.scope = handler, g.once, consumer, []string{consumer}
 	return g, seal.CheckOnceOptions(core.WithLabel(consumer))
 }
 

@@ -1,12 +1,11 @@
 package msglock
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core"
 	guards "github.com/holdfast-go/holdfast/internal/guard"
 )
 
@@ -32,20 +31,14 @@ type own[M any] struct {
 
 const heartbeat, sentTime = "msglock.WithHeartbeat", "msglock.WithSentTime"
 
-func errNilOption(name string) error {
-	return fmt.Errorf("%w: %s: its function is nil", core.ErrInvalidOption, name)
-}
-
 // WithHeartbeat calls beat at intervals while a message is waiting or being handled, for brokers whose deliveries expire: to extend
 // the visibility timeout of SQS, or to send InProgress to JetStream. Choose a third of the time after which a delivery expires. An
 // error of beat is logged, and the run continues: its lease keeps other deliveries of the message out. 1 ms to 8760 h. M is that of
 // the guard. Defaults to none.
 func WithHeartbeat[M any](every time.Duration, beat func(ctx context.Context, m M) error) Option {
 	return guards.Own(heartbeat, func(o *own[M]) error {
-		if o.beat, o.every = beat, every; beat == nil {
-			return errNilOption(heartbeat)
-		}
-		return guards.CheckDuration("WithHeartbeat", every)
+		o.beat, o.every = beat, every
+		return cmp.Or(guards.CheckFunc(heartbeat, beat), guards.CheckDuration("WithHeartbeat", every))
 	})
 }
 
@@ -53,10 +46,8 @@ func WithHeartbeat[M any](every time.Duration, beat func(ctx context.Context, m 
 // time.
 func WithSentTime[M any](sent func(m M) time.Time) Option {
 	return guards.Own(sentTime, func(o *own[M]) error {
-		if o.sent = sent; sent == nil {
-			return errNilOption(sentTime)
-		}
-		return nil
+		o.sent = sent
+		return guards.CheckFunc(sentTime, sent)
 	})
 }
 

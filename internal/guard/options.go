@@ -241,6 +241,14 @@ func CheckDuration(name string, d time.Duration) error {
 		UnitHint(d))
 }
 
+// CheckFunc returns the error for a function of an option that is nil.
+func CheckFunc(name string, fn any) error {
+	if IsNil(fn) {
+		return fmt.Errorf("%w: %s: its function is nil", core.ErrInvalidOption, name)
+	}
+	return nil
+}
+
 // FailOpen lets a guard run its function unguarded while Redis is unreachable. It does not apply while Redis refuses. Defaults to
 // refusing to run.
 func FailOpen() Option {

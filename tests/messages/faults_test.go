@@ -44,7 +44,7 @@ func TestFaults(t *testing.T) {
 					times := testkit.Rounds(3, 200)
 					guarded := play(t, open, name, f, times, true)
 					t.Logf("RESULT | %s | %s | %d | guarded | %s |", name, f, times, guarded)
-					if guarded.twice+guarded.lost+guarded.unparked > 0 || guarded.injected < guarded.faults*3/4 {
+					if guarded.twice+guarded.lost+guarded.unparked > 0 || guarded.injected < guarded.faults {
 						t.Errorf("%s, %s: %s", name, f, guarded)
 					}
 				})
@@ -123,10 +123,14 @@ func play(t *testing.T, open func(*testing.T) (*sql.DB, string), name string, f 
 		}
 	}
 	drained := func() {
-		testkit.Eventually(t, within, "all messages so far to be acknowledged", func() bool {
+		testkit.Eventually(t, within+time.Duration(times)*10*time.Second, "all messages so far to be acknowledged", func() bool {
 			pending, _, err := b.left(t.Context())
 			return err == nil && pending == 0
 		})
+	}
+	injected := func() (n int) {
+		_ = db.QueryRow("SELECT count(*) FROM injected").Scan(&n)
+		return n
 	}
 	send(none, 1)
 	testkit.Eventually(t, within, "the consumers", func() bool {
@@ -151,18 +155,21 @@ func play(t *testing.T, open func(*testing.T) (*sql.DB, string), name string, f 
 			n := min(partitions, times-sent)
 			send(rebalance, n)
 			sent += n
-			injected := func() (n int) {
-				_ = db.QueryRow("SELECT count(*) FROM injected").Scan(&n)
-				return n
-			}
 			testkit.Eventually(t, within, "the slow handlers", func() bool { return injected() > sent-n })
 			crew.joinAndLeave()
 			drained()
 		}
 	default:
-		for range times {
-			send(f, 1)
-			send(none, 1)
+		// Some messages may not have their fault, because another one of their batch has killed the process after their effect.
+		for missing := times; missing > 0; missing = times - injected() {
+			for range missing {
+				send(f, 1)
+				send(none, 1)
+			}
+			if f == poison {
+				break
+			}
+			drained()
 		}
 	}
 	expected := sent

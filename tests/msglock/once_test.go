@@ -473,6 +473,28 @@ func TestHeartbeat(t *testing.T) {
 	}
 }
 
+// TestHeartbeatWithoutKey: a message that is handled unguarded has heartbeats too, because its delivery expires like any other.
+func TestHeartbeatWithoutKey(t *testing.T) {
+	t.Parallel()
+	locks, _ := newLocks(t)
+	enough := make(chan struct{})
+	beaten := sync.OnceFunc(func() { close(enough) })
+	handle := msglock.Once(locks, "billing", byKey, func(ctx context.Context, _ *message) error {
+		select {
+		case <-enough:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}, msglock.OptionalKey(), msglock.WithHeartbeat(time.Millisecond, func(context.Context, *message) error {
+		beaten()
+		return nil
+	}))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	want(t, handle(ctx, &message{}), msglock.Ack)
+}
+
 // TestHooks: hooks have the consumer, and the time when the message was sent.
 func TestHooks(t *testing.T) {
 	t.Parallel()
