@@ -26,7 +26,11 @@ var paymentNumber atomic.Int64
 // strike lets a worker process pay, do the fault at the step, and has clients come again. It adds to the tally.
 func strike(t testing.TB, o order, sum *tally) {
 	t.Helper()
-	for range batch {
+	payments := batch
+	if o.Driver == "sqlite" {
+		payments = 1 // it has one transaction at a time
+	}
+	for range payments {
 		o.Payments = append(o.Payments, fmt.Sprintf("payment:%d", paymentNumber.Add(1)))
 	}
 	p, err := o.payer(nil)
@@ -87,66 +91,80 @@ func (s *tally) count(t testing.TB, db *sql.DB, payments []string) {
 }
 
 // TestFaults kills a process, stops it for longer than its lease, or cuts its connection, at each step of a payment, on PostgreSQL.
-// No payment is made twice, is lost, or is left to an operator. Without the proof some are, so the test can tell.
+// No payment is made twice, is lost, or is left to an operator. Without the proof some are, so the test can tell. The long form does
+// it on each database, too.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	server := databases.StartPostgreSQL(t)
-	database := server.Create(t)
-	db, err := sql.Open(server.Driver(), server.DSN(database))
-	if err != nil {
-		t.Fatal(err)
+	s := system{"read committed", sqllock.Postgres, sql.LevelReadCommitted, on(server)}
+	for _, mode := range []string{withProof, overHTTP, byTask} {
+		t.Run(mode, func(t *testing.T) { testFaults(t, s, mode, testkit.Rounds(1, 200/batch)) })
 	}
-	newBank(t, db, sqllock.Postgres)
-	_ = db.Close()
-	rdb := testkit.Start(t).Client().Options()
+	for _, mode := range []string{unguarded, retrying, holding} {
+		t.Run(mode, func(t *testing.T) { testFaults(t, s, mode, testkit.Rounds(1, 2)) })
+	}
+	t.Run("other databases", func(t *testing.T) {
+		if !testkit.Long() {
+			t.Skip("it needs HOLDFAST_LONG")
+		}
+		eachSystem(t, func(t *testing.T, s system) { testFaults(t, s, withProof, 2) })
+	})
+}
+
+// testFaults pays with each fault at each step, and appends its table to the file HOLDFAST_TABLE.
+func testFaults(t *testing.T, s system, mode string, rounds int) {
+	t.Helper()
+	o, _ := newOrder(t, s).onRedis(t)
+	o.Mode = mode
+	proven := mode != unguarded && mode != retrying && mode != holding
+	faults := []string{killed, stopped, cut}
+	if s.dialect == sqllock.SQLite {
+		faults = faults[:2] // it has no connection
+	}
 	sums := make(map[string]*tally)
 	t.Run("at", func(t *testing.T) {
-		for _, mode := range []string{withProof, overHTTP, unguarded, retrying, holding} {
-			for _, step := range steps {
-				for _, fault := range []string{killed, stopped, cut} {
-					rounds, proven := testkit.Rounds(1, 200/batch), mode == withProof || mode == overHTTP
-					if !proven {
-						if rounds = testkit.Rounds(1, 2); !testkit.Long() && (fault != killed || step != replyLost) {
-							continue // the baseline needs fewer
-						}
-					}
-					sum := new(tally)
-					sums[fmt.Sprintf("| %s | %s | %s |", mode, step, fault)] = sum
-					t.Run(fmt.Sprintf("%s, %s, %s", mode, step, fault), func(t *testing.T) {
-						t.Parallel()
-						for range rounds {
-							strike(t, order{
-								Mode: mode, Step: step, Fault: fault, Network: rdb.Network, Redis: rdb.Addr, Driver: server.Driver(),
-								DSN: server.DSN(database), TTL: 300 * time.Millisecond,
-							}, sum)
-						}
-						if proven && sum.twice+sum.lost+sum.operators > 0 {
-							t.Error(sum)
-						}
-					})
+		for _, step := range steps {
+			for _, fault := range faults {
+				sum := new(tally)
+				sums[step+fault] = sum
+				if !proven && !testkit.Long() && (fault != killed || step != replyLost) {
+					continue // the baseline needs fewer
 				}
+				o.Step, o.Fault = step, fault
+				t.Run(fmt.Sprintf("%s, %s", step, fault), func(t *testing.T) {
+					t.Parallel()
+					for range rounds {
+						strike(t, o, sum)
+					}
+					if proven && sum.twice+sum.lost+sum.operators > 0 {
+						t.Error(sum)
+					}
+				})
 			}
 		}
 	})
-	var table strings.Builder
-	for _, mode := range []string{withProof, overHTTP, unguarded, retrying, holding} {
-		var all tally
-		for _, step := range steps {
-			for _, fault := range []string{killed, stopped, cut} {
-				row := fmt.Sprintf("| %s | %s | %s |", mode, step, fault)
-				if sum := sums[row]; sum != nil {
-					fmt.Fprintf(&table, "%s %d | %d | %d | %d |\n", row, sum.payments, sum.twice, sum.lost, sum.operators)
-					all.payments, all.twice, all.lost, all.operators = all.payments+sum.payments, all.twice+sum.twice, all.lost+sum.lost, all.operators+sum.operators
-				}
-			}
+	all, table := new(tally), fmt.Sprintf("\n%s (%s, %s)\n\n| step | %s |\n|%s\n", mode, o.Driver, s.name, strings.Join(faults, " | "),
+		strings.Repeat(" --- |", len(faults)+1))
+	for _, step := range steps {
+		table += "| " + step + " |"
+		for _, fault := range faults {
+			table += " " + sums[step+fault].cell() + " |"
+			all.add(sums[step+fault])
 		}
-		t.Logf("%s: %v", mode, &all)
-		if mode != withProof && mode != overHTTP && all.twice+all.lost+all.operators == 0 {
-			t.Errorf("%s: the baseline has no fault: %v", mode, &all)
-		}
+		table += "\n"
+	}
+	table += fmt.Sprintf("\n%v\n", all)
+	t.Log(table)
+	if !proven && all.twice+all.lost+all.operators == 0 {
+		t.Errorf("the baseline has no fault: %v", all)
 	}
 	if name := os.Getenv("HOLDFAST_TABLE"); name != "" {
-		if err := os.WriteFile(name, []byte(table.String()), 0o644); err != nil {
+		f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.WriteString(table); err != nil {
 			t.Error(err)
 		}
 	}

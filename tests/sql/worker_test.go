@@ -5,6 +5,7 @@ package sql_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -24,8 +25,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 	"github.com/holdfast-go/holdfast/sqllock"
@@ -49,6 +52,7 @@ func TestMain(m *testing.M) {
 const (
 	withProof = "guard and proof"
 	overHTTP  = "HTTP guard and proof"    // httplock.Idempotent on a server of the process
+	byTask    = "asynq guard and proof"   // asynqlock.Once on an asynq server of the process
 	retrying  = "guard"                   // without a proof: a crashed run may run again
 	holding   = "guard with HoldFailures" // without a proof: a crashed run is left to an operator
 	unguarded = "no guard"
@@ -79,6 +83,7 @@ type payer struct {
 	locks *core.Client
 	store *sqllock.Store
 	http  *httptest.Server // nil unless the mode is overHTTP
+	tasks *queue           // nil unless the mode is byTask
 	at    func(step string) bool
 }
 
@@ -105,8 +110,13 @@ func (o order) payerOn(rdb *redis.Client, at func(step string) bool) (*payer, er
 	if err != nil {
 		return nil, err
 	}
-	p := &payer{o, db, rdb, locks, store, nil, at}
-	if o.Mode == overHTTP {
+	p := &payer{o, db, rdb, locks, store, nil, nil, at}
+	switch o.Mode {
+	case byTask:
+		if p.tasks, err = p.startQueue(); err != nil {
+			return nil, err
+		}
+	case overHTTP:
 		guard, err := httplock.NewIdempotent(locks, httplock.Unscoped(), core.WithTTL(o.TTL), core.WithProof(store), httplock.WithAskTimeout(10*time.Second),
 			core.WithFailurePolicy(core.HoldFailures))
 		if err != nil {
@@ -162,7 +172,99 @@ func (p *payer) request(ctx context.Context, payment string) error {
 	return fmt.Errorf("%s: %s", response.Status, body)
 }
 
+// queue is an asynq queue with a server of its own.
+type queue struct {
+	name      string
+	client    *asynq.Client
+	inspector *asynq.Inspector
+	server    *asynq.Server
+}
+
+// kind is the type of tasks.
+const kind = "payment"
+
+var queueNumber atomic.Int64
+
+func (p *payer) startQueue() (*queue, error) {
+	guard, err := asynqlock.NewOnce(p.locks, asynqlock.ByPayload("payment"), core.WithTTL(p.TTL), core.WithProof(p.store),
+		core.WithFailurePolicy(core.HoldFailures), core.WithWait(10*time.Second), asynqlock.WithRetryIn(time.Second))
+	if err != nil {
+		return nil, err
+	}
+	name := fmt.Sprintf("of-%d-%d", os.Getpid(), queueNumber.Add(1))
+	cfg := asynq.Config{
+		Concurrency: 2 * batch, Queues: map[string]int{name: 1}, LogLevel: asynq.FatalLevel, // half of the workers can wait for a lease
+		TaskCheckInterval: 20 * time.Millisecond, DelayedTaskCheckInterval: 100 * time.Millisecond, ShutdownTimeout: time.Second,
+		RetryDelayFunc: func(int, error, *asynq.Task) time.Duration { return time.Second },
+	}
+	asynqlock.Configure(&cfg)
+	opt := asynq.RedisClientOpt{Network: p.Network, Addr: p.Redis}
+	mux := asynq.NewServeMux()
+	mux.Use(p.answering, guard.Wrap)
+	mux.Handle(kind, asynqlock.WithResult(p.process))
+	q := &queue{name, asynq.NewClient(opt), asynq.NewInspector(opt), asynq.NewServer(opt, cfg)}
+	return q, q.server.Start(mux)
+}
+
+// process is the handler of a task.
+func (p *payer) process(ctx context.Context, t *asynq.Task) ([]byte, error) {
+	var of struct{ Payment string }
+	if err := json.Unmarshal(t.Payload(), &of); err != nil {
+		return nil, err
+	}
+	value, err := p.store.InTx(ctx, func(ctx context.Context, tx *sql.Tx) ([]byte, error) { return p.debit(ctx, tx, of.Payment) })
+	if err == nil {
+		p.at(afterCommit)
+	}
+	return value, err
+}
+
+// answering is in front of the guard. With cut, asynq does not learn that a task has succeeded.
+func (p *payer) answering(next asynq.Handler) asynq.Handler {
+	return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
+		err := next.ProcessTask(ctx, t)
+		if err == nil && p.at(beforeAnswer) {
+			err = errors.New("connection reset by peer")
+		}
+		return err
+	})
+}
+
+// enqueue pays by a task, and waits for its result.
+func (p *payer) enqueue(ctx context.Context, payment string) error {
+	task := asynq.NewTask(kind, []byte(`{"payment":"`+payment+`"}`))
+	_, err := p.tasks.client.EnqueueContext(ctx, task, asynq.Queue(p.tasks.name), asynq.TaskID(payment), asynq.Retention(time.Hour),
+		asynq.MaxRetry(1000))
+	if err != nil && !errors.Is(err, asynq.ErrTaskIDConflict) {
+		return err
+	}
+	for ctx.Err() == nil {
+		info, err := p.tasks.inspector.GetTaskInfo(p.tasks.name, payment)
+		switch {
+		case err != nil:
+			return err
+		case info.State == asynq.TaskStateCompleted && string(info.Result) == "paid":
+			return nil
+		case info.State == asynq.TaskStateCompleted:
+			return fmt.Errorf("the result is %q", info.Result)
+		case info.State == asynq.TaskStateArchived:
+			return fmt.Errorf("%w: %s", core.ErrOutcomeUnknown, info.LastErr)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return ctx.Err()
+}
+
+func (q *queue) close() {
+	q.server.Shutdown()
+	_ = q.client.Close()
+	_ = q.inspector.Close()
+}
+
 func (p *payer) close() {
+	if p.tasks != nil {
+		p.tasks.close()
+	}
 	if p.http != nil {
 		p.http.Close()
 	}
@@ -259,6 +361,8 @@ func (p *payer) pay(ctx context.Context, payment string, at func(string) bool) (
 		return value, err
 	}
 	switch p.Mode {
+	case byTask:
+		return p.enqueue(ctx, payment)
 	case overHTTP:
 		err = p.request(ctx, payment)
 	case unguarded:
@@ -393,6 +497,24 @@ type tally struct {
 
 func (t *tally) String() string {
 	return fmt.Sprintf("%d payments: %d twice, %d lost, %d for an operator", t.payments, t.twice, t.lost, t.operators)
+}
+
+// cell is the tally as a cell of a table.
+func (t *tally) cell() string {
+	var parts []string
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{t.twice, "twice"}, {t.lost, "lost"}, {t.operators, "for an operator"}} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprint(part.n, " ", part.what))
+		}
+	}
+	return cmp.Or(strings.Join(parts, ", "), "0") + fmt.Sprint(" of ", t.payments)
+}
+
+func (t *tally) add(other *tally) {
+	t.payments, t.twice, t.lost, t.operators = t.payments+other.payments, t.twice+other.twice, t.lost+other.lost, t.operators+other.operators
 }
 
 // retry is the client of a payment: it comes again until the payment has succeeded. It returns false if an operator has to decide.
