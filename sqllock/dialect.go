@@ -1,6 +1,7 @@
 package sqllock
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -13,7 +14,7 @@ import (
 type Dialect int
 
 const (
-	// Postgres is PostgreSQL from version 9.5 on, and what speaks its dialect.
+	// Postgres is PostgreSQL from version 9.6 on, and what speaks its dialect.
 	Postgres Dialect = iota + 1
 	// MySQL is MySQL from version 5.7 on, and MariaDB. Tables are those of InnoDB.
 	MySQL
@@ -67,7 +68,13 @@ func (d Dialect) bytes(length int) string {
 
 // isDuplicate reports whether an insert was refused because there is a row with that primary key. The other dialects insert with ON
 // CONFLICT DO NOTHING.
-func (d Dialect) isDuplicate(err error) bool { return d == MySQL && fieldOf(err, "Number") == 1062 }
+func (d Dialect) isDuplicate(err error) bool { return d == MySQL && numberOf(err) == 1062 }
+
+// isEnded reports whether there is no savepoint: the transaction in which it was set is over.
+func (d Dialect) isEnded(err error) bool {
+	const noSavepoint, anyError = 1305, 1 // of MySQL, and of SQLite, which has none of its own for this
+	return d == MySQL && numberOf(err) == noSavepoint || d == SQLite && numberOf(err) == anyError
+}
 
 // passes reports whether a statement has failed for a reason that passes: another transaction was in its way. The transaction of
 // the statement has to be rolled back. MySQL keeps it open after some of these errors.
@@ -79,15 +86,19 @@ func (d Dialect) passes(err error) bool {
 		return errors.As(err, &e) && slices.Contains([]string{"40001", "40P01", "55P03"}, e.SQLState())
 	case MySQL:
 		// Changed since it was read, lock wait timeout, deadlock.
-		return slices.Contains([]int64{1020, 1205, 1213}, fieldOf(err, "Number"))
-	}
-	n := fieldOf(err, "Code")     // of mattn/go-sqlite3
-	var e interface{ Code() int } // of modernc.org/sqlite
-	if errors.As(err, &e) {
-		n = int64(e.Code())
+		return slices.Contains([]int64{1020, 1205, 1213}, numberOf(err))
 	}
 	const busy, locked = 5, 6
-	return n&0xff == busy || n&0xff == locked
+	return slices.Contains([]int64{busy, locked}, numberOf(err)&0xff)
+}
+
+// numberOf returns that of an error of MySQL or SQLite, 0 if there is none.
+func numberOf(err error) int64 {
+	var e interface{ Code() int } // of modernc.org/sqlite
+	if errors.As(err, &e) {
+		return int64(e.Code())
+	}
+	return cmp.Or(fieldOf(err, "Number"), fieldOf(err, "Code")) // of go-sql-driver/mysql, and of mattn/go-sqlite3
 }
 
 // fieldOf returns the integer that the error of a driver has in a field of that name, 0 if there is none. The drivers have no

@@ -28,7 +28,7 @@ const (
 var ErrSecondTx = errors.New("holdfast: sqllock: the run has a transaction with a proof already")
 
 var (
-	errEnded = errors.New("holdfast: sqllock: the function has ended the transaction itself")
+	errEnded = errors.New("holdfast: sqllock: the transaction was over before its commit: the function has ended it itself, or ignored an error that did")
 	errFree  = errors.New("the row could be inserted")
 )
 
@@ -83,8 +83,8 @@ func (s *Store) proving(ctx context.Context) (*proving, error) {
 // commit was lost, or has not come after 10 s, InTx asks the database what has become of it. If that cannot be found out, the error is
 // [core.ErrUndecided], and the next attempt asks. The row of another request, by its fingerprint, is [core.ErrFingerprintMismatch]. After a commit, further calls are [ErrSecondTx].
 //
-// fn must not end the transaction itself, and in MySQL not run statements that commit implicitly, such as DDL. The transaction of a
-// process that is stopped keeps its row locked until the database ends it: set idle_in_transaction_session_timeout in PostgreSQL.
+// fn must not end the transaction itself, and in MySQL not run statements that commit implicitly, such as DDL. If it does, InTx returns
+// an error; what it had committed by then counts as the effect of the key. The transaction of a process that is stopped keeps its row locked until the database ends it: set idle_in_transaction_session_timeout in PostgreSQL.
 func (s *Store) InTx(ctx context.Context, fn func(ctx context.Context, tx *sql.Tx) ([]byte, error)) ([]byte, error) {
 	if fn == nil {
 		return nil, invalid("InTx: the function is nil")
@@ -152,7 +152,11 @@ func (p *proving) transact(ctx context.Context, fn func(context.Context, *sql.Tx
 		return nil, refused, fmt.Errorf("holdfast: sqllock: transaction not begun: %w", err)
 	}
 	defer tx.Rollback() //nolint:errcheck // it has no effect after a commit, and otherwise the connection is closed
-	if inserted, err := p.insertRow(ctx, tx); err != nil || !inserted {
+	inserted, err := p.insertRow(ctx, tx)
+	if inserted {
+		err = p.mark(ctx, tx)
+	}
+	if err != nil || !inserted {
 		return nil, refused, err
 	}
 	switch value, err = fn(ctx, tx); {
@@ -166,22 +170,42 @@ func (p *proving) transact(ctx context.Context, fn func(context.Context, *sql.Tx
 	}
 	stop := time.AfterFunc(commitTimeout, cancel)
 	defer stop.Stop()
-	stored := append([]byte{}, value...) // an empty value is not NULL
-	result, err := tx.ExecContext(whole, p.write, append([]any{stored, p.id, p.run}, p.scope...)...)
-	switch {
-	case errors.Is(err, sql.ErrTxDone) && whole.Err() == nil:
+	switch ended, err := p.store(whole, tx, value); {
+	case ended:
 		return value, uncertain, errEnded
 	case err != nil:
 		return nil, rolledBack, fmt.Errorf("holdfast: sqllock: value not stored with the proof: %w", err)
-	}
-	if n, err := result.RowsAffected(); err == nil && n == 0 {
-		return nil, rolledBack, errEnded
 	}
 	if err := tx.Commit(); err != nil {
 		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // the transaction may still be open on it
 		return value, uncertain, fmt.Errorf("holdfast: sqllock: not committed: %w", err)
 	}
 	return value, committed, nil
+}
+
+// mark marks the transaction, so that store finds out whether it is still the same. Postgres does so in the statements themselves, because
+// savepoints slow down what other transactions do with the rows.
+func (p *proving) mark(ctx context.Context, tx *sql.Tx) (err error) {
+	if p.dialect != Postgres {
+		_, err = tx.ExecContext(ctx, "SAVEPOINT holdfast")
+	}
+	return err
+}
+
+// store stores the value in the row. The transaction has ended if fn has committed or rolled it back, also if it has begun another one.
+func (p *proving) store(ctx context.Context, tx *sql.Tx, value []byte) (ended bool, err error) {
+	if p.dialect != Postgres {
+		_, err = tx.ExecContext(ctx, "RELEASE SAVEPOINT holdfast")
+	}
+	n := int64(1)
+	if err == nil {
+		stored := append([]byte{}, value...) // an empty value is not NULL
+		var result sql.Result
+		if result, err = tx.ExecContext(ctx, p.write, append([]any{stored, p.id, p.run}, p.scope...)...); err == nil {
+			n, err = result.RowsAffected()
+		}
+	}
+	return n == 0 || p.dialect.isEnded(err) || errors.Is(err, sql.ErrTxDone) && ctx.Err() == nil, err
 }
 
 // insertRow inserts the row of the run, and returns false if there is one of another run. It waits for another transaction that

@@ -92,7 +92,12 @@ func (s *Store) prepare() {
 		scope := d.quote(s.scopeColumn)
 		column, place, where, conflict = ", "+scope, ", ?", " AND "+scope+" = ?", "resource, "+scope
 	}
-	s.insert = "INSERT INTO " + proofs + " (id, name, run, attempt, token, fingerprint, created" + column + ") VALUES (?, ?, ?, ?, ?, ?, ?" + place + ")"
+	run := "?"
+	if d == Postgres { // a setting that lasts as long as the transaction
+		run = "decode(set_config('holdfast.run', encode(?, 'hex'), true), 'hex')"
+	}
+	s.insert = "INSERT INTO " + proofs + " (id, name, run, attempt, token, fingerprint, created" + column + ") VALUES (?, ?, " + run +
+		", ?, ?, ?, ?" + place + ")"
 	s.read = "SELECT run, value, fingerprint, attempt, token, created FROM " + proofs + " WHERE id = ?" + where
 	s.readLocked = s.read
 	s.removeOne = "DELETE FROM " + proofs + " WHERE id = ?" + where
@@ -101,6 +106,9 @@ func (s *Store) prepare() {
 	s.readFence = "SELECT token FROM " + fences + " WHERE resource = ?" + where + " FOR UPDATE" // of MySQL
 	const old = "created < ? ORDER BY created LIMIT ?"
 	s.remove = "DELETE FROM " + proofs + " WHERE id IN (SELECT id FROM " + proofs + " WHERE " + old + ")"
+	if d == Postgres {
+		s.write += " AND encode(run, 'hex') = current_setting('holdfast.run', true)"
+	}
 	if d == MySQL {
 		s.readLocked += " LOCK IN SHARE MODE" // what is committed now, and not when the transaction began to read
 		s.fence += " ON DUPLICATE KEY UPDATE token = GREATEST(token, VALUES(token))"

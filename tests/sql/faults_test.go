@@ -130,6 +130,7 @@ func testFaults(t *testing.T, s system, mode string, rounds int) {
 				if !proven && !testkit.Long() && (fault != killed || step != replyLost) {
 					continue // the baseline needs fewer
 				}
+				o := o
 				o.Step, o.Fault = step, fault
 				t.Run(fmt.Sprintf("%s, %s", step, fault), func(t *testing.T) {
 					t.Parallel()
