@@ -153,8 +153,8 @@ func (p *proving) transact(ctx context.Context, fn func(context.Context, *sql.Tx
 	}
 	defer tx.Rollback() //nolint:errcheck // it has no effect after a commit, and otherwise the connection is closed
 	inserted, err := p.insertRow(ctx, tx)
-	if inserted {
-		err = p.mark(ctx, tx)
+	if inserted && p.dialect != Postgres { // see store
+		_, err = tx.ExecContext(ctx, "SAVEPOINT holdfast")
 	}
 	if err != nil || !inserted {
 		return nil, refused, err
@@ -183,16 +183,9 @@ func (p *proving) transact(ctx context.Context, fn func(context.Context, *sql.Tx
 	return value, committed, nil
 }
 
-// mark marks the transaction, so that store finds out whether it is still the same. Postgres does so in the statements themselves, because
-// savepoints slow down what other transactions do with the rows.
-func (p *proving) mark(ctx context.Context, tx *sql.Tx) (err error) {
-	if p.dialect != Postgres {
-		_, err = tx.ExecContext(ctx, "SAVEPOINT holdfast")
-	}
-	return err
-}
-
-// store stores the value in the row. The transaction has ended if fn has committed or rolled it back, also if it has begun another one.
+// store stores the value in the row. The transaction has ended if fn has committed or rolled it back, also if it has begun another one:
+// then its savepoint is gone. In PostgreSQL a setting of the transaction tells, because a savepoint would slow down what waits for the
+// rows that fn has written.
 func (p *proving) store(ctx context.Context, tx *sql.Tx, value []byte) (ended bool, err error) {
 	if p.dialect != Postgres {
 		_, err = tx.ExecContext(ctx, "RELEASE SAVEPOINT holdfast")

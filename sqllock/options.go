@@ -32,8 +32,8 @@ func WithSchema(schema string) Option {
 
 // WithScope adds a column to both tables, and takes its value from the context of a run, or of the request for one: for instance
 // the tenant. Keys and resources of different scopes have different rows. The database can restrict the rows by that column, and
-// you can delete those of one tenant. A context without a scope, for which the function returns "", is an error. At most 255
-// bytes. Defaults to none.
+// you can delete those of one tenant. A context without a scope, for which the function returns "", is an error. A scope is UTF-8, and
+// has at most 255 bytes. Defaults to none.
 func WithScope(column string, of func(ctx context.Context) string) Option {
 	return func(s *Store) error {
 		if of == nil {

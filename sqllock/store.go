@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/throttle"
@@ -141,22 +142,23 @@ func (s *Store) ddl() []string {
 	case d == SQLite && s.schema != nil:
 		created = "CREATE INDEX IF NOT EXISTS " + s.table(s.proofs+"_created") + " ON " + d.quote(s.proofs) + " (created)"
 	}
-	statements := []string{
-		"CREATE TABLE IF NOT EXISTS " + proofs + " (\n  id " + d.bytes(sha256.Size) + " NOT NULL PRIMARY KEY," + scope +
-			"\n  name " + d.bytes(2*maxResource) + " NOT NULL,\n  run " + d.bytes(runSize) + " NOT NULL,\n  attempt BIGINT NOT NULL," +
-			"\n  token BIGINT NOT NULL,\n  fingerprint " + d.bytes(maxScope+1) + ",\n  value " + d.bytes(0) + ",\n  created BIGINT NOT NULL" +
-			inline + "\n)" + engine,
-		"CREATE TABLE IF NOT EXISTS " + fences + " (\n  resource " + d.bytes(maxResource) + " NOT NULL," + scope +
-			"\n  token BIGINT NOT NULL,\n  PRIMARY KEY (" + key + ")\n)" + engine,
+	proof := "CREATE TABLE IF NOT EXISTS " + proofs + " (\n  id " + d.bytes(sha256.Size) + " NOT NULL PRIMARY KEY," + scope +
+		"\n  name " + d.bytes(2*maxResource) + " NOT NULL,\n  run " + d.bytes(runSize) + " NOT NULL,\n  attempt BIGINT NOT NULL," +
+		"\n  token BIGINT NOT NULL,\n  fingerprint " + d.bytes(maxScope+1) + ",\n  value " + d.bytes(0) + ",\n  created BIGINT NOT NULL" +
+		inline + "\n)" + engine
+	fence := "CREATE TABLE IF NOT EXISTS " + fences + " (\n  resource " + d.bytes(maxResource) + " NOT NULL," + scope +
+		"\n  token BIGINT NOT NULL,\n  PRIMARY KEY (" + key + ")\n)" + engine
+	if created == "" {
+		return []string{proof, fence}
 	}
-	if created != "" {
-		statements = append(statements, created)
-	}
-	return statements
+	return []string{proof, created, fence} // the last one says that all are there
 }
 
-// CreateTables makes the tables unless they exist.
+// CreateTables makes the tables unless they exist. The user of the database needs the right for it only if they do not.
 func (s *Store) CreateTables(ctx context.Context) error {
+	if _, err := s.db.ExecContext(ctx, "SELECT 1 FROM "+s.table(s.proofs)+", "+s.table(s.fences)+" WHERE 1 = 0"); err == nil {
+		return nil
+	}
 	for _, statement := range s.ddl() {
 		_, err := s.db.ExecContext(ctx, statement)
 		if err != nil && ctx.Err() == nil { // PostgreSQL fails if another process has made the table at the same time
@@ -245,8 +247,9 @@ func (s *Store) scope(ctx context.Context) ([]any, error) {
 	switch scope := s.scopeOf(ctx); {
 	case scope == "":
 		return nil, errors.New("holdfast: sqllock: WithScope: the context has no scope")
-	case len(scope) > maxScope:
-		return nil, fmt.Errorf("holdfast: sqllock: WithScope: the scope has %d bytes, at most %d are allowed", len(scope), maxScope)
+	case len(scope) > maxScope || !utf8.ValidString(scope) || strings.Contains(scope, "\x00"):
+		return nil, fmt.Errorf("holdfast: sqllock: WithScope: the scope of %d bytes is not allowed: UTF-8 without NUL, at most %d bytes",
+			len(scope), maxScope)
 	default:
 		return []any{scope}, nil
 	}

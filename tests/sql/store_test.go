@@ -37,6 +37,7 @@ func TestStore(t *testing.T) {
 			"Prove":                      testProve,
 			"Fence":                      testFence,
 			"Scope":                      testScope,
+			"Keys":                       testKeys,
 			"Delete":                     testDelete,
 			"DeleteBefore":               testDeleteBefore,
 		} {
@@ -334,6 +335,39 @@ func testScope(t *testing.T, s system) {
 	wantText(t, err, "no scope")
 }
 
+// testKeys: keys and scopes count byte by byte, whatever the database takes for the same text. A key can be any bytes, a scope is text.
+func testKeys(t *testing.T, s system) {
+	scope := ""
+	b := s.bank(t, sqllock.WithScope("tenant", func(context.Context) string { return scope }))
+	_, locks := start(t)
+	keys, scopes := []string{"pay:a", "pay:A", "pay:a ", "pay:á", "pay:\xff", "pay:\xfe"}, []string{"a", "A", "á"}
+	for _, scope = range scopes {
+		for _, k := range keys {
+			for i := range 2 {
+				once := locks.Once(k, core.WithProof(b.Store))
+				if r, err := once.Do(t.Context(), b.pays()); err != nil || r.Replayed != (i > 0) {
+					t.Errorf("%q of %q: %+v, %v", k, scope, r, err)
+				}
+				seen, err := once.Peek(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c, err := b.Committed(t.Context(), seen.ProofKey); err != nil || c == nil {
+					t.Errorf("%q of %q: %+v, %v", k, scope, c, err)
+				}
+				_ = locks.Once(k).Forget(t.Context(), seen)
+			}
+		}
+	}
+	if n := b.debits(); n != len(keys)*len(scopes) {
+		t.Errorf("%d debits", n)
+	}
+	for _, scope = range []string{"\xff", "a\x00", strings.Repeat("x", 256)} {
+		_, err := locks.Once("other", core.WithProof(b.Store)).Do(t.Context(), b.pays())
+		wantText(t, err, "scope")
+	}
+}
+
 // testDelete: an operator finds the row of a key by its record, and deletes it, so that the key may run again.
 func testDelete(t *testing.T, s system) {
 	_, locks := start(t)
@@ -518,6 +552,56 @@ func TestServersRefuse(t *testing.T) {
 	readOnly.db.SetMaxIdleConns(0)
 	readOnly.exec("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$")
 	wantText(t, run(readOnly.Store), "read-only")
+}
+
+// TestCreateTablesWithoutRight: a user who may only read and write the tables can call CreateTables, and is told of tables that there are
+// not.
+func TestCreateTablesWithoutRight(t *testing.T) {
+	t.Parallel()
+	postgres, maria := databases.StartPostgreSQL(t), databases.StartMariaDB(t)
+	for _, test := range []struct {
+		dialect sqllock.Dialect
+		server  *databases.Server
+		grants  []string
+		user    func(dsn string) string
+	}{
+		{sqllock.Postgres, postgres, []string{
+			"CREATE ROLE app LOGIN",
+			"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO app",
+		}, func(dsn string) string { return strings.Replace(dsn, "user=postgres", "user=app", 1) }},
+		{sqllock.MySQL, maria.Server, []string{
+			"CREATE USER app@localhost",
+			"GRANT SELECT, INSERT, UPDATE, DELETE ON *.* TO app@localhost",
+		}, func(dsn string) string { return strings.Replace(dsn, "root@", "app@", 1) }},
+	} {
+		dsn := test.server.DSN(test.server.Create(t))
+		owner, err := sql.Open(test.server.Driver(), dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer owner.Close()
+		b := newBank(t, owner, test.dialect)
+		for _, grant := range test.grants {
+			b.exec(grant)
+		}
+		app, err := sql.Open(test.server.Driver(), test.user(dsn))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer app.Close()
+		for _, tables := range []struct {
+			name  string
+			exist bool
+		}{{"holdfast_proof", true}, {"holdfast_other", false}} {
+			store, err := sqllock.New(app, test.dialect, sqllock.WithTables(tables.name, "holdfast_fence"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := store.CreateTables(t.Context()); (err == nil) != tables.exist {
+				t.Errorf("%v, %s: %v", test.dialect, tables.name, err)
+			}
+		}
+	}
 }
 
 // TestProveBehindGuard: a request that finds the proof of an earlier one by Prove gets 409, and the log warns of nothing.
