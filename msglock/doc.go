@@ -33,4 +33,6 @@
 //
 // Key functions must not change the message. A key may have any length. An empty key, an error or a panic of the function, and a
 // nil message are a [ParkedError].
+//
+// The guide is https://github.com/holdfast-go/holdfast/blob/main/docs/messages.md.
 package msglock

@@ -22,4 +22,6 @@
 //
 // The package needs database/sql only: the driver is yours. It is tested with pgx (through its package stdlib) on PostgreSQL,
 // go-sql-driver/mysql on MariaDB, and modernc.org/sqlite.
+//
+// The guide is https://github.com/holdfast-go/holdfast/blob/main/docs/sql.md.
 package sqllock

@@ -22,4 +22,6 @@
 //
 // Interceptors that are listed before a guard are around it. One around a guard that asserts the type of the response finds another
 // one for a response that is sent again, whose Any is the message.
+//
+// The guide is https://github.com/holdfast-go/holdfast/blob/main/docs/rpc.md.
 package connectlock

@@ -65,4 +65,6 @@
 // Outermost first: tracing, recovery, authentication, rate limit, validation, then the guard, then the database transaction. A client
 // that no authentication has stopped can hold the keys of others. Metadata that an interceptor in front of the guard sets is not
 // recorded.
+//
+// The guide is https://github.com/holdfast-go/holdfast/blob/main/docs/rpc.md.
 package grpclock

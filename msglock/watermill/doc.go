@@ -17,4 +17,6 @@
 // the record.
 //
 // Everything else is as package msglock says: keys, options, dispositions.
+//
+// The guide is https://github.com/holdfast-go/holdfast/blob/main/docs/messages.md#watermill.
 package watermilllock
