@@ -68,7 +68,7 @@ func FuzzKeys(f *testing.F) {
 			if mine[key] == "" {
 				continue
 			}
-			// A group is there to be shared, by those of one tag whose clients have one prefix.
+			// A group is meant to be shared by names of one tag whose clients have one prefix.
 			if group, _ := script.GroupKey(prefixA, a); what != "group" || mine[key] != what || key != group || prefixA != prefixB {
 				t.Errorf("%q is the %s of %q and the %s of %q", key, mine[key], prefixA+a, what, prefixB+b)
 			}

@@ -24,7 +24,7 @@ type Request struct {
 	Wait       time.Duration // the longest wait for another owner; 0 for none, negative for no limit
 	SingleTry  bool          // true if the request is sent until there is one answer, even if Wait is not 0
 	NamedOwner bool          // true if WithOwner has named the owner
-	Reentries  []Reentry     // those of its holds, see dropParents
+	Reentries  []Reentry     // of its holds, see dropParents
 	Reenters   bool          // true if the owner may hold the lock already
 	// ForeignParent is true for a semaphore under the lease of another client, which may lie in another Redis.
 	ForeignParent bool

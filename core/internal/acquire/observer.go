@@ -23,7 +23,7 @@ const (
 type Observer struct {
 	// Read reads the state.
 	Read func(ctx context.Context) (script.Leader, error)
-	// Operations are those of the client. Each read is one. The observer ends when the client closes.
+	// Operations are the client's. Each read is one. The observer ends when the client closes.
 	Operations *keepalive.Operations
 	// Notifications receives a value when the state may have changed.
 	Notifications <-chan struct{}

@@ -35,7 +35,7 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// TestReadOwn: a server's own slots are those of its line, without slots on their way.
+// TestReadOwn: a server's own slots are the slots in its line, without migrating ones.
 func TestReadOwn(t *testing.T) {
 	t.Parallel()
 	const nodes = `07c3 127.0.0.1:30004@31004,host4 slave e7d1 0 1426238317239 4 connected

@@ -186,7 +186,7 @@ func oncePattern(begin string) string {
 // ErrCursor is wrapped by the error for a text that is no cursor.
 var ErrCursor = errors.New("no cursor of this version")
 
-// maxRead bounds how many records one call reads while it looks for those of a state.
+// maxRead bounds how many records one call reads while it looks for records in a state.
 const maxRead = 1000
 
 // maxHolds bounds how many holds, and places in a queue, are read of one lock: while a server reads them, it does nothing else.

@@ -6,7 +6,7 @@ import (
 )
 
 // logInterval is how long no renewal has to fail before the log says that they succeed again. It is also how often
-// the log says that they fail. Some leases may fail while others are renewed, for instance those of one master of a Cluster.
+// the log says that they fail. Some leases may fail while others are renewed, for instance the leases on one master of a Cluster.
 const logInterval = 10 * time.Second
 
 // Log decides which failed renewals the log mentions. The zero value is a log that has mentioned none.

@@ -168,7 +168,7 @@ func (e *Entry[H]) warnLocked(now Instant) {
 	e.validity.warnAt = warnTime(e.Granted, 2*now.Sub(e.Granted))
 }
 
-// warnOf calls HeldLong for those of the leases that are due.
+// warnOf calls HeldLong for the leases that are due.
 func warnOf[H any](long []*Entry[H]) {
 	if len(long) == 0 {
 		return

@@ -32,8 +32,8 @@ type voteRound struct {
 	// Used by the goroutine of run only.
 	pending      map[*node]bool  // servers that were asked and have not answered; true if the server was suspect then
 	granted      int             // servers that have granted the hold
-	reentries    int             // those of them that had the owner before, with a committed token
-	parentGrants int             // those of them that had the parent, so that the grant is a re-entry under it
+	reentries    int             // of which the owner had the lock before, with a committed token
+	parentGrants int             // of which the server had the parent, so that the grant is a re-entry under it
 	holderTTLs   []time.Duration // one for each server that has refused
 	holders      map[string]int  // on how many of them an owner has the lock
 	othersWon    bool            // true if a refusal says that its holder's token is committed, so another client has won

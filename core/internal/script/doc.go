@@ -59,7 +59,7 @@
 //	(5) the end of another attempt,      0: stale. The result is kept
 //	    or of a resolve
 //	(6) another attempt that is running  {0, ms, id}: nothing is written, and nothing is kept
-//	(7) no record, or that of another    2: it is written anew. The result is kept
+//	(7) no record, or another attempt's  2: it is written anew. The result is kept
 //	    attempt that was released, or
 //	    whose lease has expired with
 //	    the outcome retry

@@ -69,7 +69,7 @@ func drawQueueKeys(d *fastpath.Draw) {
 	}
 }
 
-// drawQueueLock writes the lock: mostly a compact one, sometimes that of a Mutex, or one with all fields.
+// drawQueueLock writes the lock: mostly a compact one, sometimes a Mutex's, or one with all fields.
 func drawQueueLock(d *fastpath.Draw) {
 	switch n := d.IntN(100); {
 	case n < 5:

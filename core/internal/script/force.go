@@ -35,7 +35,7 @@ func (i *Instance) ForceSeen(ctx context.Context, k Keys, id string, seen []Hold
 }
 
 // ForceHolder takes the lock from the owner with that name and that token, with all of its holds. An empty name and a token of 0
-// are those of any owner. It returns true if it ended a hold.
+// may be any owner's. It returns true if it ended a hold.
 //
 // It begins anew because one script looks at some shares only, and renewals move others past it meanwhile.
 func (i *Instance) ForceHolder(ctx context.Context, k Keys, owner string, token int64) (bool, error) {

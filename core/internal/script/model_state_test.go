@@ -54,7 +54,7 @@ type share struct {
 	covered bool // by permits of its owner
 }
 
-// permits are those of an owner of a semaphore, until its last share ends.
+// permits are the permits of one owner, until its last share ends.
 type permits struct {
 	limit int
 	slots []int

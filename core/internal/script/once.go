@@ -97,7 +97,7 @@ func renewArgs(h *Hold, ttl time.Duration) []any {
 	return []any{h.ID, Milliseconds(ttl), Milliseconds(termsOf(h).Retention)}
 }
 
-// Peek returns the record of a name. Its State is "" if there is none. The keys must be those of Keys.Once.
+// Peek returns the record of a name. Its State is "" if there is none. The keys must come from Keys.Once.
 func (s Once) Peek(ctx context.Context, k Keys) (Record, error) {
 	reply, err := s.Exec.Do(ctx, oncePeekScript, []string{k.Lock})
 	if err != nil {
@@ -119,7 +119,7 @@ func (s Once) List(ctx context.Context, group, prefix string, seen int) (read in
 	return readList(reply, prefix)
 }
 
-// readList returns what a reply of lua/once/list.lua says: how many members the script has read, and those of their keys that have the
+// readList returns what a reply of lua/once/list.lua says: how many members the script has read, and which of their keys have the
 // prefix.
 func readList(reply any, prefix string) (read int, keys []string, err error) {
 	d := newDecoder(reply)
@@ -363,7 +363,7 @@ func (r *Refusal) Settled() bool {
 	return r.Kind == Completed || r.Kind == OutcomeUnknown && r.Record.State == "unknown"
 }
 
-// Record is a record as it is in Redis, see lua/once/common.lua. Times are those of the server's clock.
+// Record is a record as it is in Redis, see lua/once/common.lua. Times are by the server's clock.
 type Record struct {
 	State        string // running, retry, unknown or completed; "" if there is no record
 	Attempt      int    // number of the last attempt, from 1; 0 if there was none
@@ -444,7 +444,7 @@ func bytesOf(fields map[string]string, name string) []byte {
 }
 
 // Summary reads a record for a list: without its value and fingerprint, and with the bytes of the value. Its State is "" if there
-// is no record. The keys must be those of Keys.Once.
+// is no record. The keys must come from Keys.Once.
 func (s Once) Summary(ctx context.Context, k Keys) (r Record, size int, err error) {
 	var reply any
 	err = transport.Retry(ctx, 0, transport.Transient, func() (err error) {

@@ -93,7 +93,7 @@ var writtenToOnce = []string{
 	"2147483647", "9007194959773697", "9223372036854775807", "99999999999999999999", "c:1", "c:2", "1000000000001", "1e15",
 }
 
-// fields are those of a record, and one that is not.
+// fields are the fields of a record, and a foreign one.
 var fields = []string{
 	"state", "id", "attempt", "token", "began", "ended", "ttl", "deadline", "outcome_on_expiry", "declaration", "fingerprint", "value",
 	"omitted", "reason", "note", "by", "label", "c:1", "",

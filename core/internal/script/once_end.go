@@ -23,7 +23,7 @@ const (
 )
 
 // Complete records that the attempt has taken effect, with a value. A value longer than Terms.MaxValue is not recorded. The
-// token and the number are those of the attempt. It returns Stale, Recorded or Recreated. While another attempt is running, it
+// token and the number are the attempt's. It returns Stale, Recorded or Recreated. While another attempt is running, it
 // returns an error that is transport.ErrNotYet for [errors.Is].
 func (s Once) Complete(ctx context.Context, h *Hold, token int64, number int, value []byte) (int64, error) {
 	value, omitted := termsOf(h).recorded(value)

@@ -68,7 +68,7 @@ func drawBegin(d *fastpath.Draw) {
 	d.Args = drawShort(d, args)
 }
 
-// drawBeginArgs returns random arguments for begin.lua, without those of a group.
+// drawBeginArgs returns random arguments for begin.lua, without a group's.
 func drawBeginArgs(d *fastpath.Draw) []string {
 	window := func() string { // in ms; "" for no bound
 		if d.Chance(85) {

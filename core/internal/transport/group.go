@@ -38,7 +38,7 @@ func submit(ctx context.Context, q *batchQueue, c *Command) {
 	}
 }
 
-// submit queues the member's first command together with those of the group, and any later one at once.
+// submit queues the member's first command together with the commands of the group, and any later one at once.
 func (m *groupMember) submit(q *batchQueue, c *Command) {
 	m.group.mu.Lock()
 	defer m.group.mu.Unlock()
@@ -80,7 +80,7 @@ func (m *groupMember) submitLocked() {
 }
 
 // DoGrouped calls do n times concurrently and returns the errors by index. The first command that each call sends with its
-// context leaves in one batch with those of the others, in the order of i. If a call panics, DoGrouped waits for the others, and
+// context leaves in one batch with the commands of the others, in the order of i. If a call panics, DoGrouped waits for the others, and
 // then panics with a [GroupPanic] on the caller's goroutine. The error of a call that has ended its goroutine is errExited.
 func DoGrouped(ctx context.Context, n int, do func(ctx context.Context, i int) error) []error {
 	errs := make([]error, n)

@@ -2,7 +2,7 @@ package transport
 
 import "testing"
 
-// TestSlot compares slots with those of a server.
+// TestSlot compares slots with the ones that a server computes.
 func TestSlot(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]uint16{ // as CLUSTER KEYSLOT says

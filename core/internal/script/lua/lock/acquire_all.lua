@@ -5,7 +5,7 @@
 -- ARGV[2…] four for each mutex: owner; TTL in ms; ms for which it stays taken at least, 0 for none; id of the hold
 --          under which the owner re-enters, empty for none, see mutex_common.lua
 --
--- Returns {1, token, 0}  all are held, with one token that is greater than that of every earlier grant of each
+-- Returns {1, token, 0}  all are held, with one token that is greater than the token of every earlier grant of each
 --         {0, pttl, n, holder}  another owner, the holder, has the n-th for so many ms, see acquire.lua
 --         {-1, 0, n}     the hold on the n-th was released before the request arrived
 --         {-2, 0, n}     the n-th is held by another strategy: queue_acquire.lua decides

@@ -72,7 +72,7 @@ local state = call('HMGET', lock, 'mode', 'ttl')
 local held = call('HLEN', lock) > 0
 call('HLEN', KEYS[8])
 if refuseQueues() and not held then
-  refuseShares() -- those of a lock that is held are deleted, whatever they are
+  refuseShares() -- the shares of a lock that is held are deleted, whatever they are
 end
 if held then
   isData = not isLock(lock, state[1], state[2])

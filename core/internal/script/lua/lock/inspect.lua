@@ -26,7 +26,7 @@ local limit = tonumber(ARGV[3])
 local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
--- appendFields appends those of the fields that a hash has, with their values, to a list, and returns the list.
+-- appendFields appends the fields that a hash has, with their values, to a list, and returns the list.
 local function appendFields(list, key, fields)
   if #fields > 0 then
     for i, value in ipairs(call('HMGET', key, unpack(fields))) do

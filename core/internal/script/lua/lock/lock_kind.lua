@@ -11,7 +11,7 @@ local maxTTL = 1000000000000
 local maxToken = 9007194959773696 -- queue numbers and times are smaller
 local maxMode = 64 -- bytes. The pattern that splits a mode takes time by the square of its length
 
--- permitsOf returns n and k of a requested mode, see permits.lua. It returns nil if the mode is not that of a semaphore.
+-- permitsOf returns n and k of a requested mode, see permits.lua. It returns nil if the mode is not a semaphore's.
 local function permitsOf(mode)
   local limit, permits = string.match(mode, '^semaphore:(%d+):(%d+)$')
   limit, permits = tonumber(limit), tonumber(permits)

@@ -10,7 +10,7 @@
 --         3  the same, but the message could not be published: observers find out by polling
 --         0  the hold does not hold the lock with this token any more: nothing was written
 --
--- The field leader_value is the token, the number and the value. It is valid only if its token is that of the lock. So a
+-- The field leader_value is the token, the number and the value. It is valid only if its token equals the lock's. So a
 -- field that was left of an earlier grant has no effect, and none has to be deleted. It needs no renewal and no expiry,
 -- because it is a field of the lock.
 --

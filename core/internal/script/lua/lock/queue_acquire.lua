@@ -3,7 +3,7 @@
 -- KEYS[1..6], ARGV[1..2]  see queue_common.lua, which comes in front of this file, with queue_holder.lua
 -- KEYS[7] released  string, exists if this very hold was released, or given up before this request arrived
 -- ARGV[3] owner     ARGV[4] TTL in ms
--- ARGV[5] requested mode: fair or writing for the exclusive lock, reading for a share, or that of permits.lua
+-- ARGV[5] requested mode: fair or writing for the exclusive lock, reading for a share, or a semaphore's (permits.lua)
 -- ARGV[6] 1 to queue if the lock is not granted
 -- All others may be absent from some number on:
 -- ARGV[7] hold id, if it is not the owner's name; otherwise empty
@@ -15,7 +15,7 @@
 --         {1, token, slot}  held: granted now or by another script before, re-entered, or granted by an earlier run. The
 --                      slot of a semaphore is absent if it is 0
 --         {0, ms left (-1: without end), waiters before the caller, its queue number, last token,
---          1 if the lock is a Mutex's or Redisson's, holder}  not held; the holder is that of queue_holder.lua
+--          1 if the lock is a Mutex's or Redisson's, holder}  not held; the holder as queue_holder.lua returns it
 --         {-1}         this hold was released before the request arrived: nothing is granted
 --         {-2}         the owner has a share and requests the exclusive lock, or more permits than it has, so it would
 --                      wait for itself

@@ -31,7 +31,7 @@
 -- KEYS[6] waiters  hash, id of a waiter -> deadline (ms), TTL, requested mode and owner. The field '' is a
 --                  readers_first_until, left by an exclusive hold whose lock stays taken for its minimum hold time
 -- KEYS[#KEYS] slots  sorted set, see permits.lua
--- ARGV[1] channel on which releases are published; <channel>:<client> is that of one client's waiters
+-- ARGV[1] channel on which releases are published; <channel>:<client> is the channel of one client's waiters
 -- ARGV[2] SPUBLISH or PUBLISH, see publish.lua
 --
 -- A queue number is the server's time in us, or the last number plus one if that is greater. So numbers grow even if
@@ -410,7 +410,7 @@ local function fits(owner, wantedMode)
 end
 
 -- grantShare grants a share of the lock, or one more share to an owner that has one. It returns the token, and the slot if
--- the mode is that of a semaphore.
+-- the mode is a semaphore's.
 local function grantShare(id, owner, ttl, wantedMode, minHold)
   -- setExpiry needs this command. If the user may not use it, the script must fail before the first write.
   local last = call('ZREVRANGE', shareExpiries, 0, 0, 'WITHSCORES')
@@ -423,7 +423,7 @@ local function grantShare(id, owner, ttl, wantedMode, minHold)
     -- If no expired shares are left, the owner's entries are of shares whose expiries were lost: nothing would end them.
     count = expiredLeft and count or 0
     if ownToken then
-      endPermits(owner, id .. '-') -- of expired shares; removeShare ends those of this very share with another prefix
+      endPermits(owner, id .. '-') -- of expired shares; removeShare ends the permits of this very share with another prefix
     end
     if exclusiveOwner == owner then
       ownToken, since = token, granted

@@ -3,7 +3,7 @@
 --
 -- In every other case it does nothing and queue_release.lua decides: also if the request has more than the first four ARGV.
 --
--- KEYS, ARGV and replies are those of queue_release.lua.
+-- KEYS, ARGV and replies are the same as in queue_release.lua.
 
 if #ARGV == 4 and redis.call('EXISTS', KEYS[4], KEYS[5]) == 0 then
   local held = redis.call('HMGET', KEYS[1], ARGV[3], 'mode')

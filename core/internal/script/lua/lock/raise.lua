@@ -9,7 +9,7 @@
 -- Returns 1 if the hold is in the lock, 0 if it is not. The owner's other holds get the token too.
 --
 -- Running it twice changes nothing. It never makes a token smaller. A repetition still writes, see Executor.sendAcked: WAIT waits
--- for the last write of its own connection, which may be another one than that of the first run.
+-- for the last write of its own connection, which may differ from the connection of the first run.
 --
 -- Order of writes: the last token comes before the token of the hold. If the script stops between them, the next grant
 -- gets a greater token than necessary.

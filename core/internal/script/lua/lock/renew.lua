@@ -64,7 +64,7 @@ end
 refuseUnless(isNumber(held[2], maxTTL) and isNumber(held[3] or '0', maxToken), lock)
 local longest = math.max(tonumber(held[2]), ttl)
 
--- extendKey extends the expiry of a key, which is that of its longest hold.
+-- extendKey extends the expiry of a key, which is the expiry of its longest hold.
 local function extendKey(key)
   local left = math.max(redis.call('PTTL', key), ttl)
   redis.call('PEXPIRE', key, math.min(left, longest))

@@ -39,7 +39,7 @@
 local id, ttl, retention = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local outcomeOnExpiry, fingerprint = ARGV[5] or '', ARGV[6] or ''
 
--- nextToken draws a token: the server's time, or more if the last token or that of the record is not less. Then it is the
+-- nextToken draws a token: the server's time, or more if the last token or the record's token is not less. Then it is the
 -- last one, for ARGV[4] ms. The function of lock/token.lua is not used: its tokens may be late, and a token that is
 -- the time saves the field began. A last token beyond the tokenLimit of that file is none here too, and one of the record.
 local function nextToken(least)

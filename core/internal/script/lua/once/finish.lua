@@ -12,7 +12,7 @@
 -- ARGV[11], ARGV[12] process and label of the attempt, see common.lua: for a record that is written anew
 --
 -- Returns 1  recorded
---         2  recorded, although the record was not that of the attempt any more: it had been evicted or forgotten, or a
+--         2  recorded, although the record was no longer the attempt's: it had been evicted or forgotten, or a
 --            later attempt had begun and taken no effect: the attempt ran all the same, and a late record is
 --            better than none
 --         0  stale: a later attempt has ended, or counts as ended, in the record, or the record was resolved; the record
@@ -30,7 +30,7 @@
 -- kept if the record does not tell it, or if ARGV[7] says so. {0, ms, id} is never kept: the same end is recorded later
 -- if the other attempt is released. See the table in doc.go.
 --
--- Order of writes over the record of a later attempt: that of finish_common.lua. The state and the token of this attempt
+-- Order of writes over the record of a later attempt: as in finish_common.lua. The state and the token of this attempt
 -- are written by one HSET. After it, neither the renewal nor the end of the later attempt finds its id, or a running state.
 
 local leastMemory = 15000 -- ms, endMemory in strategy.go
