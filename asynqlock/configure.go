@@ -85,7 +85,7 @@ func errorHandler(next asynq.ErrorHandler) asynq.ErrorHandler {
 	})
 }
 
-// workers are those of one asynq server: a task that waits in a guard occupies one of them. [Configure] puts them into
+// workers belong to one asynq server: a task that waits in a guard occupies one of them. [Configure] puts them into
 // the context of every handler, because asynq does not tell a handler how many there are.
 type workers struct {
 	all     int

@@ -67,7 +67,7 @@ const (
 	longestEnqueuePause = 5 * time.Second
 )
 
-// enqueueTimeout bounds the attempts of a run without start deadline, that of [cronlock.JobHandle.Run].
+// enqueueTimeout bounds the attempts of [cronlock.JobHandle.Run], which has no start deadline.
 const enqueueTimeout = time.Minute
 
 // enqueuer enqueues the task of a job.

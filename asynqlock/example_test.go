@@ -255,7 +255,7 @@ func ExampleEnqueue() {
 	mux := asynq.NewServeMux()
 	mux.Handle("report:write", asynqlock.Once(locks, asynqlock.ByTick())(asynq.HandlerFunc(
 		func(ctx context.Context, t *asynq.Task) error {
-			_, tick, _ := asynqlock.TickFrom(ctx) // that of the schedule, also if the task runs late
+			_, tick, _ := asynqlock.TickFrom(ctx) // the time on the schedule, also if the task runs late
 			ran <- tick
 			return nil
 		})))

@@ -114,7 +114,7 @@ var (
 )
 
 // Peek reads the record of a task, which has [core.StateNone] if there is none. The task is what an [asynq.Inspector]
-// returns. Errors are [ErrNoKey] and those of [core.Once.Peek].
+// returns. It returns [ErrNoKey] and the errors of [core.Once.Peek].
 func (g *Guard) Peek(ctx context.Context, info *asynq.TaskInfo) (core.Record, error) {
 	switch {
 	case g == nil || g.guard == nil:

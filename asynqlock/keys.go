@@ -153,7 +153,7 @@ func (f KeyFunc) of(ctx context.Context, t *asynq.Task) (string, error) {
 // PerPeriod makes another key of a key in each period: for instance once a day for each user, however often the task
 // is enqueued.
 //
-// Periods are those of the worker's clock when the task arrives. They count from 1970 in UTC, and each begins earlier
+// The worker's clock decides when the task arrives. They count from 1970 in UTC, and each begins earlier
 // than the multiple of its length: by 30 s, or by a quarter of a period shorter than 2 min. A day lasts from 23:59:30
 // to 23:59:30 UTC. An hour begins 30 s before the full hour, a minute 15 s before the full minute.
 //
@@ -218,7 +218,7 @@ func ByTick() KeyFunc {
 }
 
 // TickFrom returns the name of the job and the tick for which [Enqueue] has enqueued the task of ctx. It returns false
-// if the task is not from Enqueue, or if ctx is not that of a handler. The tick is the time on the schedule, in UTC.
+// if the task is not from Enqueue, or if ctx is not a handler's. The tick is the time on the schedule, in UTC.
 // Use it instead of the present time for the subject of a task ("the report of yesterday"), since a task may run late.
 func TickFrom(ctx context.Context) (job string, tick time.Time, ok bool) {
 	return parseTickID(taskOf(ctx).ID)

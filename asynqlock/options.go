@@ -68,7 +68,7 @@ func newGuard(place guards.Place, key KeyFunc, opts []Option) (*guard, error) {
 		return nil, invalid("core.WithWait with WithLine: the line decides which tasks wait in workers")
 	}
 	c.AskTimeout = guards.AskTimeout // nobody waits for the answer, so it need not be short
-	// First, so that those of the user count. The client's TTL may be too long.
+	// First, so that the user's options win. The client's TTL may be too long.
 	c.Lock = slices.Concat([]core.LockOption{core.WithTTL(defaultTTL)}, c.Lock)
 	c.Once = slices.Concat([]core.OnceOption{core.WithTTL(defaultTTL), core.WithMaxValue(defaultMaxResult)}, c.Once)
 	g.Config = c
@@ -166,7 +166,7 @@ func ComparePayload(compare bool) Option {
 // acknowledged all the same, and the record is retried in the background. At least 1 ms. Defaults to 5 s.
 func WithFinishTimeout(limit time.Duration) Option { return guards.WithFinishTimeout(limit) }
 
-// The options of this package are those of both guards, and of each.
+// The options of this package: of both guards, and of each.
 var (
 	bothTake = []string{"WithZombieGrace", "asynqlock.WithRetryIn", "asynqlock.WithRuns"}
 

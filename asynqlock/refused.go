@@ -19,7 +19,7 @@ const (
 	ReasonUnavailable = "unavailable"     // deferred: Redis cannot be asked, or refuses
 	ReasonUndecided   = "undecided"       // deferred: the proof could not be asked, [core.ErrUndecided]
 	ReasonNoKey       = "no-key"          // archived: [ErrNoKey]
-	ReasonKeyReused   = "key-reused"      // archived: its payload is not that of the first task, [core.ErrFingerprintMismatch]
+	ReasonKeyReused   = "key-reused"      // archived: its payload differs from the first task's, [core.ErrFingerprintMismatch]
 	ReasonUnknown     = "outcome-unknown" // archived: nobody knows how an earlier run ended, [core.ErrOutcomeUnknown]
 	ReasonEnded       = "ended"           // asynq's context ended before the task could run: a deadline, a cancellation
 	ReasonGuardFailed = "guard-failed"    // failed: the lock or record cannot be used like this, a mistake of the program

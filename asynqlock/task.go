@@ -97,7 +97,7 @@ func (v *visit) gone() {
 	}
 }
 
-// around lists the run, and ends its context some time before that of asynq.
+// around lists the run, and ends its context some time before asynq's.
 func (v *visit) around(ctx context.Context, _ *guards.Outcome, next func(context.Context)) error {
 	v.began = time.Now()
 	if until, ok := v.until(); ok {
@@ -118,7 +118,7 @@ func (v *visit) around(ctx context.Context, _ *guards.Outcome, next func(context
 	return nil
 }
 
-// commitMargin is how long before asynq's context that of a handler ends, so that the end of a run is recorded before asynq takes
+// commitMargin is how long a handler's context ends before asynq's, so that the end of a run is recorded before asynq takes
 // it for failed: at most a tenth of the task's time.
 const commitMargin = 2 * time.Second
 
@@ -248,7 +248,7 @@ func ContextWithTask(ctx context.Context, info *asynq.TaskInfo) context.Context 
 	return context.WithValue(ctx, taskKey{}, *info)
 }
 
-// taskOf returns what asynq tells a handler of its task. The zero ID tells that ctx is not that of a handler.
+// taskOf returns what asynq tells a handler of its task. The ID is zero if ctx is not a handler's.
 func taskOf(ctx context.Context) asynq.TaskInfo {
 	task, made := ctx.Value(taskKey{}).(asynq.TaskInfo)
 	if !made {
@@ -310,6 +310,6 @@ func sameTask(note string, t asynq.TaskInfo) bool {
 	return t.ID == "" || strings.HasPrefix(note, identity(t)+" ")
 }
 
-// Degraded returns true if ctx is that of a task which runs without Redis, see [FailOpen]. There is no fencing token
+// Degraded returns true if ctx belongs to a task that runs without Redis, see [FailOpen]. There is no fencing token
 // then.
 func Degraded(ctx context.Context) bool { return guards.Degraded(ctx) }

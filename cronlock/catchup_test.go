@@ -156,7 +156,7 @@ func TestCatchUpOfALateTick(t *testing.T) {
 	}
 }
 
-// TestCatchUpInZone: a spec without a zone is read in that of the cron, also for the ticks of the past.
+// TestCatchUpInZone: a spec without a zone is read in the cron's zone, also for the ticks of the past.
 func TestCatchUpInZone(t *testing.T) {
 	t.Parallel()
 	rdb := testkit.Start(t).Client()

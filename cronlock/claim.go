@@ -208,7 +208,7 @@ func (j *job) unavailable() string {
 	return Unavailable
 }
 
-// skewed compares the clocks. Redis read its own at some time between asked and answered, by that of this replica.
+// skewed compares the clocks. Redis read its clock at some time between asked and answered on the clock of this replica.
 func (j *job) skewed(at, asked, answered, server time.Time) {
 	offset := clockOffset(asked, answered, server)
 	if offset.Abs() <= j.config.maxSkew/2 {

@@ -60,7 +60,7 @@ func (w *watch) look(c *cron.Cron, late bool) (needed bool) {
 	return needed
 }
 
-// helper is an entry beside that of a job, which starts the job when its own entry does not, and removes itself.
+// helper is an entry beside a job's own, which starts the job when the own entry does not, and removes itself.
 type helper struct {
 	job   *job
 	until time.Time // for how long the entry of the job sleeps; zero for the beginning of the scheduler

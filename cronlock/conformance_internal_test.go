@@ -105,7 +105,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// handler handles a tick with a function. The error is that of the function, or why it did not run.
+// handler handles a tick with a function. The error is the function's, or why it did not run.
 type handler = func(ctx context.Context, fn func(context.Context) error) error
 
 type fnKey struct{}

@@ -22,7 +22,7 @@ import (
 // identifies the job on all replicas, through all versions: keep it when the function or the spec changes. All jobs of
 // one Redis and key prefix share one namespace, see [WithService].
 //
-// The parser of c reads the spec. Its ticks are those of [Parser]: all replicas have the same ones.
+// The parser of c reads the spec. Its ticks are as [Parser] says, the same on all replicas.
 //
 // The context of fn ends if the lease of the run is lost or the context of [WithContext] ends. It carries the fencing
 // token, [core.TokenFrom], and the [Run], see [RunFrom]. An error of fn is recorded and logged; the tick does not run
@@ -139,7 +139,7 @@ func funcOf(cmd cron.Job) func(context.Context) error {
 }
 
 // parse reads a spec as c does: cron.Cron does not expose its parser, so it adds a job that does nothing and is removed at once.
-// A panic is that of robfig's parser about "TZ=" without a spec.
+// robfig's parser panics about "TZ=" without a spec.
 func parse(c *cron.Cron, spec string) (s cron.Schedule, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -185,7 +185,7 @@ func (j *job) warn(now time.Time) {
 	}
 }
 
-// local reports whether ticks depend on the local zone: a spec without a zone is read in that of the scheduler.
+// local reports whether ticks depend on the local zone: a spec without a zone is read in the scheduler's zone.
 func local(s cron.Schedule, scheduler *time.Location) bool {
 	e, ok := s.(*expression)
 	return ok && e.spec.Location == time.Local && scheduler == time.Local

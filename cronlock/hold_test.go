@@ -247,7 +247,7 @@ func TestSkipsOverlap(t *testing.T) {
 	expectOutcomes(t, a.locks, cronlock.Success, cronlock.Skipped, cronlock.Success)
 }
 
-// TestWaitsForOverlap: it runs afterwards, with a greater token, although its claim is older than that of a run which
+// TestWaitsForOverlap: it runs afterwards, with a greater token, although its claim is older than the claim of a run which
 // came in between.
 func TestWaitsForOverlap(t *testing.T) {
 	t.Parallel()

@@ -122,7 +122,7 @@ const (
 )
 
 // leastPatience is how long Redis is asked for a tick that is too late by the clock of this replica: the clock may be
-// wrong, and that of Redis decides.
+// wrong, and the clock of Redis decides.
 const leastPatience = 5 * time.Second
 
 // run runs a tick if this replica is to do it, and returns why it could not be claimed. It returns no reason for a tick that it

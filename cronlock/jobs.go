@@ -26,7 +26,7 @@ type JobInfo struct {
 	Name string
 	// Service is the service that registered the job last, see [WithService].
 	Service string
-	// Spec is that of its schedule, or the type of the schedule for [AddSchedule]; Zone is that of the cron.
+	// Spec is the spec of its schedule, or the type of the schedule for [AddSchedule]; Zone is the cron's.
 	Spec, Zone string
 	// Paused is true if the job is paused, see [JobHandle.Pause]. PausedBy says by whom, and PausedAt since when, by the clock
 	// of Redis.
@@ -121,9 +121,9 @@ func (l *listed) fill(ctx context.Context, locks *core.Client) error {
 	return i.miss(ctx, l.registration, records, p.present, p.last, time.Now())
 }
 
-// miss sets the ticks to come and those that no replica has claimed. records are those of the runs of the job. Ticks count
+// miss sets the ticks to come and those that no replica has claimed. records are the records of the job's runs. Ticks count
 // from the registration on, or from the first run before it that Redis remembers, if it was of the same schedule. A tick whose
-// record would have expired does not count: it may have run. The error is that of ctx.
+// record would have expired does not count: it may have run. The error is ctx's.
 func (i *JobInfo) miss(ctx context.Context, r registration, records []core.Record, paused, resumed pause, now time.Time) error {
 	s := r.Plan.schedule()
 	if s == nil {

@@ -47,7 +47,7 @@ func (c *candidate) awaitLead(t *testing.T) {
 	testkit.Eventually(t, patience, "the lead", func() bool { return c.election.IsLeader(t.Context()) == nil })
 }
 
-// term is that of the present leader.
+// term is the term of the present leader.
 func (c *candidate) term(t *testing.T) int64 {
 	t.Helper()
 	leader, err := c.election.Leader(t.Context())

@@ -98,7 +98,7 @@ func TestRunNow(t *testing.T) {
 	}
 }
 
-// TestRunNowEnds with the context of its caller, and with that of the jobs.
+// TestRunNowEnds with the context of its caller, and with the context of the jobs.
 func TestRunNowEnds(t *testing.T) {
 	t.Parallel()
 	locks := newClient(t, testkit.Start(t).Client())

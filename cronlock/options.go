@@ -107,7 +107,7 @@ func WithStartDeadline(limit time.Duration) Option {
 	return newDuration("WithStartDeadline", limit, func(c *config) *time.Duration { return &c.deadline })
 }
 
-// WithMaxSkew sets how far the clock of a replica may be ahead of that of Redis. A replica that asks for a tick
+// WithMaxSkew sets how far the clock of a replica may be ahead of the clock of Redis. A replica that asks for a tick
 // earlier is refused, and another replica runs the tick. A replica whose clock is behind asks late, see
 // [WithStartDeadline]. A clock that is off by more than half of it, either way, is reported. At most 8760 h.
 // Defaults to 30 s.
@@ -209,7 +209,7 @@ func (c *config) check(locks *core.Client, name string) error {
 	return checkName(name)
 }
 
-// lockOptions are those of the lock that keeps runs apart. The client's minimum hold time is not meant for jobs.
+// lockOptions are the options of the lock that keeps runs apart. The client's minimum hold time is not meant for jobs.
 func (c *config) lockOptions() []core.LockOption {
 	return slices.Concat([]core.LockOption{core.WithMinHold(0)}, c.Lock)
 }

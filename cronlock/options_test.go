@@ -72,7 +72,7 @@ func TestInvalidOptions(t *testing.T) {
 	}
 }
 
-// isInvalid reports whether an error is that of an argument or an option.
+// isInvalid reports whether an error is about an argument or an option.
 func isInvalid(err error) bool {
 	return errors.Is(err, core.ErrInvalidOption) || errors.Is(err, core.ErrInvalidName)
 }
@@ -117,7 +117,7 @@ func TestInvalidArguments(t *testing.T) {
 	}
 }
 
-// TestParsers: that of the cron reads the spec, also while it runs.
+// TestParsers: the cron's parser reads the spec, also while the cron runs.
 func TestParsers(t *testing.T) {
 	t.Parallel()
 	locks := newClient(t, testkit.Start(t).Client())

@@ -35,7 +35,7 @@ func TestPlan(t *testing.T) {
 			t.Fatal(err)
 		}
 		want, got := clock("10:00:00").In(test.scheduler), clock("10:00:00")
-		if test.scheduler == time.Local { // its offset is that of today
+		if test.scheduler == time.Local { // its offset is today's
 			want, got = time.Now(), time.Now().UTC()
 			if next := s.Next(want); !p.schedule().Next(got).Equal(next) && zoneOf(next) == zoneOf(want) {
 				t.Errorf("%s: the next tick is at %v, want %v", test.spec, p.schedule().Next(got), next)

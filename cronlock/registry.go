@@ -195,7 +195,7 @@ func (j *job) registration() registration {
 	}
 }
 
-// outdated reports whether the record is to be written again. It warns if it is that of another job of the same name.
+// outdated reports whether the record is to be written again. It warns if it belongs to another job of the same name.
 func (j *job) outdated(record core.Record, kept time.Duration) bool {
 	var r registration
 	if json.Unmarshal(record.Value, &r) != nil {
@@ -205,7 +205,7 @@ func (j *job) outdated(record core.Record, kept time.Duration) bool {
 	if r.Service != mine.Service || r.Digest != mine.Digest {
 		j.warnOfMismatch(r)
 	}
-	r.Replica, r.Late = mine.Replica, mine.Late // any replica's, and that of any tick
+	r.Replica, r.Late = mine.Replica, mine.Late // any replica's, at any tick
 	return r != mine || record.Retention < kept-refreshInterval
 }
 

@@ -88,7 +88,7 @@ func TestJobs(t *testing.T) {
 			t.Errorf("%s registered at %v", got.Name, got.Registered)
 		}
 		if want.Service == "" && got.Service != "" {
-			want.Service = got.Service // that of the test
+			want.Service = got.Service // the test's
 		}
 		if got.Paused == got.PausedAt.IsZero() || got.Paused && time.Since(got.PausedAt).Abs() > time.Minute {
 			t.Errorf("%s is paused: %v, since %v", got.Name, got.Paused, got.PausedAt)

@@ -79,7 +79,7 @@ func (r *reports) runs() []cronlock.Run {
 	return slices.Clone(r.ends)
 }
 
-// outcomes are those of the runs.
+// outcomes returns the outcomes of the runs.
 func (r *reports) outcomes() (all []cronlock.Outcome) {
 	for _, run := range r.runs() {
 		all = append(all, run.Outcome)
@@ -87,7 +87,7 @@ func (r *reports) outcomes() (all []cronlock.Outcome) {
 	return all
 }
 
-// reasons are those of the ticks that were skipped.
+// reasons returns why ticks were skipped.
 func (r *reports) reasons() (all []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

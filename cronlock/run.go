@@ -59,8 +59,8 @@ type Run struct {
 	Service string
 	// Attempt counts the executions of this tick, from 1. Only [WithFailover] makes it greater.
 	Attempt int
-	// Token is the fencing token that [core.TokenFrom] finds in the context. It is greater than that of every run of
-	// the job that began before, of this tick or another one. With [AllowOverlap] it is greater than that of earlier
+	// Token is the fencing token that [core.TokenFrom] finds in the context. It is greater than the token of every run of
+	// the job that began before, of this tick or another one. With [AllowOverlap] it is greater than the tokens of earlier
 	// runs of this tick only. With [WithLeader] it is the term, the same for all runs of one leader. It is 0 in
 	// [JobHandle.History] if the end of the run was not recorded, and if the run began without Redis, see [FailOpen].
 	Token int64

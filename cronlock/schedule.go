@@ -129,7 +129,7 @@ func ticksBetween(s cron.Schedule, from, until time.Time, most int) (ticks []tim
 //   - Other schedules are returned as they are.
 //
 // [AddFunc], [AddJob] and [AddSchedule] have these ticks by themselves. Use Parser for jobs that are added to a cron without them,
-// such as those of [Exclusive] and [Leader].
+// such as the jobs of [Exclusive] and [Leader].
 func Parser(p cron.ScheduleParser) cron.ScheduleParser {
 	if p == nil {
 		p = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)

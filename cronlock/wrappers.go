@@ -113,7 +113,7 @@ func (j *job) bare(
 
 // WithLeader runs the ticks of a job only on the replica whose election leads, and there at most once, even if the leader
 // changes. Other replicas skip silently, for the reason [NotLeader]. The context of a run ends with the lead too, with
-// [core.ErrLeaseLost] as its cause if the lead was lost. Its fencing token, and that of [Run], is the term.
+// [core.ErrLeaseLost] as its cause if the lead was lost. Its fencing token, and the token of [Run], is the term.
 //
 // A replica leads while [core.Election.Run] or Campaign of this very Election does. A tick without a leader is lost.
 // [JobHandle.Run] returns [core.ErrNotLeader] elsewhere. Not with [WithFailover] and [WithCatchUp], which let other

@@ -64,7 +64,7 @@ type visit[M any] struct {
 
 	// Of OnceValue; nil for other guards.
 	value func() ([]byte, error) // of a run that has succeeded
-	load  func([]byte) error     // sets the value to that of an earlier run
+	load  func([]byte) error     // sets the value to an earlier run's
 }
 
 // visit describes a message to the engine.

@@ -102,13 +102,13 @@ func (g *Guard[M]) Peek(ctx context.Context, key string) (core.Record, error) {
 }
 
 // Resolve records that a message has taken effect: an operator has found out how a run of unknown outcome ended. It applies to the
-// record that Peek returned. The value is nil, or JSON for [OnceValue]. Errors are those of [core.Once.Resolve].
+// record that Peek returned. The value is nil, or JSON for [OnceValue]. It returns the errors of [core.Once.Resolve].
 func (g *Guard[M]) Resolve(ctx context.Context, seen core.Record, value []byte) error {
 	return g.once.ResolveSeen(ctx, prefix, seen, value)
 }
 
 // Forget deletes the record of a key, so that its message is handled when it is delivered again: an operator has found out that it
-// has not taken effect. It applies to the record that Peek returned. Errors are those of [core.Once.Forget].
+// has not taken effect. It applies to the record that Peek returned. It returns the errors of [core.Once.Forget].
 func (g *Guard[M]) Forget(ctx context.Context, seen core.Record) error {
 	return g.once.ForgetSeen(ctx, prefix, seen)
 }

@@ -9,7 +9,7 @@ import (
 	guards "github.com/holdfast-go/holdfast/internal/guard"
 )
 
-// Option configures a guard: the options of this package, and those of core that fit. With an invalid value, or an option that
+// Option configures a guard: the options of this package, and core's that fit. With an invalid value, or an option that
 // makes no sense in a guard, the constructors return an error, and their short forms panic.
 //
 // Options of core mean what they mean there:
@@ -42,7 +42,7 @@ func WithHeartbeat[M any](every time.Duration, beat func(ctx context.Context, m 
 	})
 }
 
-// WithSentTime says when a message was sent, for metrics: its age when its handler begins. M is that of the guard. Defaults to no
+// WithSentTime says when a message was sent, for metrics: its age when its handler begins. M is the guard's. Defaults to no
 // time.
 func WithSentTime[M any](sent func(m M) time.Time) Option {
 	return guards.Own(sentTime, func(o *own[M]) error {
@@ -74,7 +74,7 @@ func WithFinishTimeout(limit time.Duration) Option { return guards.WithFinishTim
 // to 2 min.
 func WithZombieGrace(grace time.Duration) Option { return guards.WithZombieGrace(grace) }
 
-// Degraded returns true if ctx is that of a message which is handled without Redis, see [FailOpen].
+// Degraded returns true if ctx belongs to a message that is handled without Redis, see [FailOpen].
 func Degraded(ctx context.Context) bool { return guards.Degraded(ctx) }
 
 var ownOptions = []string{"WithAskTimeout", "WithZombieGrace", heartbeat, sentTime}

@@ -16,7 +16,7 @@ type Dialect int
 const (
 	// Postgres is PostgreSQL from version 9.6 on, and what speaks its dialect.
 	Postgres Dialect = iota + 1
-	// MySQL is MySQL from version 5.7 on, and MariaDB. Tables are those of InnoDB.
+	// MySQL is MySQL from version 5.7 on, and MariaDB. Tables are InnoDB's.
 	MySQL
 	// SQLite is SQLite from version 3.24 on. It needs a busy_timeout.
 	SQLite

@@ -37,7 +37,7 @@ type proving struct {
 	*Store
 	*seal.Proving
 	id    []byte
-	run   []byte // distinguishes its row from that of another run of the key
+	run   []byte // distinguishes its row from the row of another run of the key
 	scope []any
 }
 

@@ -13,7 +13,7 @@ import (
 // Option configures a [Store].
 type Option func(*Store) error
 
-// WithTables sets the names of the tables: that of proofs and that of fences. Letters, digits and underscores are allowed.
+// WithTables sets the names of the tables: of proofs and of fences. Letters, digits and underscores are allowed.
 // Defaults to holdfast_proof and holdfast_fence.
 func WithTables(proofs, fences string) Option {
 	return func(s *Store) error {
@@ -22,7 +22,7 @@ func WithTables(proofs, fences string) Option {
 	}
 }
 
-// WithSchema sets the schema of the tables; for MySQL that is the database. Defaults to that of the connection.
+// WithSchema sets the schema of the tables; for MySQL that is the database. Defaults to the connection's schema.
 func WithSchema(schema string) Option {
 	return func(s *Store) error {
 		s.schema = &schema
@@ -32,7 +32,7 @@ func WithSchema(schema string) Option {
 
 // WithScope adds a column to both tables, and takes its value from the context of a run, or of the request for one: for instance
 // the tenant. Keys and resources of different scopes have different rows. The database can restrict the rows by that column, and
-// you can delete those of one tenant. A context without a scope, for which the function returns "", is an error. A scope is UTF-8, and
+// you can delete the rows of one tenant. A context without a scope, for which the function returns "", is an error. A scope is UTF-8 and
 // has at most 255 bytes. Defaults to none.
 func WithScope(column string, of func(ctx context.Context) string) Option {
 	return func(s *Store) error {
@@ -44,7 +44,7 @@ func WithScope(column string, of func(ctx context.Context) string) Option {
 	}
 }
 
-// WithTxOptions sets the isolation level of the transactions of InTx. Defaults to that of the database.
+// WithTxOptions sets the isolation level of the transactions of InTx. Defaults to the database's isolation level.
 func WithTxOptions(options sql.TxOptions) Option {
 	return func(s *Store) error {
 		s.tx = options

@@ -25,7 +25,7 @@ type Store struct {
 	dialect        Dialect
 	tx             sql.TxOptions
 	proofs, fences string
-	schema         *string // nil for that of the connection
+	schema         *string // nil for the connection's
 	scopeColumn    string
 	scopeOf        func(context.Context) string // nil without a scope
 	only           bool
@@ -39,7 +39,7 @@ type Store struct {
 
 var _ core.Proof = (*Store)(nil)
 
-// columns are those of both tables.
+// columns are the columns of both tables.
 var columns = []string{"id", "name", "run", "attempt", "token", "fingerprint", "value", "created", "resource"}
 
 // defaultRetention is core's.

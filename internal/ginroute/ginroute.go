@@ -1,4 +1,4 @@
-// Package ginroute translates routes of gin for the key functions, which know those of http.ServeMux: for the adapter, and for
+// Package ginroute translates routes of gin for the key functions, which expect routes of http.ServeMux: for the adapter, and for
 // the command, which does not import gin.
 package ginroute
 

@@ -45,7 +45,7 @@ type process struct {
 // forTest returns the same process for a part of the test that has started it.
 func (q *party) forTest(t *testing.T) *party { return &party{q.process, t} }
 
-// java starts a process with that version of Redisson. TTL is that of its watchdog; the settings are more of them.
+// java starts a process with that version of Redisson. TTL is its watchdog's; the settings are more of them.
 func (p *place) java(t *testing.T, version string, ttl time.Duration, settings ...any) *party {
 	t.Helper()
 	cmd := exec.Command("java", "-XX:+UseSerialGC", "-Xmx512m",

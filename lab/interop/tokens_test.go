@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// tokens: tokens of holdfast grow whatever Java has held between, and those of RFencedLock are a series of their own,
+// tokens: tokens of holdfast grow whatever Java has held between, and RFencedLock's are a series of their own,
 // in which grants to Go do not count.
 func tokens(t *testing.T, s *stage) {
 	java, golang := s.java, s.golang

@@ -19,7 +19,7 @@ type clock struct {
 	rate  float64       // by which it runs faster than the clock of the bubble
 }
 
-// offset is how far the clock is ahead of that of the bubble.
+// offset is how far the clock is ahead of the bubble's.
 func (c *clock) offset() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -68,7 +68,7 @@ func (n *nemesis) victims() []*server {
 	return n.weak[i : i+1]
 }
 
-// links chooses those of some clients to some servers.
+// links chooses the links of some clients to some servers.
 func (n *nemesis) links() (chosen []*link) {
 	victims := n.victims()
 	for _, c := range n.some() {

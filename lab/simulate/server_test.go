@@ -73,7 +73,7 @@ func (s *server) dial() (net.Conn, error) {
 }
 
 // hook answers what miniredis does not know: INFO server, which a Redlock reads. It takes no mutex of the server, because a
-// script calls it under that of miniredis.
+// script calls it under miniredis's.
 func (s *server) hook(run int, started time.Time) wire.Hook {
 	return func(c *wire.Peer, command string, args ...string) bool {
 		if refusal := s.refusal.Load(); refusal != nil {

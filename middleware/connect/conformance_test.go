@@ -12,7 +12,7 @@ import (
 	guardconformance "github.com/holdfast-go/holdfast/tests/conformance/guard"
 )
 
-// TestConformance: calls pass the suite of all places, those of Idempotent as its Once.
+// TestConformance: calls pass the suite of all places, Idempotent as its Once.
 func TestConformance(t *testing.T) {
 	for _, p := range []protocol{protocols[0], protocols[3]} {
 		t.Run(p.name, func(t *testing.T) { // one after the other, for small machines

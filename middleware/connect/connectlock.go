@@ -170,7 +170,7 @@ func misplaced(spec connect.Spec, streams bool) error {
 }
 
 // Peek reads the record of a call, for an operator. The parts are the texts of the key: one for each key function of the guard, in
-// their order, and for [Idempotent] that of the client at the end. The Value of the record is the response as text.
+// their order, and for [Idempotent] the client's key at the end. The Value of the record is the response as text.
 func (g *Guard) Peek(ctx context.Context, parts ...string) (core.Record, error) {
 	return g.guard.Peek(ctx, parts...)
 }

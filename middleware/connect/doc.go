@@ -13,11 +13,11 @@
 //	pay := connectlock.Idempotent(locks, user, core.WithFailurePolicy(core.HoldFailures))
 //	mux.Handle(payconnect.NewPaymentsHandler(payments, connect.WithInterceptors(authenticate, pay)))
 //
-// Keys, what is recorded, the refusals and the contexts are those of package grpclock, which documents them, with the codes of Connect:
+// Keys, records, refusals and contexts are as in package grpclock, which documents them, with the codes of Connect:
 // aborted for ABORTED. A record that a gRPC server has written is replayed by a Connect server on the same Redis, and the other way
 // round.
 //
-// What a handler sets is recorded from the header and trailer of its response, those of connect.CallInfoForHandlerContext, and the
+// What a handler sets is recorded from the header and trailer of its response, from connect.CallInfoForHandlerContext, and from the
 // metadata of its *connect.Error. Methods of connect.IdempotencyNoSideEffects pass Once and Idempotent.
 //
 // Interceptors that are listed before a guard are around it. One around a guard that asserts the type of the response finds another

@@ -154,7 +154,7 @@ func (a answer) code() connect.Code {
 	return connect.CodeOf(a.err)
 }
 
-// reason returns that of a refusal, "" if the answer is none.
+// reason returns the reason of a refusal, "" for another answer.
 func (a answer) reason() string {
 	if info := detail[*errdetails.ErrorInfo](a.err); info != nil && info.GetDomain() == "holdfast" {
 		return info.GetReason()

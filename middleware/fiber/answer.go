@@ -27,7 +27,7 @@ func newAnswer(c fiber.Ctx) *answer {
 	return a
 }
 
-// readHeader makes header a copy of that of the response, with the Content-Type that fasthttp is going to send.
+// readHeader makes header a copy of the response's header, with the Content-Type that fasthttp is going to send.
 func readHeader(header http.Header, c fiber.Ctx) {
 	clear(header)
 	r, none := c.Response(), c.App().Config().DisableDefaultContentType

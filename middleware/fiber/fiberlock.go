@@ -57,7 +57,7 @@ func NewIdempotent(client *core.Client, scope httplock.KeyFunc, opts ...httplock
 type ledger = httplock.Guard
 
 // Guard is a guard of [NewOnce] or [NewIdempotent] as a value. Wrap is what [Once] and [Idempotent] return. The
-// other methods are for operators, and those of [httplock.Guard]: Peek reads the record of a key, Resolve records that a
+// other methods are for operators, as in [httplock.Guard]: Peek reads the record of a key, Resolve records that a
 // request was done, Forget allows another run, and Records lists the records of a scope of Idempotent. They use the secret,
 // the codec and the parts of the guard's keys. The zero Guard guards nothing: its methods return errors, or panic.
 type Guard struct {

@@ -184,7 +184,7 @@ func TestRepeatedKey(t *testing.T) {
 	}
 }
 
-// TestFacts: what a handler asks its context, or that of fiber.
+// TestFacts: what a handler reads from its context, or from fiber's.
 func TestFacts(t *testing.T) {
 	t.Parallel()
 	app := fiber.New()

@@ -137,7 +137,7 @@ func patternOf(c fiber.Ctx) string {
 // from it are valid during the request only; everything in the request of the key function but its body is a copy.
 //
 // In that request the Pattern is the route in the form of http.ServeMux, "POST /cart/{id}" for "/cart/:id". Its path values are
-// fiber's parameters; those of "*" and "+" are named "rest" too. For a route that ends in "*" the path of the request counts.
+// fiber's parameters; the ones of "*" and "+" are named "rest" too. For a route that ends in "*" the path of the request counts.
 func Context(r *http.Request) fiber.Ctx { return hosted.Context[fiber.Ctx](r) }
 
 // ByClientIP identifies requests by the address of the client as c.IP returns it: an IPv4 address or the /64

@@ -63,7 +63,7 @@ func NewIdempotent(client *core.Client, scope httplock.KeyFunc, opts ...httplock
 type ledger = httplock.Guard
 
 // Guard is a guard of [NewOnce] or [NewIdempotent] as a value. Wrap is what [Once] and [Idempotent] return. The other methods are
-// for operators: Peek, Records, Resolve and Forget are those of [httplock.Guard]. The zero Guard guards nothing: its methods
+// for operators: Peek, Records, Resolve and Forget are as in [httplock.Guard]. The zero Guard guards nothing: its methods
 // return errors, or panic.
 type Guard struct {
 	*ledger

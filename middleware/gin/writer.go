@@ -57,7 +57,7 @@ func newFront(c *gin.Context) writer.Full {
 	return f
 }
 
-// uncover makes a writer of gin's own in front of that of somebody else.
+// uncover makes a writer of gin's own in front of a foreign one.
 func (f *front) uncover() {
 	own := reflect.New(blank.Type().Elem())
 	own.Elem().Set(blank.Elem())
@@ -171,7 +171,7 @@ func (f *front) serve(w http.ResponseWriter, next func(*gin.Context) error) {
 	case !captures, !f.own.Written():
 		answer.Ended(f.own.Status(), f.own.Written() || f.own.Status() != status, failed && !f.own.Written())
 	case passed, f.around() && capture.Held(), failed && f.own.Size() == 0:
-		// HandleContext has answered, with gin's own writer behind that of somebody else. After c.AbortWithError the renderers
+		// HandleContext has answered, with gin's own writer behind a foreign one. After c.AbortWithError the renderers
 		// around the guard still add a body.
 		capture.Partial()
 	}
@@ -180,7 +180,7 @@ func (f *front) serve(w http.ResponseWriter, next func(*gin.Context) error) {
 // around reports whether an answer has begun on a writer of somebody else.
 func (f *front) around() bool { return f.cover != nil && f.cover.real.Written() }
 
-// divert has gin's own writer write to that of a capture, until the result is called.
+// divert has gin's own writer write to a capture's, until the result is called.
 func (f *front) divert(w http.ResponseWriter) (end func()) {
 	own := reflect.ValueOf(f.own).Elem()
 	f.before = reflect.New(own.Type()).Elem()

@@ -15,7 +15,7 @@ import (
 	guardconformance "github.com/holdfast-go/holdfast/tests/conformance/guard"
 )
 
-// TestConformance: calls pass the suite of all places, those of Idempotent as its Once.
+// TestConformance: calls pass the suite of all places, Idempotent as its Once.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	guardconformance.Run(t, guardconformance.Place{

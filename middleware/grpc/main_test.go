@@ -127,7 +127,7 @@ func (a answer) replayed() bool { return len(a.header.Get("idempotency-replayed"
 
 func (a answer) code() codes.Code { return status.Code(a.err) }
 
-// reason returns that of a refusal, "" if the answer is none.
+// reason returns the reason of a refusal, "" for another answer.
 func (a answer) reason() string {
 	if info := detail[*errdetails.ErrorInfo](a.err); info != nil && info.GetDomain() == "holdfast" {
 		return info.GetReason()

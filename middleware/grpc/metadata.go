@@ -35,7 +35,7 @@ func observe(ctx context.Context) *observed {
 	return o
 }
 
-// context is that of the handler.
+// context is the handler's.
 func (o *observed) context() context.Context {
 	if o.wrapped == nil {
 		return o.ctx

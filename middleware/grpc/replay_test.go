@@ -31,7 +31,7 @@ func outer(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.U
 	return handler(ctx, req)
 }
 
-// TestWholeReplay: message, header and trailer are those of the first response, whichever way the handler set them.
+// TestWholeReplay: message, header and trailer are the first response's, whichever way the handler set them.
 func TestWholeReplay(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t)

@@ -72,13 +72,13 @@ type Guard struct {
 	records  *msglock.Guard[*message.Message]
 }
 
-// Peek reads the record of a key of a handler of the router. Errors are those of [core.Once.Peek].
+// Peek reads the record of a key of a handler of the router. It returns the errors of [core.Once.Peek].
 func (g *Guard) Peek(ctx context.Context, handler, key string) (core.Record, error) {
 	return g.records.Peek(ctx, keyOf(handler, key))
 }
 
 // Resolve records that a message has taken effect, and has produced these messages. It applies to the record that Peek returned.
-// Errors are those of [core.Once.Resolve].
+// It returns the errors of [core.Once.Resolve].
 func (g *Guard) Resolve(ctx context.Context, seen core.Record, messages ...*message.Message) error {
 	value, err := json.Marshal(produced{messages})
 	if err != nil {
@@ -88,7 +88,7 @@ func (g *Guard) Resolve(ctx context.Context, seen core.Record, messages ...*mess
 }
 
 // Forget deletes the record of a message, so that it is handled when it is delivered again. It applies to the record that Peek
-// returned. Errors are those of [core.Once.Forget].
+// returned. It returns the errors of [core.Once.Forget].
 func (g *Guard) Forget(ctx context.Context, seen core.Record) error {
 	return g.records.Forget(ctx, seen)
 }

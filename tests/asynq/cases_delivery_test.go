@@ -403,7 +403,7 @@ func TestPartitionOfTheQueue(t *testing.T) {
 }
 
 // TestCrash is case K: a worker is gone in the middle of a task. What comes of that depends on how far it was, and on
-// what it had said. Nothing more is heard of it, which here is done by its connections; the effect is that of the
+// what it had said. Nothing more is heard of it, which here is done by its connections; the effect is the same as of the
 // process in which it ran.
 func TestCrash(t *testing.T) {
 	t.Parallel()

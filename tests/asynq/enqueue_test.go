@@ -141,7 +141,7 @@ func TestEnqueueGivesUp(t *testing.T) {
 	}
 }
 
-// TestEnqueueKeepsTheOptions: those of the task, but its TaskID. Two runs make two tasks.
+// TestEnqueueKeepsTheOptions of the task, but its TaskID. Two runs make two tasks.
 func TestEnqueueKeepsTheOptions(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

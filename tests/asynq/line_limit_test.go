@@ -91,7 +91,7 @@ func TestLineOfALimitKeepsPermitsBusy(t *testing.T) {
 	}
 }
 
-// TestLineOfALimitFindsFreePermits: permits that become free without the end of a run, as those of a crashed server do,
+// TestLineOfALimitFindsFreePermits: permits that become free without the end of a run, as the permits of a crashed server do,
 // are found by the tasks in line.
 func TestLineOfALimitFindsFreePermits(t *testing.T) {
 	t.Parallel()

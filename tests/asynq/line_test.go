@@ -150,7 +150,7 @@ func TestLineOfLastAttempts(t *testing.T) {
 	}
 }
 
-// TestLinePassesOverTasksThatDoNotCome: tasks in a paused queue stand in front, and those of another queue run. There are
+// TestLinePassesOverTasksThatDoNotCome: tasks in a paused queue stand in front, and tasks of another queue run. There are
 // more of the paused ones than a call reaches, and none waits in a worker.
 func TestLinePassesOverTasksThatDoNotCome(t *testing.T) {
 	t.Parallel()

@@ -282,7 +282,7 @@ func TestKeyMistakesPanicWhenBuilt(t *testing.T) {
 	}
 }
 
-// TestSharedKeys: a key of a value is that of package middleware, and a host has the key of requests to it.
+// TestSharedKeys: a key of a value equals httplock's, and a host has the key of requests to it.
 func TestSharedKeys(t *testing.T) {
 	t.Parallel()
 	got, err1 := httplock.NewKey("cart", "7")

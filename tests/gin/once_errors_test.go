@@ -35,7 +35,7 @@ func TestFailedRun(t *testing.T) {
 		outside, inside, fail gin.HandlerFunc
 		status                int
 		body                  string
-		header                bool // those of the handler are sent
+		header                bool // the handler's fields are sent
 	}{
 		"error, renderer outside":   {render, nextOnly, report, http.StatusBadGateway, "sorry", true},
 		"error, renderer inside":    {nextOnly, render, report, http.StatusBadGateway, "sorry", true},
@@ -98,7 +98,7 @@ func writeAndReport(c *gin.Context) {
 	_ = c.Error(errDatabase)
 }
 
-// Errors that were there before are not those of the guarded chain.
+// Errors that were there before do not come from the guarded chain.
 func TestErrorsBeforeTheGuard(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())

@@ -192,7 +192,7 @@ func sameSeen(t testing.TB, where string, got, want <-chan seen) {
 func sameAnswer(t testing.TB, got, want answer) {
 	t.Helper()
 	for _, a := range []*answer{&got, &want} {
-		a.header = a.header.Clone() // that of want may be compared with several answers at once
+		a.header = a.header.Clone() // want's header may be compared with several answers at once
 		a.header.Del("Date")
 	}
 	if (got.err == nil) != (want.err == nil) || got.status != want.status || got.body != want.body {

@@ -268,7 +268,7 @@ func TestMultiHalfway(t *testing.T) {
 }
 
 // TestMultiTokenOutlivesAClockStep: a member whose last token lies ahead of the server's clock, which was set back,
-// raises those of the others for good.
+// raises the tokens of the others for good.
 func TestMultiTokenOutlivesAClockStep(t *testing.T) {
 	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) *core.Lock) {
 		ctx := context.Background()

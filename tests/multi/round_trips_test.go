@@ -61,7 +61,7 @@ func TestMultiRoundTrips(t *testing.T) {
 		if scripts != rounds*(1+5+5) {
 			t.Errorf("%s: %d scripts, want 1 to lock, 5 to extend, 5 to release, %d times", what, scripts, rounds)
 		}
-		if reads > rounds*3+20 { // the server counts those of this test, too, and of connections that come and go
+		if reads > rounds*3+20 { // the server counts the commands of this test, too, and of connections that come and go
 			t.Errorf("%s: %d round trips", what, reads)
 		}
 	}
@@ -79,7 +79,7 @@ func TestMultiRoundTrips(t *testing.T) {
 	coretest.Unlock(t, lease)
 }
 
-// TestMultiKeepsTheOrderOfWaiters: a Lock of all does not take the lock from those of its process that waited before.
+// TestMultiKeepsTheOrderOfWaiters: a Lock of all does not take the lock from callers of its process that waited before.
 func TestMultiKeepsTheOrderOfWaiters(t *testing.T) {
 	t.Parallel()
 	rdb := testkit.Start(t).Client()

@@ -54,7 +54,7 @@ func TestTokensOfABoundedGroup(t *testing.T) {
 	}
 }
 
-// TestOvertakenInABoundedGroup: the record of a later attempt that was released stays and counts, and becomes that of the run
+// TestOvertakenInABoundedGroup: the record of a later attempt that was released stays and counts, and becomes the record of the run
 // which it overtook.
 func TestOvertakenInABoundedGroup(t *testing.T) {
 	t.Parallel()

@@ -90,7 +90,7 @@ func TestRecordNamesItsRunner(t *testing.T) {
 }
 
 // TestLateEndNamesItsRunner: an attempt whose record was lost, or was taken by one that took no effect, is recorded with its
-// own process and label, not with those of the other.
+// own process and label, not with the other's.
 func TestLateEndNamesItsRunner(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -44,7 +44,7 @@ func writeRecord(t testing.TB, rdb *redis.Client, name string, state core.State,
 }
 
 // TestSeenRecords: Forget, ForgetRunning and Resolve apply to a record in the state and of the attempt that was seen. They
-// change no other one, and report what it has become. Forget keeps that of a running attempt.
+// change no other one, and report what it has become. Forget keeps the record of a running attempt.
 func TestSeenRecords(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -180,7 +180,7 @@ func TestForgedGrant(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The waiter receives the messages before that of the release, on the same connection.
+	// The waiter receives the messages before the release's, on the same connection.
 	coretest.Unlock(t, held)
 	lease := coretest.AwaitLease(t, waiting)
 	if lease.Token() <= held.Token() || lease.Token() > 9007194959773696 {

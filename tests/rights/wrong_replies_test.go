@@ -56,7 +56,7 @@ func TestForgedSlot(t *testing.T) {
 		if err := rdb.Publish(ctx, "redisson_lock__channel:{lock:"+kind+"}:"+client, message).Err(); err != nil {
 			t.Fatal(err)
 		}
-		// The waiter receives the message before that of the release, on the same connection.
+		// The waiter receives the message before the release's, on the same connection.
 		coretest.Unlock(t, held)
 		lease := coretest.AwaitLease(t, waiting)
 		if lease.Slot() != 0 {

@@ -262,7 +262,7 @@ func TestSemaphoreMinHold(t *testing.T) {
 	coretest.MustLock(t, locks.Semaphore("name", 4))
 }
 
-// TestSemaphoreMinHoldOfAReentry: a lease that has entered again leaves no permit taken beside those of its owner. The
+// TestSemaphoreMinHoldOfAReentry: a lease that has entered again leaves no permit taken beside its owner's. The
 // owner's last lease leaves them taken for the minimum time of both.
 func TestSemaphoreMinHoldOfAReentry(t *testing.T) {
 	t.Parallel()

@@ -123,7 +123,7 @@ func (b *bank) exec(statement string) {
 	}
 }
 
-// debits counts those of all payments.
+// debits counts the debits of all payments.
 func (b *bank) debits() (n int) {
 	b.t.Helper()
 	if err := b.db.QueryRow("SELECT count(*) FROM debit").Scan(&n); err != nil {

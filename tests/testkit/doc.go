@@ -57,7 +57,7 @@
 // Nothing stays behind when a test is over: servers, relays and clients are
 // closed by the test's cleanup. Call [VerifyTestMain] in TestMain to check it.
 // A check within a test, while a server runs, sees one goroutine per server,
-// which [SupervisorFunction] names, and those of the relays: take
+// which [SupervisorFunction] names, and the goroutines of the relays: take
 // goleak.IgnoreCurrent() after they are started.
 //
 // The methods of [Server] and [Relay] may be called from any goroutine. Those

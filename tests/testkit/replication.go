@@ -9,7 +9,7 @@ import (
 )
 
 // ReplicaOf makes the server a replica of the one at a host:port, and waits until the link to it is up. The address
-// may be that of a [Relay] in front of the master, which then can lose, delay and hold back what is replicated.
+// may be the address of a [Relay] in front of the master, which then can lose, delay and hold back what is replicated.
 func (s *Server) ReplicaOf(addr string) {
 	s.t.Helper()
 	host, port, err := net.SplitHostPort(addr)

@@ -76,7 +76,7 @@ func (c *Cluster) served(replica *Server) (slot int, master *Server) {
 	return 0, nil
 }
 
-// AwaitInSync returns once all servers that were not killed serve, and those of them that are replicas have all that
+// AwaitInSync returns once all servers that were not killed serve, and the replicas among them have all that
 // their master has now, if it was not killed.
 func (c *Cluster) AwaitInSync() {
 	c.t.Helper()

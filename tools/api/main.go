@@ -87,7 +87,7 @@ func (d *declarations) addType(o *types.TypeName) {
 	if o.IsAlias() {
 		target := types.Unalias(o.Type())
 		d.add("type %s = %s", o.Name(), d.text(target))
-		// Of a package that users cannot import, the names are those of the alias.
+		// For a package that users cannot import, the names are the alias's.
 		if named, ok := target.(*types.Named); !ok || named.Obj().Pkg() == nil || !private(named.Obj().Pkg().Path()) {
 			return
 		}

@@ -19,7 +19,7 @@ import (
 // Consumer takes messages from a queue.
 type Consumer struct {
 	Client        *sqs.Client
-	Queue, Parked string        // URLs: the queue, and that of messages for a person
+	Queue, Parked string        // URLs: the queue, and the one for messages that a person has to look at
 	Visibility    time.Duration // the visibility timeout of deliveries
 	Handle        func(ctx context.Context, batch []types.Message) []error
 }

@@ -28,7 +28,7 @@ type Plan struct {
 	Leases      float64 // at any time
 	Renewals    float64 // a second
 	Records     float64
-	Memory      float64 // bytes of all masters, with those of connections
+	Memory      float64 // bytes of all masters, connections included
 	Connections [2]int  // of a master: at least, and at most
 	In, Out     float64 // bytes a second
 	Client      float64 // cores of all clients

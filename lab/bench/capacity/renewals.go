@@ -14,7 +14,7 @@ const (
 )
 
 // renewals measures leases of one client, whose renewals share pipelines. What a renewal costs that is sent by itself follows
-// from the read and write of its own, which cost as much as those of a lock.
+// from the read and write of its own, which cost as much as a lock's.
 func renewals(ctx context.Context, s *site, lock Operation) (o Operation, err error) {
 	logf("renewals: %d leases", kept)
 	var renewed atomic.Int64

@@ -31,7 +31,7 @@ type Candidate interface {
 
 // Lead is one term of a leader.
 type Lead interface {
-	// Term should be greater than those of all leaders before.
+	// Term should be greater than the terms of all leaders before.
 	Term() int64
 	// Valid returns true while the process believes that it leads.
 	Valid() bool

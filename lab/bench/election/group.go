@@ -171,7 +171,7 @@ func (g *group) next(ctx context.Context, ttls int) (*win, error) {
 	}
 }
 
-// newest returns the present leader, given that of the last win that was seen. It may be another one: on a busy machine a
+// newest returns the present leader, given the leader of the last win that was seen. It may be another one: on a busy machine a
 // leader can lose its lead.
 func (g *group) newest(w *win) *win {
 	for {

@@ -27,7 +27,7 @@ const (
 	rateExample = "x/rate, asks after 30 s"
 )
 
-// semaphores are those that take part in the load, whose names are those of the table.
+// semaphores are the ones that take part in the load, with their names in the table.
 func semaphores(tasks *xrate.Tasks) []permits.Contestant {
 	return []permits.Contestant{
 		permits.Holdfast(),

@@ -37,7 +37,7 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-// TestFastestTenth: it is that of high rates, and of short times.
+// TestFastestTenth: of rates it is the highest tenth, of times the shortest.
 func TestFastestTenth(t *testing.T) {
 	t.Parallel()
 	values := []float64{11, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}

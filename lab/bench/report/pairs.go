@@ -17,7 +17,7 @@ const (
 	redislockName = "redislock"
 )
 
-// pairs is the table of uncontended locks. The spread is that of the throughput over the rounds. The fastest tenth of the
+// pairs is the table of uncontended locks. The spread is the throughput's over the rounds. The fastest tenth of the
 // rounds are told of a lone goroutine only: with many of them, there are not enough rounds.
 func pairs(book *measure.Book, all []contestant.Contestant) string {
 	var b strings.Builder

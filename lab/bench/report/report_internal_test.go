@@ -102,7 +102,7 @@ func TestRatiosToRedissonsShape(t *testing.T) {
 	}
 }
 
-// TestServerText: ratios are those of the rounds, and bytes of nothing are none.
+// TestServerText: ratios are computed per round, and nothing has no bytes.
 func TestServerText(t *testing.T) {
 	t.Parallel()
 	book := measure.NewBook()

@@ -24,7 +24,7 @@ func ServerText(book *measure.Book, all []shape.Shape, machine string) string {
 	return b.String()
 }
 
-// serverTimes is the table of the server's time. The spread is that of a pair over the rounds.
+// serverTimes is the table of the server's time. The spread is a pair's over the rounds.
 func serverTimes(book *measure.Book, all []shape.Shape) string {
 	key := func(who, figure string) measure.Key {
 		return measure.Key{Work: workload.WorkServer, Who: who, Size: 1, Figure: figure}

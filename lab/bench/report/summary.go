@@ -44,7 +44,7 @@ func pairsSummary(book *measure.Book, all []contestant.Contestant, size int) str
 		size, goroutines, Number(book.Median(key)), faster(book, all, key, nil))
 }
 
-// faster lists the peers with a greater median than that of key, the fastest first. More, if it is not nil, says
+// faster lists the peers with a greater median than key's, the fastest first. More, if it is not nil, says
 // something about each.
 func faster(book *measure.Book, all []contestant.Contestant, key measure.Key, more func(who string) string) string {
 	type peer struct {

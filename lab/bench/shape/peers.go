@@ -18,7 +18,7 @@ func Nothing() Shape {
 }
 
 // SetNX is the lock of the Redis documentation: SET with NX and PX, and a script that deletes the key if its value is
-// still that of the holder.
+// still the holder's.
 func SetNX() Shape {
 	script := redis.NewScript(
 		`if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`)

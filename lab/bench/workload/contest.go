@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// WorkContest is the workload of [Bench.Contest], WorkBarging that of [Bench.Barging].
+	// WorkContest is the workload of [Bench.Contest], and WorkBarging the one of [Bench.Barging].
 	WorkContest = "contest"
 	WorkBarging = "barging"
 	// Floor is who delivers bare messages and runs bare scripts in the contest.

@@ -54,7 +54,7 @@ func (b *Bench) ManyLeases(ctx context.Context) error {
 	return unlockAll(ctx, leases)
 }
 
-// settled returns the number of goroutines once those of the workload before are gone.
+// settled returns the number of goroutines once the goroutines of the previous workload are gone.
 func settled() int {
 	least := runtime.NumGoroutine()
 	for range 10 {

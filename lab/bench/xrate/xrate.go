@@ -45,7 +45,7 @@ type process struct {
 	pause time.Duration
 }
 
-// Try gives the task its deadline, which ends the permit too. The context is that of the task: if another one ended it, a
+// Try gives the task its deadline, which ends the permit too. The context is the task's: if another one ended it, a
 // permit that was just granted could not be released.
 func (p *process) Try(_ context.Context, caller int) (permits.Permit, error) {
 	task, cancel := context.WithTimeout(p.tasks.contexts[caller], p.ttl)

@@ -90,7 +90,7 @@ type Spread struct{ All []time.Duration }
 
 func (s *Spread) add(d time.Duration) { s.All = append(s.All, d) }
 
-// Add takes in those of another one.
+// Add adds the observations of another one.
 func (s *Spread) Add(other Spread) { s.All = append(s.All, other.All...) }
 
 // String tells the median, the 99th of a hundred, and the greatest.

@@ -19,7 +19,7 @@ const (
 	leads   kind = "leader"  // an answer to the question of who leads; token 0 for a vacancy
 )
 
-// step is the input of an operation on a lock. The fields below token are those of a grant.
+// step is the input of an operation on a lock. The fields below token belong to a grant.
 type step struct {
 	kind  kind
 	by    string // the process, and the number of the call
@@ -86,7 +86,7 @@ func (l lock) step(s step) (bool, any) {
 	}
 }
 
-// admits returns true if no holder excludes a grant. A semaphore's limit is that of the grant, whatever earlier ones had.
+// admits returns true if no holder excludes a grant. A semaphore's limit is the grant's, whatever earlier ones had.
 // A reader counts as one permit.
 func (l lock) admits(s step) bool {
 	inUse := 0

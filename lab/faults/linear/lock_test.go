@@ -89,7 +89,7 @@ func TestReadWrite(t *testing.T) {
 	}.run(t, "read-write")
 }
 
-// TestSemaphore has histories of permits. n is that of each request.
+// TestSemaphore has histories of permits. n belongs to each request.
 func TestSemaphore(t *testing.T) {
 	t.Parallel()
 	two := func() *story { return begin().permit("a", 1, 2, 20, 5, 2, 0).permit("b", 1, 3, 20, 6, 2, 1) }

@@ -141,7 +141,7 @@ func (n *Nemesis) window() {
 	n.sleep(0, n.ttl/4)
 }
 
-// pick chooses among the faults that this topology can have, except those of a part: rare ones more likely.
+// pick chooses among the faults that this topology can have, except faults of a part: rare ones more likely.
 func (n *Nemesis) pick(except part) (chosen fault, ok bool) {
 	total := 0.0
 	for _, f := range all {

@@ -53,7 +53,7 @@ func TestHashesAreThoseOfCore(t *testing.T) {
 	}
 }
 
-// TestEveryRowHasAPlace: each row that can be produced is that of a fault on some topology.
+// TestEveryRowHasAPlace: each row that can be produced belongs to a fault on some topology.
 func TestEveryRowHasAPlace(t *testing.T) {
 	rows := make(map[int]bool)
 	for _, kind := range topology.Kinds {

@@ -13,7 +13,7 @@ import (
 // smallPool is the size of a pool that is soon used up.
 const smallPool = 3
 
-// connect makes the clients for the locks, several of them for a Redlock. Their options are those of go-redis, as most
+// connect makes the clients for the locks, several of them for a Redlock. Their options are go-redis's defaults, as most
 // users have them.
 func (o Order) connect() []redis.UniversalClient {
 	switch l := o.Link; l.Kind {

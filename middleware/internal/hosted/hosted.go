@@ -1,5 +1,5 @@
 // Package hosted runs the guards of package httplock in frameworks on net/http whose handlers take a context of the framework's, as
-// those of gin and Echo do. What happens to a request is httplock's; this package gives key functions what the framework
+// as gin and Echo do. What happens to a request is httplock's; this package gives key functions what the framework
 // knows of the request, and hands the error of a handler on.
 package hosted
 
@@ -92,7 +92,7 @@ func (f Framework[C]) Middleware(guard func(http.Handler) http.Handler, next fun
 			f.Prepare(c, r)
 		}
 		defer func() {
-			if r.Pattern == pattern { // and not that of a mux behind the guard
+			if r.Pattern == pattern { // and not the pattern of a mux behind the guard
 				r.Pattern = ""
 			}
 			request.GiveBack(outer, r)

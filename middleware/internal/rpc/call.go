@@ -88,7 +88,7 @@ func (e mistake) LogValue() slog.Value { return slog.StringValue(string(e)) }
 // NewKey returns a key of one named value.
 func NewKey(name, value string) (Key, error) { return newKey(name, name, value) }
 
-// newKey returns a key of one part. The client knows its value as that of field.
+// newKey returns a key of one part. The client knows its value as the field's.
 func newKey(name, field, value string) (Key, error) {
 	fail := func(kind error, text string) (Key, error) { return Key{}, &keyError{kind, field, text} }
 	const most = 255

@@ -26,7 +26,7 @@ type Guard struct {
 	config
 	engine guard.Config
 	key    KeyFunc
-	idem   bool // Idempotent: key is that of the scope
+	idem   bool // Idempotent: key is the scope's
 	once   *guard.Once
 	do     func(context.Context, guard.Ask, guard.Run) (*guard.Outcome, error)
 	log    *guard.Log
@@ -44,7 +44,7 @@ func sort(name string, takes []string, key KeyFunc, opts []Option) (*Guard, erro
 	return g, err
 }
 
-// NewExclusive returns a guard that runs no two calls of a key at the same time. The name is that of the caller, for errors.
+// NewExclusive returns a guard that runs no two calls of a key at the same time. The name is the caller's, for errors.
 func NewExclusive(name string, strategy core.Strategy, key KeyFunc, opts []Option) (*Guard, error) {
 	g, err := sort(name, exclusiveTakes, key, opts)
 	if err != nil {
@@ -147,7 +147,7 @@ func (g *Guard) Do(ctx context.Context, c *Call, handle func(context.Context) *A
 
 const logKeyFailed = "holdfast: the key of a call could not be made, the call was refused"
 
-// checkIgnored warns of a path of [WithIgnoredFields] that neither the request nor that of another method has.
+// checkIgnored warns of a path of [WithIgnoredFields] that no request has, of this or another method.
 func (g *Guard) checkIgnored(ctx context.Context, m proto.Message, w core.Work) {
 	if len(g.ignored) == 0 {
 		return

@@ -22,7 +22,7 @@ import (
 // Replayed is the name of the metadata that marks a response which was recorded before. Its value is "true".
 const Replayed = "idempotency-replayed"
 
-// Domain is that of the ErrorInfo of refusals.
+// Domain is the domain of the ErrorInfo of refusals.
 const Domain = "holdfast"
 
 // verdict is what a call is answered for which the guard, and not a handler, has a response.
@@ -64,7 +64,7 @@ const (
 type Refusal struct {
 	// Status is the answer, with its details.
 	Status *spb.Status
-	// Reason is that of the ErrorInfo.
+	// Reason is the reason of the ErrorInfo.
 	Reason string
 
 	retryAfter time.Duration
@@ -83,7 +83,7 @@ func (r *Refusal) Error() string {
 // Unwrap returns the reason as an error of core or of a key function.
 func (r *Refusal) Unwrap() error { return r.cause }
 
-// word is the reason for hooks: that of the same refusal by a guard for HTTP, if it has one.
+// word is the reason for hooks: the code of the same refusal by a guard for HTTP, if there is one.
 func (r *Refusal) word() string {
 	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(r.Reason, "IDEMPOTENCY_")), "_", "-")
 }
@@ -138,7 +138,7 @@ func ofKey(err error) verdict {
 	return keyFailed
 }
 
-// of returns the verdict about a call that the guard did not let run. The order is that of package guard.
+// of returns the verdict about a call that the guard did not let run. The order is the same as in package guard.
 func of(ctx context.Context, err error) verdict {
 	var unknown *typeError
 	switch {

@@ -235,7 +235,7 @@ func (f Forward) EnableFullDuplex() error {
 
 var _ Full = Forward{}
 
-// compose returns a writer with the methods of w, of the optional ones those of the set, that unwraps to next.
+// compose returns a writer with the methods of w, of the optional ones only the set, that unwraps to next.
 // A type assertion finds only methods that a type has, so each set needs a type of its own.
 func compose(s set, w Full, next http.ResponseWriter) http.ResponseWriter {
 	p := plain{w, next}

@@ -19,11 +19,11 @@ type Adapter struct {
 	// Handler routes requests.
 	Handler func(routes ...Route) http.Handler
 	// Buffers is true if a handler's response is sent as a whole when the handler has returned: nothing can be flushed or taken over
-	// while it runs, and an empty 200 is that of a handler which has not answered.
+	// while it runs, and an empty 200 means that the handler has not answered.
 	Buffers bool
 	// Lacks has the names of tests that need what the framework does not have, and why it does not.
 	Lacks map[string]string
-	// OneProtocol is true if HTTP/1.1 suffices, since the guards are those of an adapter that is tested with both protocols.
+	// OneProtocol is true if HTTP/1.1 suffices, because the guards belong to an adapter that is tested with both protocols.
 	// With [testkit.Long], the suite runs over both all the same.
 	OneProtocol bool
 }

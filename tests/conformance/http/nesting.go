@@ -122,7 +122,7 @@ func testNestedRefusal(t *testing.T, s *suite) {
 	}
 }
 
-// testOnceInsideLock: the tokens of the two are those of one name, and the handler gets the inner one.
+// testOnceInsideLock: the tokens of the two belong to one name, and the handler gets the inner one.
 func testOnceInsideLock(t *testing.T, s *suite) {
 	tokens := make(chan int64, 1)
 	h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -43,7 +43,7 @@ type Pair struct {
 // Side is one strategy of a pair, and what has to be known of it.
 type Side struct {
 	Strategy core.Strategy
-	// Shared tells that its holders exclude those of the other side, but not each other.
+	// Shared is true if its holders exclude holders of the other side, but not each other.
 	Shared bool
 	// Members is how many locks of core one of its locks is made of, if several: hooks are told of each. The lock
 	// of the same name has to be among them, and the first that is asked for.

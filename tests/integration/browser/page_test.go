@@ -78,7 +78,7 @@ func TestLivePage(t *testing.T) {
 	b.is(`window.before = document.querySelector("progress").value`)
 	b.is(`document.querySelector("a[href*='order%3A2']").focus()`)
 	b.await(`document.querySelector("progress").value < window.before`)
-	// Its TTL is longer than that of the client, so what is a full bar is not known: only one lock has a bar.
+	// Its TTL is longer than the client's, so what is a full bar is not known: only one lock has a bar.
 	b.await(`document.querySelectorAll("progress").length === 1 && document.querySelectorAll("tbody span[data-left]").length === 2`)
 	began := time.Now()
 	if _, err := locks.Semaphore("gpu", 2).TryLock(t.Context()); err != nil {

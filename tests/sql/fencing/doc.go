@@ -1,7 +1,7 @@
 // Package fencing tests the SQL of docs/fencing.md and docs/guarantees.md. Its tests take the statements from the pages
 // and run them on SQLite, PostgreSQL and MariaDB. It has no code of its own.
 //
-// The servers are those of package databases.
+// The servers come from package databases.
 //
 // Terms:
 //

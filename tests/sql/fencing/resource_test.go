@@ -160,7 +160,7 @@ func dayBodyToken(token, value int64) []any {
 	return []any{"2026-11-22", strconv.FormatInt(value, 10), token}
 }
 
-// severalRows are the tables orders and ledger, guarded by one row of lock_fence. The block is that of the page: it
+// severalRows are the tables orders and ledger, guarded by one row of lock_fence. The block is the page's: it
 // creates lock_fence, may prepare the row, and has a transaction. The check is the statement with parameters.
 func severalRows(t *testing.T, block []string, args func(token, value int64) []any) resource {
 	t.Helper()

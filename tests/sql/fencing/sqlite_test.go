@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/sql/databases"
 )
 
-// TestSQLite plays on the statements of the section on SQLite, and on those of PostgreSQL that work there too.
+// TestSQLite plays on the statements of the section on SQLite, and on the statements for PostgreSQL that work there too.
 func TestSQLite(t *testing.T) {
 	t.Parallel()
 	own, shared := sqlBlocks(t, "SQLite")[0], sqlBlocks(t, "PostgreSQL")

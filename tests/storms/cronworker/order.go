@@ -25,7 +25,7 @@ const ClockEnv = "HOLDFAST_TEST_CLOCK"
 // Order is what a replica is to do.
 type Order struct {
 	Replica string
-	// Locks and Journal are two servers: that of the locks, and that of the test.
+	// Locks and Journal are two servers: for the locks, and for the test.
 	Locks, Journal Server
 	// Lag delays every job of this replica: so long after others does it come for a tick, as one does whose clock is slow.
 	Lag  time.Duration

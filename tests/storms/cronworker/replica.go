@@ -89,7 +89,7 @@ func (r *replica) skipped(_ context.Context, not core.NotRun) {
 	r.record(entry)
 }
 
-// reportUp tells that the ticks have begun, and how far the clock is ahead of that of Redis.
+// reportUp reports that the ticks have begun, and how far the clock is ahead of Redis's.
 func (r *replica) reportUp() error {
 	server, err := r.journal.Now(context.Background())
 	entry := r.entry(Up)

@@ -11,7 +11,7 @@ import (
 // run is one run of a job, as the journal tells it.
 type run struct {
 	cronworker.Entry           // its begin
-	until            time.Time // its end, or that of its process; zero if it continues
+	until            time.Time // its end, or its process's; zero if it continues
 	over             bool      // its context, when it ended
 	refused          bool      // one of its writes
 }

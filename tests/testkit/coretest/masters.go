@@ -67,7 +67,7 @@ func (m byMaster) AwaitHolders(t testing.TB, key string, n int) {
 }
 
 // AwaitEpochs returns once all masters know the configuration epochs of each other. A slot that is given to a master which
-// does not know that of its owner yet may be claimed back by an old message, and then belongs to no caller.
+// does not know its owner's yet may be claimed back by an old message, and then belongs to no caller.
 func AwaitEpochs(t testing.TB, cluster *testkit.Cluster) {
 	t.Helper()
 	var masters []*redis.Client

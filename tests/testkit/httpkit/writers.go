@@ -59,7 +59,7 @@ func (p plain) Write(b []byte) (int, error)       { return p.w.Write(b) }
 func (p plain) WriteString(s string) (int, error) { return p.w.WriteString(s) }
 func (p plain) Unwrap() http.ResponseWriter       { return p.next }
 
-// WriterWith returns a writer of a server with the methods of w, of the optional ones those of the set, that unwraps to next.
+// WriterWith returns a writer of a server with the methods of w, of the optional ones only the set, that unwraps to next.
 // A type assertion finds only methods that a type has, so each set needs a type of its own.
 func WriterWith(s Methods, w FullWriter, next http.ResponseWriter) http.ResponseWriter {
 	p := plain{w, next}
