@@ -6,7 +6,7 @@ import (
 	"github.com/labstack/echo/v5"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware/internal/hosted"
+	guards "github.com/holdfast-go/holdfast/internal/guard"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
@@ -17,7 +17,7 @@ import (
 // A handler that returns nil without a response after its context has ended is answered for: 503 not-answered, in place of the empty
 // 200 of the server.
 func Exclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock.Option) echo.MiddlewareFunc {
-	return hosted.Must(NewExclusive(strategy, key, opts...))
+	return guards.Must(NewExclusive(strategy, key, opts...))
 }
 
 // NewExclusive is [Exclusive] for settings that are known only at run time: it returns an error instead of panicking.
@@ -34,7 +34,7 @@ func NewExclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock
 // failed does not count, see [core.WithFailurePolicy]. Once panics if client or key is nil or an option is invalid: [NewOnce] returns
 // an error instead.
 func Once(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option) echo.MiddlewareFunc {
-	return hosted.Must(NewOnce(client, key, opts...)).Wrap
+	return guards.Must(NewOnce(client, key, opts...)).Wrap
 }
 
 // NewOnce is [Once] as a value, with methods for an operator. It returns an error instead of panicking.
@@ -47,7 +47,7 @@ func NewOnce(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option)
 // request reaches another user's response. Idempotent panics if client or scope is nil or an option is invalid: [NewIdempotent]
 // returns an error instead.
 func Idempotent(client *core.Client, scope httplock.KeyFunc, opts ...httplock.Option) echo.MiddlewareFunc {
-	return hosted.Must(NewIdempotent(client, scope, opts...)).Wrap
+	return guards.Must(NewIdempotent(client, scope, opts...)).Wrap
 }
 
 // NewIdempotent is [Idempotent] as a value, with methods for an operator. It returns an error instead of panicking.

@@ -6,7 +6,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware/internal/hosted"
+	guards "github.com/holdfast-go/holdfast/internal/guard"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
@@ -18,7 +18,7 @@ import (
 // of gin. A status that is set and an error in c.Errors count as a response. A handler that is reached through gin's HandleContext
 // runs in the lock of the one that called it.
 func Exclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock.Option) gin.HandlerFunc {
-	return hosted.Must(NewExclusive(strategy, key, opts...))
+	return guards.Must(NewExclusive(strategy, key, opts...))
 }
 
 // NewExclusive is [Exclusive] for settings that are known only at run time: it returns an error instead of panicking.
@@ -38,7 +38,7 @@ func NewExclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock
 // The response is held back until it is recorded, with what HandleContext adds to it. If another middleware around the guard has
 // replaced c.Writer, what HandleContext writes for another route is not recorded.
 func Once(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option) gin.HandlerFunc {
-	return hosted.Must(NewOnce(client, key, opts...)).Wrap
+	return guards.Must(NewOnce(client, key, opts...)).Wrap
 }
 
 // NewOnce is [Once] as a value, with methods for an operator. It returns an error instead of panicking.
@@ -51,7 +51,7 @@ func NewOnce(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option)
 // request reaches another user's response. Idempotent panics if client or scope is nil or an option is invalid: [NewIdempotent]
 // returns an error instead.
 func Idempotent(client *core.Client, scope httplock.KeyFunc, opts ...httplock.Option) gin.HandlerFunc {
-	return hosted.Must(NewIdempotent(client, scope, opts...)).Wrap
+	return guards.Must(NewIdempotent(client, scope, opts...)).Wrap
 }
 
 // NewIdempotent is [Idempotent] as a value, with methods for an operator. It returns an error instead of panicking.

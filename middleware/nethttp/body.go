@@ -24,18 +24,11 @@ var errBodyMemory = errors.New("holdfast: no memory left for bodies")
 // request should have its body before it has its lock. Otherwise a slow client would hold the lock while it sends, and
 // net/http notices that an HTTP/1.1 client has left only after its body was read.
 //
-// If body is a *Body, Buffer returns it, and reads more of it if limit is above the previous one. It does not if the
-// body is whole, or if more of it was read than buffered. So a key function may buffer a body, and the guard may do so
-// again.
+// It returns a *bodyBuffer itself, and reads more of it if limit is above the previous one, unless the body is whole, or more of
+// it was read than buffered. So a key function may buffer a body, and the guard may do so again.
 //
-// Errors:
-//
-//   - [errBodyUnreadable] if body ends before its end.
-//   - [errBodyTimeout] if the server's time for it has passed.
-//   - [errClientGone] otherwise, if ctx is cancelled.
-//   - [errBodyMemory] if a guard has bounded the memory of bodies and it is used up.
-//
-// The returned body has other errors of body, for the handler.
+// The error is [errBodyUnreadable], [errBodyTimeout], [errBodyMemory], or [errClientGone] if ctx is cancelled. Other errors of the body
+// are for the handler, which reads them from the returned one.
 func bufferBody(ctx context.Context, body io.ReadCloser, limit int64) (*bodyBuffer, error) {
 	b, ok := body.(*bodyBuffer)
 	if !ok {

@@ -25,7 +25,7 @@ const (
 	CodeLimitReached    = "limit-reached"    // 429: as many requests of the same key as its semaphore allows are running
 	CodeClientGone      = "client-gone"      // 499: the client left before its request could run
 	CodeKeyFailed       = "key-failed"       // 500: the server could not make the key
-	CodeGuardFailed     = "guard-failed"     // 500: the guard cannot be used like this, by a mistake of the program
+	CodeGuardFailed     = "guard-failed"     // 500: the guard cannot be used like this, which no retry mends
 	CodeLockUnavailable = "lock-unavailable" // 503: Redis could not be asked
 	CodeUndecided       = "undecided"        // 503: the proof could not be asked whether an earlier request took effect
 	CodeNotAnswered     = "not-answered"     // 503: the handler has not answered, because its context was over
@@ -111,7 +111,7 @@ func requestCode(ctx context.Context, err error) string {
 		return CodeTooManyBodies
 	case errors.Is(err, errBodyRead):
 		return CodeGuardFailed
-	case isKeyRequired(err):
+	case errors.Is(err, ErrKeyRequired):
 		return CodeKeyRequired
 	case errors.Is(err, errBodyTooLarge):
 		return CodePayloadTooLarge
@@ -127,31 +127,9 @@ func requestCode(ctx context.Context, err error) string {
 	return CodeKeyFailed
 }
 
-// lockCode judges an error of the lock. The order matters: whoever waits until Redis thaws, or leaves while it
-// is frozen, gets an error that is [core.ErrNotAcquired] as well.
-func lockCode(ctx context.Context, err error) string {
-	switch {
-	case gone(ctx):
-		return CodeClientGone
-	case errors.Is(err, core.ErrUnavailable):
-		return CodeLockUnavailable
-	case errors.Is(err, core.ErrNotAcquired):
-		return CodeLockConflict
-	case mistaken(err):
-		return CodeGuardFailed
-	}
-	return CodeLockUnavailable
-}
-
-// mistaken reports whether err tells of a mistake of the program, which no retry mends.
-func mistaken(err error) bool {
-	return errors.Is(err, core.ErrInvalidName) || errors.Is(err, core.ErrInvalidOption) || errors.Is(err, core.ErrUpgrade)
-}
-
-func isKeyRequired(err error) bool { return errors.Is(err, ErrKeyRequired) }
-
-// onceCode judges an error of a record, in the same order.
-func onceCode(ctx context.Context, err error) string {
+// engineCode judges an error for which the engine does not run a request. The order matters: whoever waits until Redis thaws, or
+// leaves while it is frozen, gets an error that is [core.ErrNotAcquired] as well.
+func engineCode(ctx context.Context, err error) string {
 	switch {
 	case gone(ctx):
 		return CodeClientGone
@@ -159,6 +137,8 @@ func onceCode(ctx context.Context, err error) string {
 		return CodeUndecided
 	case errors.Is(err, core.ErrUnavailable):
 		return CodeLockUnavailable
+	case errors.Is(err, core.ErrNotAcquired):
+		return CodeLockConflict
 	case errors.Is(err, core.ErrCompleted):
 		return CodeAlreadyCompleted
 	case errors.Is(err, core.ErrInProgress):
@@ -171,7 +151,7 @@ func onceCode(ctx context.Context, err error) string {
 		return CodeTooManyKeys
 	case errors.Is(err, errEarly):
 		return CodeTooEarly
-	case mistaken(err):
+	case guards.Mistaken(err):
 		return CodeGuardFailed
 	}
 	return CodeLockUnavailable

@@ -37,9 +37,7 @@ func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (func(htt
 	return func(next http.Handler) http.Handler { return e.wrap(next, e.run) }, nil
 }
 
-// exclusive prevents two requests of one key from running at the same time, or more than n of them if its locks are
-// semaphores ([core.Client.Limit]). Make it with [newExclusive]. It is safe
-// for concurrent use.
+// exclusive is the guard of [Exclusive]. Make it with [newExclusive].
 type exclusive struct {
 	guard
 	locks *guards.Exclusive
@@ -83,15 +81,9 @@ type answered struct {
 	Reported bool // it has reported errors, which something around the guard answers
 }
 
-// do calls handler under the lock of the request's key. It waits for the lock as long as the config says, at most until
-// ctx ends, and at most so long that an answer can still be written. If it cannot call handler it returns a [Conflict], the reason
-// for the refusal. After that it returns nil, unless the handler was silent: then the Conflict is what to answer in its place, 503
-// not-answered. It is nil all the same if a guard around this one that keeps records is going to answer. The outcome is recorded
-// nowhere, so the same request would run again: such a Conflict is not retryable.
-//
-// The context of handler carries the lease. It ends when ctx ends or the lease is lost, and a lock of the same key in it
-// enters again. The lease is kept until handler returns, even if the client leaves. If handler panics or calls runtime.Goexit,
-// Do releases the lock, and the panic or Goexit continues.
+// do calls handler under the lock of the request's key. The result is the reason for a refusal, and after the call nil, or 503
+// not-answered in place of a silent handler. Its outcome is recorded nowhere, so the same request would run again: such a Conflict is
+// not retryable.
 func (e *exclusive) do(r *run, handler func(ctx context.Context) answered) *Conflict {
 	switch {
 	case r.key.IsZero():
@@ -109,7 +101,7 @@ func (e *exclusive) do(r *run, handler func(ctx context.Context) answered) *Conf
 			}
 		},
 		Refuse: func(ctx context.Context, not *core.NotRun) {
-			code := lockCode(ctx, not.Err)
+			code := engineCode(ctx, not.Err)
 			if code == CodeLockConflict && seal.FactsOf(e.locks.Of(r.ask)).Lock.Limit > 0 { // a semaphore's
 				code = CodeLimitReached
 			}

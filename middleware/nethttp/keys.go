@@ -328,7 +328,7 @@ const keyBodyLimit = 64 << 10
 // or gin's ShouldBindBodyWith read it.
 func ByForm(name string) KeyFunc {
 	return orOfText(named("form:"+name), func(r *http.Request) (Key, error) {
-		if mediaType(r) != "application/x-www-form-urlencoded" {
+		if mediaType(r) != formType {
 			return Key{}, KeyError(ErrKeyRequired, "the body is no form")
 		}
 		if len(r.PostForm) > 0 {
@@ -338,11 +338,11 @@ func ByForm(name string) KeyFunc {
 		if err != nil {
 			return Key{}, err
 		}
-		value, err := formFieldOf(body, name)
-		if err != nil {
-			return Key{}, err
+		form, err := url.ParseQuery(string(body))
+		if err != nil { // whose text repeats what the client sent
+			return Key{}, KeyError(ErrKeyInvalid, "the form is malformed")
 		}
-		return NewKey("form:"+name, value)
+		return single("form:"+name, form[name])
 	})
 }
 
@@ -413,41 +413,8 @@ func peek(r *http.Request) ([]byte, error) {
 	return begin, nil
 }
 
-// formFieldOf returns the value of a field of a form in application/x-www-form-urlencoded, for use as the value of a
-// key. The field must occur exactly once. Otherwise the guard and the handler might use different values.
-//
-// The error is [ErrKeyRequired] if the field is missing or empty, and [ErrKeyInvalid] if it occurs several times or
-// the form is malformed anywhere. The error does not repeat what the client sent.
-func formFieldOf(body []byte, name string) (string, error) {
-	form, err := url.ParseQuery(string(body))
-	if err != nil {
-		return "", KeyError(ErrKeyInvalid, "the form is malformed")
-	}
-	values := form[name]
-	switch {
-	case len(values) > 1:
-		return "", repeated("form:"+name, len(values))
-	case len(values) == 0, values[0] == "":
-		return "", missing("form:" + name)
-	}
-	return values[0], nil
-}
-
-// jsonFieldOf returns the string, number or boolean at an RFC 6901 pointer ("/order/id") of a JSON document, for use as
-// the value of a key. The result begins with its type, so that the string "1" and the number 1 make two keys:
-// "string:1", "number:1", "boolean:true". A number counts as it is written: 1, 1.0 and 1e0 make three keys. So prefer
-// strings, or let the handler refuse numbers in another form than its own.
-//
-// The error is [ErrKeyRequired] if the document is empty or has nothing there, null, or an empty string. It is
-// [ErrKeyInvalid] in these cases:
-//
-//   - There is an array or object.
-//   - An object on the path has a name twice, or the name of the pointer in two spellings that differ by case, which
-//     decoders treat as one.
-//   - Arrays and objects are nested more than 32 deep.
-//   - The document is not exactly one JSON value in UTF-8.
-//
-// Any other error is that of [jsonfield.CheckPointer].
+// jsonFieldOf returns the string, number or boolean at a pointer of a JSON document, behind its type: "string:1", "number:1",
+// "boolean:true".
 func jsonFieldOf(body []byte, pointer string) (string, error) {
 	value, err := jsonfield.Find(body, pointer)
 	var unusable *jsonfield.Error

@@ -54,7 +54,7 @@ func newGuardOf(o *once, err error) (*Guard, error) {
 	return &Guard{o}, nil
 }
 
-// once lets a request of each key take effect once. Make it with [newOnce]. It is safe for concurrent use.
+// once is the guard of [Once] and [Idempotent]. Make it with [newOnce].
 type once struct {
 	guard
 	records *guards.Once
@@ -117,7 +117,7 @@ func (o *once) run(r *run) *Conflict {
 			r.capture.Abandon()
 		}
 	}()
-	recorded, conflict := o.do(r, r)
+	recorded, conflict := o.do(r, r.captured, r.pass)
 	switch {
 	case recorded != nil:
 		if r.capture != nil { // the handler has found the effect of an earlier request
@@ -132,32 +132,22 @@ func (o *once) run(r *run) *Conflict {
 	return conflict
 }
 
-// captured is the handler of a request. It runs into a [capture], unless the request is inside a run of its key, since it is
-// guarded twice.
-type captured interface {
-	run(ctx context.Context) Handled
-	pass(ctx context.Context)
-}
-
-func (r *run) run(ctx context.Context) Handled {
+// captured runs the handler into a [capture].
+func (r *run) captured(ctx context.Context) Handled {
 	// A judge needs the body too.
 	r.capture = newCapture(r.w, r.came.Method, r.MaxValue, r.Replay || r.Completion != nil)
 	r.handle(ctx, r.capture.exposed())
 	return r.capture.Handled()
 }
 
+// pass runs the handler of a request that is inside a run of its key already, since it is guarded twice, or that needs no key.
 func (r *run) pass(ctx context.Context) { r.handle(ctx, r.w) }
 
-// do lets a request run, or returns what to answer instead: the answer of an earlier one, or a refusal. It waits for another
-// request of the key as long as the config says, at most until ctx ends, and at most so long that an answer can still be
-// written. However the handler ends, that is recorded, within a few seconds at most, even if the client has left. If the
-// handler, or a judge, codec or hook of the application panics, the panic continues after that. A judge that panicked has not
-// judged.
-//
-// If both results are nil, the request has run, and its answer is to be sent. A request that has run may also have found, by its
-// proof, that an earlier one had taken effect: then there is a replay or a conflict in place of its answer. If the handler has written nothing because its
-// context was over, the conflict is what to answer in its place: call [capture.Abandon], and send that as a refusal.
-func (o *once) do(r *run, h captured) (replay *Response, conflict *Conflict) {
+// do lets a request run, or returns what to answer instead: the response of an earlier one, or a refusal. If both results are nil, the
+// request has run, and its answer is to be sent. A request that has run may also have found, by its proof, that an earlier one had
+// taken effect: then there is a replay or a conflict in place of its answer. If the handler has written nothing because its context
+// was over, the conflict is what to answer in its place.
+func (o *once) do(r *run, handler func(context.Context) Handled, pass func(context.Context)) (replay *Response, conflict *Conflict) {
 	if r.key.IsZero() {
 		return nil, r.keyless(ErrKeyRequired, true)
 	}
@@ -171,8 +161,8 @@ func (o *once) do(r *run, h captured) (replay *Response, conflict *Conflict) {
 		r.ask.Fingerprint = o.fingerprint(o.payload(r.request))
 	}
 	ended, _ := o.records.Do(r.came.Context(), r.ask, guards.Run{
-		Call: func(ctx context.Context) { r.outcome = h.run(r.begin(ctx)) },
-		Pass: h.pass, Judge: r.judge, Replay: r.again, Refuse: r.refuse,
+		Call: func(ctx context.Context) { r.outcome = handler(r.begin(ctx)) },
+		Pass: pass, Judge: r.judge, Replay: r.again, Refuse: r.refuse,
 	})
 	switch {
 	case ended != nil:
@@ -197,7 +187,7 @@ func (r *run) again(ctx context.Context, found core.Record) error {
 // refuse makes the Conflict of a request that Redis, or what this process knows, has refused.
 func (r *run) refuse(ctx context.Context, not *core.NotRun) {
 	err := not.Err
-	r.conflict = newConflict(onceCode(ctx, err), err)
+	r.conflict = newConflict(engineCode(ctx, err), err)
 	r.conflict.KeyHash = r.ask.KeyHash
 	r.once.complement(r.conflict, err)
 	r.conflict.tell(ctx, not)

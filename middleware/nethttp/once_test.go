@@ -55,7 +55,7 @@ func (i item) run(ctx context.Context, g *guard) *run {
 
 // doOnce lets a request run, or returns what to answer instead.
 func doOnce(ctx context.Context, o *once, i item, h handlers) (*Response, *Conflict) {
-	return o.do(i.run(ctx, &o.guard), h)
+	return o.do(i.run(ctx, &o.guard), h.Run, h.Pass)
 }
 
 // doExclusive is doOnce for an exclusive.
@@ -73,9 +73,6 @@ type handlers struct {
 	Run  func(ctx context.Context) Handled
 	Pass func(ctx context.Context)
 }
-
-func (h handlers) run(ctx context.Context) Handled { return h.Run(ctx) }
-func (h handlers) pass(ctx context.Context)        { h.Pass(ctx) }
 
 // ask makes a request of a user with an Idempotency-Key and header lines.
 func ask(t *testing.T, o *once, user, key string, header ...string) item {

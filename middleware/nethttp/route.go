@@ -26,7 +26,7 @@ import (
 //     key that way: use a Constant, or a pattern that ends in "/{$}".
 //
 // ByRoute fails with [ErrNoRoute] if no pattern has matched yet, and if the pattern does not fit the path. It fails with
-// [ErrKeyInvalid] if the path has a segment "..": whether the router has resolved it is not known.
+// [ErrKeyInvalid] if the path has a segment "..", because whether the router has resolved it is not known, or more than 8 KiB.
 func ByRoute() KeyFunc {
 	return orOfText((*keyParts).route, func(r *http.Request) (Key, error) {
 		return routingOf(r).Key(r)
@@ -44,8 +44,7 @@ func ByRoute() KeyFunc {
 //
 // Clients choose the value, so join the user too, or check the ownership around the guard. For one key on routes of
 // different shapes, write a [KeyFunc] that calls NewKey with [http.Request.PathValue]. ByPathValue fails with
-// [ErrNoRoute] if the route is not known or has no such wildcard, and with [ErrKeyInvalid] if the path has a segment
-// "..". Escapes in a value do not count: "%37" is 7, also with a router that hands it on as it was sent. Other spellings
+// [ErrNoRoute] if the route is not known or has no such wildcard, and with [ErrKeyInvalid] for the paths of ByRoute. Escapes in a value do not count: "%37" is 7, also with a router that hands it on as it was sent. Other spellings
 // count: a handler that parses 7 and 07 as one number has two keys for it, unless a [KeyFunc] parses them too.
 func ByPathValue(name string) KeyFunc {
 	return orOfText(pathOfText(name), func(r *http.Request) (Key, error) {
@@ -147,16 +146,7 @@ func pathKey(resource, value string) (Key, error) {
 	return Join(Key{parts: []part{{"resource", resource}}}, key)
 }
 
-// Key returns the key of the method and the route of r. All of the routed path identifies a route:
-//
-//   - A router sees the path without what [http.StripPrefix] or an outer router has removed. That prefix comes in
-//     front of the pattern, as it is in the path of the request.
-//   - A pattern that ends in a slash or in "{rest...}" does not say where the request goes. The path of the request
-//     takes its place, so each path below it is a route of its own.
-//
-// The error is [ErrNoRoute] if the route is not known. It is also ErrNoRoute if the pattern fits neither the path of
-// the request nor the path that a handler around the router has set. A path with a segment ".." is [ErrKeyInvalid]:
-// whether it was resolved is not known. So is a path of more than 8 KiB.
+// Key returns the key of [ByRoute].
 func (rt routing) Key(r *http.Request) (Key, error) {
 	if err := checkPath(r); err != nil {
 		return Key{}, err
@@ -176,11 +166,7 @@ func (rt routing) Key(r *http.Request) (Key, error) {
 	return routeKey(r.Method, routeText(p.host, p.slash, fit.prefix, p.segments))
 }
 
-// PathKey returns the key of the resource that a wildcard of the route names. The pattern up to the wildcard is part
-// of the key. So "/cart/{id}" and "/invoice/{id}" make two keys of one value, and "/cart/{id}/checkout" and
-// "/cart/{id}/cancel" make one. A value that the router has left escaped is unescaped first: "%37" is 7. The error is
-// [ErrNoRoute] if the route is not known or has no such wildcard, that of [NewKey], and [ErrKeyInvalid] for a path with a
-// segment ".." or of more than 8 KiB.
+// PathKey returns the key of [ByPathValue] for the value that the router has found, which it may have left escaped.
 func (rt routing) PathKey(r *http.Request, name, value string) (Key, error) {
 	if err := checkPath(r); err != nil {
 		return Key{}, err

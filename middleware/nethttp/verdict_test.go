@@ -70,7 +70,7 @@ func TestWaitIsBounded(t *testing.T) {
 	}
 }
 
-func TestLockCodes(t *testing.T) {
+func TestEngineCodes(t *testing.T) {
 	t.Parallel()
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -87,11 +87,12 @@ func TestLockCodes(t *testing.T) {
 		{t.Context(), errors.Join(held, core.ErrUnavailable), CodeLockUnavailable},
 		{t.Context(), core.ErrUnavailable, CodeLockUnavailable},
 		{t.Context(), core.ErrClosed, CodeLockUnavailable},
+		{t.Context(), core.ErrWrongType, CodeGuardFailed},
 		{t.Context(), errors.New("other"), CodeLockUnavailable},
 		{cancelled, held, CodeClientGone},
 		{cancelled, core.ErrUnavailable, CodeClientGone},
 	} {
-		if got := lockCode(test.ctx, test.err); got != test.want {
+		if got := engineCode(test.ctx, test.err); got != test.want {
 			t.Errorf("%v with context %v: %s, want %s", test.err, test.ctx.Err(), got, test.want)
 		}
 	}

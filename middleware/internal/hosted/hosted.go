@@ -245,11 +245,3 @@ func ByClientIP[C comparable](addressOf func(c C) string, name string) httplock.
 		return addr, nil
 	})
 }
-
-// Must returns the guard of a constructor, or panics with its error.
-func Must[G any](guard G, err error) G {
-	if err != nil {
-		panic(err)
-	}
-	return guard
-}
