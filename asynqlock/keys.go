@@ -108,7 +108,7 @@ func ByType() KeyFunc {
 
 // Keys joins keys so that no two lists of parts make the same one. If a part is missing, the whole key is missing.
 func Keys(keys ...KeyFunc) KeyFunc {
-	mustHave("Keys", keys...)
+	keys = guards.KeyFuncs("asynqlock: Keys", keys)
 	return func(ctx context.Context, t *asynq.Task) (string, error) {
 		parts := make([]string, len(keys))
 		for i, key := range keys {
@@ -119,17 +119,6 @@ func Keys(keys ...KeyFunc) KeyFunc {
 			parts[i] = part
 		}
 		return guards.Hash(nil, parts...), nil
-	}
-}
-
-func mustHave(what string, keys ...KeyFunc) {
-	if len(keys) == 0 {
-		panic("holdfast: asynqlock: " + what + ": no keys")
-	}
-	for _, key := range keys {
-		if key == nil {
-			panic("holdfast: asynqlock: " + what + ": a key is nil")
-		}
 	}
 }
 
@@ -153,26 +142,19 @@ func (f KeyFunc) of(ctx context.Context, t *asynq.Task) (string, error) {
 // PerPeriod makes another key of a key in each period: for instance once a day for each user, however often the task
 // is enqueued.
 //
-// The worker's clock decides when the task arrives. They count from 1970 in UTC, and each begins earlier
-// than the multiple of its length: by 30 s, or by a quarter of a period shorter than 2 min. A day lasts from 23:59:30
-// to 23:59:30 UTC. An hour begins 30 s before the full hour, a minute 15 s before the full minute.
+// The worker's clock decides when the task arrives. Periods count from 1970 in UTC, and each begins earlier than the multiple
+// of its length: by 30 s, or by a quarter of a period shorter than 2 min. So a day lasts from 23:59:30 to 23:59:30 UTC. Schedulers put
+// their ticks at full minutes, so all workers whose clocks differ by less than 30 s put a task that arrives around a tick, or has
+// waited in its queue for up to a period less 30 s, into the same period.
 //
-// Schedulers put their ticks at full minutes. So all workers whose clocks differ by less than 30 s put a task that
-// arrives around a tick into the same period. The same holds for a task that waits in its queue for up to a period
-// less 30 s. With periods that begin at full minutes, some runs would count as the run of the period before, and be
-// lost.
+// A task that arrives after the next period has begun belongs to that one. The next task of that period is then acknowledged without
+// running, if the key is one of [Once], and a redelivered task of the period before runs again. Use [Enqueue] and [ByTick] where that
+// matters: their key is the tick, whenever the task arrives. Or put Once(locks, ByTaskID()) in front, for tasks with IDs of their own.
 //
-// A task that arrives after the next period has begun belongs to that one. The next task of that period is then
-// acknowledged without running, if the key is one of [Once]. Use [Enqueue] and [ByTick] where that matters: their key
-// is the tick, whenever the task arrives.
-//
-// [Guard.Peek], [Guard.Forget] and [Guard.Resolve] reach the record of the period in which you call them. PerPeriod
-// panics if the period is shorter than 1 ms, as a number without a unit is.
-//
-// A task that is redelivered in the next period runs again. For tasks with IDs of their own, put Once(locks,
-// ByTaskID()) in front, so that a period counts for other tasks only.
+// [Guard.Peek], [Guard.Forget] and [Guard.Resolve] reach the record of the period in which you call them. PerPeriod panics if the
+// period is shorter than 1 ms, as a number without a unit is.
 func PerPeriod(key KeyFunc, period time.Duration) KeyFunc {
-	mustHave("PerPeriod", key)
+	guards.KeyFuncs("asynqlock: PerPeriod", []KeyFunc{key})
 	if period < guards.ShortestWait {
 		panic(fmt.Sprintf("holdfast: asynqlock: PerPeriod: the period is %v: at least %v is needed%s", period, guards.ShortestWait,
 			guards.UnitHint(period)))

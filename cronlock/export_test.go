@@ -13,7 +13,7 @@ func Fire(c *cron.Cron, name string, tick time.Time) {
 	if !ok {
 		panic("no job " + name)
 	}
-	id := c.Schedule(never{}, cron.FuncJob(func() { j.come(tick) }))
+	id := c.Schedule(never{}, cron.FuncJob(func() { j.runTick(tick) }))
 	entry := c.Entry(id)
 	c.Remove(id)
 	entry.WrappedJob.Run()

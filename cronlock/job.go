@@ -77,21 +77,21 @@ func (j *job) Run() {
 	if late := due.late > lateStart; (late || len(due.ticks) == 0) && elapsed(&j.watch.looked, time.Now(), lateStart) {
 		j.watch.look(j.cron, late)
 	}
-	defer j.comeFor(due.ticks) // also if a hook panics
+	defer j.runTicks(due.ticks) // also if a hook panics
 	j.passOver(due)
 }
 
-// comeFor handles ticks one after the other, the rest also if one of them panics.
-func (j *job) comeFor(ticks []time.Time) {
+// runTicks handles ticks one after the other, the rest also if one of them panics.
+func (j *job) runTicks(ticks []time.Time) {
 	if len(ticks) == 0 {
 		return
 	}
-	defer j.comeFor(ticks[1:])
-	j.come(ticks[0])
+	defer j.runTicks(ticks[1:])
+	j.runTick(ticks[0])
 }
 
-// come handles a tick.
-func (j *job) come(at time.Time) {
+// runTick handles a tick.
+func (j *job) runTick(at time.Time) {
 	reason := j.run(at, j.deadline(at))
 	if reason == "" || elapsed(&j.registered, time.Now(), refreshInterval) {
 		j.registerSoon() // also if Redis has lost the registration

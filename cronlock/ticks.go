@@ -100,7 +100,7 @@ func (p *progress) due(s cron.Schedule, clock func() time.Time, deadline func(ti
 func (j *job) begin() {
 	defer j.catchUp() // also if a run panics
 	if j.config.attempts > 1 {
-		j.comeFor(j.unfinished())
+		j.runTicks(j.unfinished())
 	}
 }
 

@@ -25,11 +25,7 @@ import (
 // It takes options of locks, such as [core.WithTTL] and [core.WithMaxHold], and WithContext, WithService,
 // WithTimeout, WithZombieGrace and FailOpen. It panics if an argument is invalid: [NewExclusive] returns an error instead.
 func Exclusive(strategy core.Strategy, name string, opts ...Option) cron.JobWrapper {
-	wrapper, err := NewExclusive(strategy, name, opts...)
-	if err != nil {
-		panic(err)
-	}
-	return wrapper
+	return guard.Must(NewExclusive(strategy, name, opts...))
 }
 
 // NewExclusive is [Exclusive] for settings that are known only at run time: it returns an error instead of panicking.
@@ -69,11 +65,7 @@ func (c *config) exclusive(strategy core.Strategy, name string) (*guard.Exclusiv
 // It takes the options WithContext, WithService and WithTimeout. Hooks get the name of the election as the label. It
 // panics if an argument is invalid: [NewLeader] returns an error instead.
 func Leader(e *core.Election, opts ...Option) cron.JobWrapper {
-	wrapper, err := NewLeader(e, opts...)
-	if err != nil {
-		panic(err)
-	}
-	return wrapper
+	return guard.Must(NewLeader(e, opts...))
 }
 
 // NewLeader is [Leader] for settings that are known only at run time: it returns an error instead of panicking.

@@ -189,12 +189,12 @@ func Hash(secret []byte, texts ...string) string {
 
 // KeyFuncs returns a copy of the key functions of a place, which the caller may change afterwards. It panics if there are none, or one
 // is nil. The name is that of the caller, for the panic.
-func KeyFuncs[W, K any, F ~func(W) (K, error)](name string, fns []F) []F {
+func KeyFuncs[F any](name string, fns []F) []F {
 	if len(fns) == 0 {
 		panic("holdfast: " + name + ": no key functions")
 	}
 	for i, fn := range fns {
-		if fn == nil {
+		if IsNil(fn) {
 			panic(fmt.Sprintf("holdfast: %s: key function %d is nil", name, i+1))
 		}
 	}

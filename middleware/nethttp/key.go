@@ -210,7 +210,7 @@ type KeyFunc func(r *http.Request) (Key, error)
 // Keys joins keys: all of them together identify a request. It fails with the first error of fns. Keys panics if there
 // are no functions or one is nil.
 func Keys(fns ...KeyFunc) KeyFunc {
-	fns = guards.KeyFuncs[*http.Request, Key]("Keys", fns)
+	fns = guards.KeyFuncs("Keys", fns)
 	return func(r *http.Request) (Key, error) {
 		keys, err := guards.AllKeys[*http.Request, Key](r, fns)
 		if err != nil {
@@ -228,7 +228,7 @@ func Keys(fns ...KeyFunc) KeyFunc {
 // leave out a source chooses its key: its two requests run at the same time if one has the source and the other has
 // not.
 func FirstOf(fns ...KeyFunc) KeyFunc {
-	fns = guards.KeyFuncs[*http.Request, Key]("FirstOf", fns)
+	fns = guards.KeyFuncs("FirstOf", fns)
 	return func(r *http.Request) (Key, error) { return guards.FirstKey(r, fns, absentKey, errPartMissing) }
 }
 

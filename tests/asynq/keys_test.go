@@ -137,10 +137,10 @@ func TestNoKey(t *testing.T) {
 func TestKeysThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	for want, fn := range map[string]func(){
-		"Keys: no keys":               func() { asynqlock.Keys() },
-		"Keys: a key is nil":          func() { asynqlock.Keys(asynqlock.ByType(), nil) },
-		"PerPeriod: a key is nil":     func() { asynqlock.PerPeriod(nil, time.Hour) },
-		"PerPeriod: the period is 0s": func() { asynqlock.PerPeriod(asynqlock.ByType(), 0) },
+		"Keys: no key functions":           func() { asynqlock.Keys() },
+		"Keys: key function 2 is nil":      func() { asynqlock.Keys(asynqlock.ByType(), nil) },
+		"PerPeriod: key function 1 is nil": func() { asynqlock.PerPeriod(nil, time.Hour) },
+		"PerPeriod: the period is 0s":      func() { asynqlock.PerPeriod(asynqlock.ByType(), 0) },
 		"PerPeriod: the period is 86.4µs: at least 1ms is needed; is the unit missing": func() {
 			asynqlock.PerPeriod(asynqlock.ByType(), 86400)
 		},

@@ -248,7 +248,7 @@ func Constant(value string) KeyFunc {
 
 // Keys joins keys.
 func Keys(fns ...KeyFunc) KeyFunc {
-	fns = guard.KeyFuncs[*Call, Key]("Keys", fns)
+	fns = guard.KeyFuncs("Keys", fns)
 	return joined(fns, func(c *Call) (Key, error) {
 		keys, err := guard.AllKeys[*Call, Key](c, fns)
 		if err != nil {
@@ -260,7 +260,7 @@ func Keys(fns ...KeyFunc) KeyFunc {
 
 // FirstOf returns the key of the first function that finds one.
 func FirstOf(fns ...KeyFunc) KeyFunc {
-	fns = guard.KeyFuncs[*Call, Key]("FirstOf", fns)
+	fns = guard.KeyFuncs("FirstOf", fns)
 	return joined(fns, func(c *Call) (Key, error) {
 		return guard.FirstKey(c, fns, func(err error) bool {
 			return errors.Is(err, ErrKeyRequired) || errors.Is(err, ErrScopeRequired)
