@@ -2,24 +2,18 @@ package echolock_test
 
 import (
 	"io"
-	"log"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/labstack/echo/v5"
+	echomiddleware "github.com/labstack/echo/v5/middleware"
 
 	"github.com/holdfast-go/holdfast/core"
 	echolock "github.com/holdfast-go/holdfast/middleware/echo"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	echoconformance "github.com/holdfast-go/holdfast/tests/conformance/echo"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
-
-// patience bounds what must happen, however slow the machine.
-const patience = 30 * time.Second
 
 func TestMain(m *testing.M) { testkit.VerifyWaitingMain(m) }
 
@@ -30,84 +24,121 @@ func newEcho() *echo.Echo {
 	return e
 }
 
-// newLocks returns a client of the test's own.
-func newLocks(t testing.TB) *core.Client {
-	t.Helper()
-	locks, err := core.New(testkit.Start(t).Client(), core.WithLogger(nil))
-	if err != nil {
-		t.Fatal(err)
+type (
+	handler    = echoconformance.Handler[*echo.Context]
+	middleware = echoconformance.Middleware[*echo.Context]
+)
+
+// ours returns a middleware of Echo as one of the suite.
+func ours(m echo.MiddlewareFunc) middleware { return func(next handler) handler { return m(next) } }
+
+// echos returns middlewares of the suite as those of Echo.
+func echos(chain []middleware) (all []echo.MiddlewareFunc) {
+	for _, m := range chain {
+		all = append(all, func(next echo.HandlerFunc) echo.HandlerFunc { return m(next) })
 	}
-	t.Cleanup(func() { _ = locks.Close() })
-	return locks
+	return all
 }
 
-// idempotent is a guard whose key is the Idempotency-Key alone, with time for a busy machine.
-func idempotent(t testing.TB, locks *core.Client, opts ...httplock.Option) *echolock.Guard {
-	t.Helper()
-	guard, err := echolock.NewIdempotent(locks, httplock.Unscoped(), append([]httplock.Option{
-		httplock.WithAskTimeout(patience), httplock.WithFinishTimeout(patience),
-	}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
+func newApp(failed func(*echo.Context, error)) echoconformance.App[*echo.Context] {
+	e := newEcho()
+	if failed != nil {
+		e.HTTPErrorHandler = failed
 	}
-	return guard
+	return echoconformance.App[*echo.Context]{
+		Handler: e,
+		Use:     func(m middleware) { e.Use(echos([]middleware{m})...) },
+		Handle:  func(method, path string, h handler, chain ...middleware) { e.Add(method, path, h, echos(chain)...) },
+		Group: func(prefix string, chain ...middleware) func(string, handler) {
+			group := e.Group(prefix, echos(chain)...)
+			return func(path string, h handler) { group.POST(path, h) }
+		},
+	}
 }
 
-// serve runs a server on a socket until the test ends.
-func serve(t testing.TB, h http.Handler) *httptest.Server {
-	t.Helper()
-	srv := httptest.NewUnstartedServer(h)
-	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // handlers panic on purpose
-	srv.Start()
-	t.Cleanup(srv.Close)
-	return srv
+func guardOf(g *echolock.Guard, err error) (echoconformance.Guard[*echo.Context], error) {
+	if err != nil {
+		return echoconformance.Guard[*echo.Context]{}, err
+	}
+	return echoconformance.Guard[*echo.Context]{Wrap: ours(g.Wrap), PeekKey: g.PeekKey}, nil
 }
 
-// answer is what a client gets.
-type answer struct {
-	status int
-	header http.Header
-	body   string
-	err    error
+func TestEcho(t *testing.T) {
+	t.Parallel()
+	echoconformance.Run(t, echoconformance.Adapter[*echo.Context]{
+		New: newApp,
+		NewExclusive: func(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock.Option) (middleware, error) {
+			guard, err := echolock.NewExclusive(strategy, key, opts...)
+			return ours(guard), err
+		},
+		NewOnce: func(locks *core.Client, key httplock.KeyFunc, opts ...httplock.Option) (echoconformance.Guard[*echo.Context], error) {
+			return guardOf(echolock.NewOnce(locks, key, opts...))
+		},
+		NewIdempotent: func(locks *core.Client, scope httplock.KeyFunc, opts ...httplock.Option) (echoconformance.Guard[*echo.Context], error) {
+			return guardOf(echolock.NewIdempotent(locks, scope, opts...))
+		},
+		Refusal: func(handler func(*echo.Context, *httplock.Conflict) error) httplock.Option {
+			return echolock.WithRefusalHandler(handler)
+		},
+		ClientIP: echolock.ByClientIP(),
+		Context:  echolock.Context,
+		HTTPError: func(status int, text string, cause error) error {
+			err := echo.NewHTTPError(status, text)
+			if cause == nil {
+				return err
+			}
+			return err.Wrap(cause)
+		},
+		Report: func(c *echo.Context, err error) { c.Echo().HTTPErrorHandler(c, err) },
+		Writer: (*echo.Context).Response,
+		Response: func(c *echo.Context) echoconformance.Response {
+			r, err := echo.UnwrapResponse(c.Response())
+			if err != nil {
+				return echoconformance.Response{}
+			}
+			return echoconformance.Response{Committed: r.Committed, Status: r.Status, Size: r.Size}
+		},
+		SetStatus: func(c *echo.Context, status int) { responseOf(t, c).Status = status },
+		Before:    func(c *echo.Context, fn func()) { responseOf(t, c).Before(fn) },
+		Gzip:      ours(echomiddleware.Gzip()),
+		Recover:   ours(echomiddleware.Recover()),
+		Dump:      ours(echomiddleware.BodyDump(func(*echo.Context, []byte, []byte, error) {})),
+		PutBack: func(next handler) handler {
+			return func(c *echo.Context) error {
+				response := c.Response()
+				defer c.SetResponse(response)
+				return next(c)
+			}
+		},
+	})
 }
 
-func (a answer) replayed() bool { return a.header.Get("Idempotency-Replayed") == "true" }
-
-// post sends a request with an Idempotency-Key.
-func post(t testing.TB, srv *httptest.Server, path, key string) answer {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+path, strings.NewReader("order"))
+// responseOf returns Echo's own response.
+func responseOf(t testing.TB, c *echo.Context) *echo.Response {
+	r, err := echo.UnwrapResponse(c.Response())
 	if err != nil {
-		t.Fatal(err)
+		t.Errorf("no response of Echo: %v", err)
+		return new(echo.Response)
 	}
-	req.Header.Set("Idempotency-Key", key)
-	resp, err := srv.Client().Do(req)
-	if err != nil {
-		return answer{err: err}
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	return answer{status: resp.StatusCode, header: resp.Header, body: string(body), err: err}
+	return r
 }
 
-// stateOf returns the state of the record of an Idempotency-Key.
-func stateOf(t testing.TB, guard *echolock.Guard, key string) core.State {
-	t.Helper()
-	part, err := httplock.IdempotencyKey(key)
-	if err != nil {
-		t.Fatal(err)
+// TestMistakes: what is wrong with the arguments panics where the guard is made.
+func TestMistakes(t *testing.T) {
+	t.Parallel()
+	for name, call := range map[string]func(){
+		"zero guard":  func() { new(echolock.Guard).Wrap(func(*echo.Context) error { return nil }) },
+		"no strategy": func() { echolock.Exclusive(nil, httplock.Unscoped()) },
+		"no client":   func() { echolock.Once(nil, httplock.Unscoped()) },
+		"no scope":    func() { echolock.Idempotent(new(core.Client), nil) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			call()
+		}()
 	}
-	scope, err := httplock.Unscoped()(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	joined, err := httplock.Join(scope, part)
-	if err != nil {
-		t.Fatal(err)
-	}
-	record, err := guard.PeekKey(t.Context(), joined)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return record.State
 }

@@ -1,4 +1,4 @@
-package echolock_test
+package echoconformance
 
 import (
 	"net/http"
@@ -6,15 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/labstack/echo/v5"
-
-	echolock "github.com/holdfast-go/holdfast/middleware/echo"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
 )
 
-// TestKeys: a request to Echo has the keys of one to http.ServeMux, without a middleware of the user's.
-func TestKeys(t *testing.T) {
-	t.Parallel()
+// testKeys: a request to Echo has the keys of one to http.ServeMux, without a middleware of the user's.
+func testKeys[C Context](t *testing.T, a Adapter[C]) {
 	locks := newLocks(t)
 	resource := func(pattern, name, value string) func() (httplock.Key, error) {
 		return func() (httplock.Key, error) { return httplock.PathKey(pattern, name, value) }
@@ -41,34 +38,35 @@ func TestKeys(t *testing.T) {
 		{"/files/*", "/files/a/b", httplock.ByRoute(), route("/files/a/b")},
 		{"/files/*", "/files/a/b", httplock.ByPathValue("rest"), resource("/files/{rest...}", "rest", "a/b")},
 		{"/user", "/user", httplock.ByContext("user"), func() (httplock.Key, error) { return httplock.PrincipalKey("ada") }},
-		{"/ip", "/ip", echolock.ByClientIP(), nil},
+		{"/ip", "/ip", a.ClientIP, nil},
 	} {
-		e := newEcho()
+		e := a.New(nil)
 		var got httplock.Key
 		var failed error
 		var kept *http.Request
+		var none C
 		look := func(r *http.Request) (httplock.Key, error) {
 			kept = r
-			if c := echolock.Context(r); c == nil || c.Request() != r {
+			if c := a.Context(r); c == none || c.Request() != r {
 				t.Errorf("%s: the key function has no context of Echo with its request", test.path)
 			}
 			got, failed = test.key(r)
 			return got, failed
 		}
-		e.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
-			return func(c *echo.Context) error {
+		e.Use(func(next Handler[C]) Handler[C] {
+			return func(c C) error {
 				c.Set("user", "ada")
 				return next(c)
 			}
 		})
-		e.POST(test.pattern, func(*echo.Context) error { return nil }, echolock.Exclusive(locks.Mutex, look))
+		e.Handle(http.MethodPost, test.pattern, func(C) error { return nil }, a.exclusive(t, locks, look))
 		response := httptest.NewRecorder()
 		e.ServeHTTP(response, httptest.NewRequest(http.MethodPost, test.path, nil))
 		if failed != nil || response.Code != http.StatusOK {
 			t.Errorf("%s of %s: status %d, error %v", test.path, test.pattern, response.Code, failed)
 			continue
 		}
-		if echolock.Context(kept) != nil || kept.Context().Value("user") != nil {
+		if a.Context(kept) != none || kept.Context().Value("user") != nil {
 			t.Errorf("%s: the request of the key function has Echo's context when that has returned", test.path)
 		}
 		if test.want == nil {
@@ -84,48 +82,48 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestRoutesInGroups: a guard of a group of routes, or of all routes, finds the route with the prefix of the group.
-func TestRoutesInGroups(t *testing.T) {
-	t.Parallel()
+// testRoutesInGroups: a guard of a group of routes, or of all routes, finds the route with the prefix of the group.
+func testRoutesInGroups[C Context](t *testing.T, a Adapter[C]) {
 	locks := newLocks(t)
-	once := func(prefix string) echo.MiddlewareFunc {
-		return echolock.Once(locks, httplock.Keys(httplock.Constant(prefix), httplock.ByRoute(), httplock.ByPathValue("id")),
-			httplock.WithAskTimeout(patience), httplock.WithFinishTimeout(patience))
+	once := func(prefix string) Middleware[C] {
+		guard, err := a.NewOnce(locks, httplock.Keys(httplock.Constant(prefix), httplock.ByRoute(), httplock.ByPathValue("id")), unhurried()...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return guard.Wrap
 	}
-	ordered := func(c *echo.Context) error { return c.String(http.StatusCreated, "ordered") }
-	e, all := newEcho(), newEcho()
-	group := e.Group("/v1", once("group"))
+	ordered := func(c C) error { return c.String(http.StatusCreated, "ordered") }
+	e, all := a.New(nil), a.New(nil)
 	all.Use(once("all"))
-	for _, post := range []func(string, echo.HandlerFunc, ...echo.MiddlewareFunc) echo.RouteInfo{group.POST, all.Group("/v1").POST} {
+	for _, post := range []func(string, Handler[C]){e.Group("/v1", once("group")), all.Group("/v1")} {
 		post("/orders/:id", ordered)
 		post("/refunds/:id", ordered)
 	}
-	for _, srv := range []*httptest.Server{serve(t, e), serve(t, all)} {
+	for _, srv := range []*httptest.Server{httpkit.Serve(t, e), httpkit.Serve(t, all)} {
 		for _, want := range []struct {
 			path   string
 			status int
 		}{{"/v1/orders/1", 201}, {"/v1/orders/2", 201}, {"/v1/refunds/1", 201}, {"/v1/orders/1", 409}} {
-			if a := post(t, srv, want.path, "k"); a.status != want.status {
-				t.Errorf("%s: status %d, want %d: %s", want.path, a.status, want.status, a.body)
+			if got := post(t, srv, want.path, "k"); got.Status != want.status {
+				t.Errorf("%s: status %d, want %d: %s", want.path, got.Status, want.status, got.Body)
 			}
 		}
 	}
-	if a := post(t, serve(t, all), "/nowhere", "k"); a.status != http.StatusBadRequest {
-		t.Errorf("a path without a route: status %d, want 400: %s", a.status, a.body)
+	if got := post(t, httpkit.Serve(t, all), "/nowhere", "k"); got.Status != http.StatusBadRequest {
+		t.Errorf("a path without a route: status %d, want 400: %s", got.Status, got.Body)
 	}
 }
 
-// TestBodyOfKeyFunction: a key function that reads a form leaves it for the handler.
-func TestBodyOfKeyFunction(t *testing.T) {
-	t.Parallel()
+// testBodyOfKeyFunction: a key function that reads a form leaves it for the handler.
+func testBodyOfKeyFunction[C Context](t *testing.T, a Adapter[C]) {
 	locks := newLocks(t)
-	e := newEcho()
+	e := a.New(nil)
 	key := func(r *http.Request) (httplock.Key, error) {
-		return httplock.NewKey("item", echolock.Context(r).FormValue("item"))
+		return httplock.NewKey("item", a.Context(r).FormValue("item"))
 	}
-	e.POST("/", func(c *echo.Context) error { return c.String(http.StatusOK, c.FormValue("item")) }, echolock.Exclusive(locks.Mutex, key))
+	e.Handle(http.MethodPost, "/", func(c C) error { return c.String(http.StatusOK, c.FormValue("item")) }, a.exclusive(t, locks, key))
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("item=book"))
-	r.Header.Set("Content-Type", echo.MIMEApplicationForm)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	w := httptest.NewRecorder()
 	if e.ServeHTTP(w, r); w.Code != http.StatusOK || w.Body.String() != "book" {
 		t.Errorf("answered %d %q", w.Code, w.Body)
