@@ -260,7 +260,7 @@ func (o *Once) ForgetRunning(ctx context.Context, seen Record) error {
 func (o *Once) forget(ctx context.Context, record Record, evenRunning bool) error {
 	seen, err := o.seen(record)
 	if err == nil {
-		err = o.checkUnproven(ctx)
+		err = o.checkUnproven(ctx, "not forgotten: its effect is committed, so it would not run again: delete its proof first")
 	}
 	if err != nil {
 		return err
@@ -297,26 +297,39 @@ func (o *Once) group() script.Group {
 //
 // It applies to the record that was seen, as [Once.Forget] does. For a key that has no record, seen is the zero Record.
 //
+// With [WithProof] the proof is told first. So the key does not run again for as long as the proof is kept, whatever Redis loses, and an
+// attempt that continues late commits nothing.
+//
 // Errors:
 //
 //   - [ErrChanged] if it is not as it was seen. It is also a [CompletedError] or an [InProgressError] if that is what it
 //     has become. The record is not changed.
 //   - [ErrInProgress] with the rest of the lease in an [InProgressError] while an attempt is running. The attempt is
 //     not affected.
-//   - [ErrCompleted] with the record in a [CompletedError] if it was completed before. The record is not changed.
+//   - [ErrCompleted] with the record in a [CompletedError] if it was completed before, or a run has committed with its proof. The record
+//     is not changed.
+//   - [ErrUndecided] if the proof cannot be told. The record is not changed.
 //   - [ErrValueTooLarge] if it was recorded without its value.
 //   - [ErrUnavailable] if Redis did not confirm the record: call Resolve again, and ErrCompleted says that the record
 //     exists.
 //   - The context's error if that ended first; [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed].
 func (o *Once) Resolve(ctx context.Context, seen Record, value []byte) error {
 	was, err := o.seen(seen)
+	if err == nil {
+		err = o.resolveProof(ctx, was, value)
+	}
 	if err != nil {
 		return err
 	}
+	return o.resolve(ctx, was, value)
+}
+
+// resolve is Resolve of the record alone.
+func (o *Once) resolve(ctx context.Context, was script.Seen, value []byte) error {
 	h := o.newHold()
 	o.client.ids.Renew(&h)
 	var refused *script.Refusal
-	err = o.ask(ctx, "resolve", func(ctx context.Context) (err error) {
+	err := o.ask(ctx, "resolve", func(ctx context.Context) (err error) {
 		refused, err = o.backend().Resolve(ctx, &h, o.group(), was, value)
 		return err
 	})

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
@@ -16,6 +17,9 @@ type Proof interface {
 	// Committed returns what a run has committed for a key, and nil if no run has. The key is the key of the [Once], with the prefix
 	// of its client in front. An error means that this is not known. Then nothing runs.
 	Committed(ctx context.Context, key string) (*Committed, error)
+	// Resolve notes that an operator has found the effect of a key, or has made it by hand, as if a run had committed that. The error is
+	// [ErrCompleted] if a run has, also one that was about to.
+	Resolve(ctx context.Context, key string, found Committed) error
 	// OnlyEffect reports whether what is committed with the proof is all that a run does. Then a run without a proof has done
 	// nothing, and the next one may follow whatever the failure policy.
 	OnlyEffect() bool
@@ -221,12 +225,41 @@ func (o *Once) resolveByProof(ctx context.Context, unknown *OutcomeUnknownError)
 	done := o.completed(ctx, nil, found)
 	seen := unknown.Record
 	done.Record.Attempt, done.Record.Token, done.Record.Began = seen.Attempt, seen.Token, seen.Began
-	_ = o.Resolve(ctx, seen, done.Record.Value) // the next one that begins asks again if it was not recorded
+	if was, err := o.seen(seen); err == nil {
+		_ = o.resolve(ctx, was, done.Record.Value) // the next one that begins asks again if it was not recorded
+	}
 	return done
 }
 
-// checkUnproven refuses to forget what a run has committed.
-func (o *Once) checkUnproven(ctx context.Context) error {
+// resolveProof tells the proof what an operator has found out about a record, unless that is not any more what the operator saw.
+func (o *Once) resolveProof(ctx context.Context, was script.Seen, value []byte) error {
+	if o.config.proof == nil {
+		return nil
+	}
+	r, err := o.Peek(ctx)
+	if err != nil {
+		return err
+	}
+	now, err := o.seen(r)
+	if err != nil || now.State != was.State || now.Token != was.Token || r.State == StateRunning || r.State == StateCompleted {
+		return err // the record refuses it
+	}
+	if err := o.checkUnproven(ctx, "not resolved: a run has committed its effect"); err != nil {
+		return err
+	}
+	found := Committed{Value: value, Fingerprint: r.Fingerprint, Attempt: r.Attempt, Token: r.Token, At: time.Now()}
+	if _, ok := o.config.proof.(seal.ConvertingProof); ok {
+		found.Value = nil // it is in the form of records
+	}
+	err = o.config.proof.Resolve(ctx, o.proofKey(), found)
+	if err != nil && !errors.Is(err, ErrCompleted) {
+		err = &undecidedError{key: o.key, cause: err}
+	}
+	return err
+}
+
+// checkUnproven returns an error if a run has committed, which says what an operator cannot do therefore.
+func (o *Once) checkUnproven(ctx context.Context, refusal string) error {
 	if o.err != nil || o.config.proof == nil {
 		return nil
 	}
@@ -235,7 +268,7 @@ func (o *Once) checkUnproven(ctx context.Context) error {
 	case err != nil:
 		return err
 	case found != nil:
-		return errorf("holdfast: not forgotten: its effect is committed, so it would not run again: delete its proof first: %w",
+		return errorf("holdfast: %s: %w", refusal,
 			&CompletedError{Record: Record{
 				Key: o.key, State: StateCompleted, Attempt: found.Attempt, Token: found.Token, Value: o.convert(found.Value),
 				Fingerprint: found.Fingerprint, Ended: found.At,

@@ -133,6 +133,7 @@ type proof struct {
 }
 
 func (p *proof) Committed(context.Context, string) (*core.Committed, error) { return p.found, p.err }
+func (p *proof) Resolve(context.Context, string, core.Committed) error      { return nil }
 func (p *proof) OnlyEffect() bool                                           { return false }
 
 // TestProofs counts questions to a proof by their answers.

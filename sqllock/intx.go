@@ -65,9 +65,13 @@ func (s *Store) proving(ctx context.Context) (*proving, error) {
 	for r := s.retention.Load(); int64(p.Retention) > r && !s.retention.CompareAndSwap(r, int64(p.Retention)); {
 		r = s.retention.Load()
 	}
+	return s.run(p, scope), nil
+}
+
+func (s *Store) run(p *seal.Proving, scope []any) *proving {
 	run := make([]byte, runSize)
 	_, _ = rand.Read(run) // never fails
-	return &proving{s, p, idOf(scope, p.Key), run, scope}, nil
+	return &proving{s, p, idOf(scope, p.Key), run, scope}
 }
 
 // InTx runs fn in a transaction that also commits the proof, and returns its value. ctx is the context of a run of a [core.Once]
@@ -93,6 +97,10 @@ func (s *Store) InTx(ctx context.Context, fn func(ctx context.Context, tx *sql.T
 	if err != nil {
 		return nil, err
 	}
+	return p.inTx(ctx, fn)
+}
+
+func (p *proving) inTx(ctx context.Context, fn func(ctx context.Context, tx *sql.Tx) ([]byte, error)) ([]byte, error) {
 	over := false
 	defer func() {
 		if !over { // rolled back
@@ -112,16 +120,16 @@ func (s *Store) InTx(ctx context.Context, fn func(ctx context.Context, tx *sql.T
 		case rolledBack:
 			return nil, err
 		}
-		found, failure := s.find(ctx, s.db, s.read, p.id, p.scope)
+		found, failure := p.find(ctx, p.db, p.read, p.id, p.scope)
 		switch {
 		case found != nil:
 			over = true
 			return p.found(ctx, found)
 		case ctx.Err() != nil:
 			return nil, errors.Join(context.Cause(ctx), err)
-		case failure != nil && !s.dialect.passes(failure):
+		case failure != nil && !p.dialect.passes(failure):
 			return nil, failure
-		case err != nil && !s.dialect.passes(err):
+		case err != nil && !p.dialect.passes(err):
 			return nil, err
 		}
 		pause(ctx)

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 	"github.com/holdfast-go/holdfast/internal/throttle"
 )
 
@@ -202,6 +203,20 @@ func (s *Store) Delete(ctx context.Context, key string) (bool, error) {
 	}
 	n, err := result.RowsAffected()
 	return n > 0, err
+}
+
+// Resolve implements [core.Proof]: it inserts the row of a key that an operator has resolved. It waits for the end of a transaction of
+// the key. Once.Resolve and that of guards call it.
+func (s *Store) Resolve(ctx context.Context, key string, found core.Committed) error {
+	scope, err := s.keyed(ctx, key)
+	if err != nil {
+		return err
+	}
+	_, err = s.run(&seal.Proving{
+		Key: key, Fingerprint: found.Fingerprint, Attempt: found.Attempt, Token: found.Token, MaxValue: len(found.Value),
+		Complete: func(context.Context, any) error { return core.ErrCompleted },
+	}, scope).inTx(ctx, func(context.Context, *sql.Tx) ([]byte, error) { return found.Value, nil })
+	return err
 }
 
 // keyed returns the scope of a context in which a key is read.

@@ -166,6 +166,7 @@ func disputed(ctx context.Context, locks *core.Client, _ int) error {
 type ledger struct{}
 
 func (ledger) Committed(context.Context, string) (*core.Committed, error) { return nil, nil }
+func (ledger) Resolve(context.Context, string, core.Committed) error      { return nil }
 func (ledger) OnlyEffect() bool                                           { return true }
 
 // proved makes two attempts at one booking. The second one asks the proof, because the first has failed.

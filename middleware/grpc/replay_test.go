@@ -343,7 +343,8 @@ func (c committed) Committed(context.Context, string) (*core.Committed, error) {
 	return &core.Committed{Value: c}, nil
 }
 
-func (committed) OnlyEffect() bool { return false }
+func (committed) Resolve(context.Context, string, core.Committed) error { return core.ErrCompleted }
+func (committed) OnlyEffect() bool                                      { return false }
 
 // TestProof: after a call that has failed, the response that was committed with the proof is replayed. A value that is no response
 // is a refusal.

@@ -106,6 +106,70 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
+// TestResolved: a key that an operator has resolved does not run again, also if Redis loses the record, and an attempt that continues
+// late does not commit.
+func TestResolved(t *testing.T) {
+	t.Parallel()
+	rdb, locks, s := start(t)
+	o := locks.Once(key, core.WithProof(s), core.WithFailurePolicy(core.HoldFailures), core.WithFingerprint([]byte("7")))
+	resolve := func() error {
+		t.Helper()
+		seen, err := o.Peek(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o.Resolve(t.Context(), seen, []byte("by hand"))
+	}
+	late := coretest.MustBegin(t, o)
+	coretest.WantErr(t, resolve(), core.ErrInProgress)
+	if s.Rows() != 0 {
+		t.Error("the proof has what was not resolved")
+	}
+	late.Abandon()
+	coretest.Abandon(t, rdb, o.Key())
+	s.GoAway(errors.New("away"))
+	coretest.WantErr(t, resolve(), core.ErrUndecided)
+	s.GoAway(nil)
+	coretest.WantState(t, o, core.StateUnknown, 1)
+	if err := resolve(); err != nil {
+		t.Fatal(err)
+	}
+	coretest.WantErr(t, resolve(), core.ErrCompleted)
+	if _, err := s.InTx(late.Context(), "paid"); !errors.Is(err, core.ErrCompleted) {
+		t.Errorf("the late attempt has committed: %v", err)
+	}
+	for range 2 {
+		r, err := o.Do(t.Context(), pays(s, "paid"))
+		if err != nil || string(r.Value) != "by hand" || !r.Replayed {
+			t.Errorf("%+v, %v", r, err)
+		}
+		rdb.FlushAll(t.Context())
+	}
+	other := locks.Once(key, core.WithProof(s), core.WithFingerprint([]byte("8")))
+	_, err := other.Do(t.Context(), pays(s, "paid"))
+	coretest.WantErr(t, err, core.ErrFingerprintMismatch)
+	seen, _ := o.Peek(t.Context())
+	coretest.WantErr(t, o.Forget(t.Context(), seen), core.ErrCompleted)
+}
+
+// TestResolvedAfterCommit: a run has committed, so there is nothing for an operator to decide.
+func TestResolvedAfterCommit(t *testing.T) {
+	t.Parallel()
+	rdb, locks, s := start(t)
+	o := locks.Once(key, core.WithProof(s), core.WithFailurePolicy(core.HoldFailures))
+	crash(t, rdb, o)
+	s.Commit(proofKey, "paid", "")
+	seen, _ := o.Peek(t.Context())
+	err := o.Resolve(t.Context(), seen, []byte("by hand"))
+	var done *core.CompletedError
+	if !errors.As(err, &done) || string(done.Record.Value) != "paid" {
+		t.Errorf("%v", err)
+	}
+	if r, err := o.Do(t.Context(), never(t)); err != nil || string(r.Value) != "paid" {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // TestUnknownOutcome: of HoldFailures, what is committed is completed, and the rest is held.
 func TestUnknownOutcome(t *testing.T) {
 	t.Parallel()
@@ -382,6 +446,7 @@ func TestProofPanics(t *testing.T) {
 type panicking struct{}
 
 func (panicking) Committed(context.Context, string) (*core.Committed, error) { panic("no") }
+func (panicking) Resolve(context.Context, string, core.Committed) error      { panic("no") }
 func (panicking) OnlyEffect() bool                                           { return false }
 
 // TestProvingOutside: only a run of a Once with a proof has one.

@@ -38,6 +38,7 @@ func TestStore(t *testing.T) {
 			"Fence":                      testFence,
 			"Scope":                      testScope,
 			"Keys":                       testKeys,
+			"Resolve":                    testResolve,
 			"Delete":                     testDelete,
 			"DeleteBefore":               testDeleteBefore,
 		} {
@@ -365,6 +366,42 @@ func testKeys(t *testing.T, s system) {
 	for _, scope = range []string{"\xff", "a\x00", strings.Repeat("x", 256)} {
 		_, err := locks.Once("other", core.WithProof(b.Store)).Do(t.Context(), b.pays())
 		wantText(t, err, "scope")
+	}
+}
+
+// testResolve: an operator has found out that a held run has had its effect. The run continues in its process and commits nothing, and
+// the key does not run again after Redis has lost the record.
+func testResolve(t *testing.T, s system) {
+	server, locks := start(t)
+	b := s.bank(t)
+	once := locks.Once(key, core.WithProof(b.Store), core.WithFailurePolicy(core.HoldFailures))
+	attempt, err := once.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := attempt.Hold(t.Context(), "look"); err != nil {
+		t.Fatal(err)
+	}
+	seen, err := once.Peek(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := once.Resolve(t.Context(), seen, []byte("by hand")); err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.InTx(context.WithoutCancel(attempt.Context()), debit)
+	wantErr(t, err, core.ErrCompleted)
+	for range 2 {
+		r, err := once.Do(t.Context(), b.pays())
+		if err != nil || string(r.Value) != "by hand" || !r.Replayed {
+			t.Errorf("%+v, %v", r, err)
+		}
+		server.Client().FlushAll(t.Context())
+	}
+	wantErr(t, b.Resolve(t.Context(), seen.ProofKey, core.Committed{}), core.ErrCompleted)
+	wantErr(t, b.Resolve(t.Context(), "", core.Committed{}), core.ErrInvalidName)
+	if n := b.debits(); n != 0 {
+		t.Errorf("%d debits", n)
 	}
 }
 

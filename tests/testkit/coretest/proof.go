@@ -36,6 +36,20 @@ func (p *Proof) Committed(ctx context.Context, key string) (*core.Committed, err
 	return p.rows[key], ctx.Err()
 }
 
+// Resolve implements [core.Proof].
+func (p *Proof) Resolve(_ context.Context, key string, c core.Committed) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.away != nil:
+		return p.away
+	case p.rows[key] != nil:
+		return core.ErrCompleted
+	}
+	p.rows[key] = &c
+	return nil
+}
+
 // OnlyEffect implements [core.Proof].
 func (p *Proof) OnlyEffect() bool { return p.Only }
 
