@@ -153,6 +153,12 @@ func (p *proving) transact(ctx context.Context, fn func(context.Context, *sql.Tx
 		return nil, refused, fmt.Errorf("holdfast: sqllock: %w", err)
 	}
 	defer conn.Close()
+	if p.dialect == MySQL { // it ends a transaction at a deadlock: what fn does after that must not commit statement by statement
+		if _, err := conn.ExecContext(ctx, "SET autocommit = 0"); err != nil {
+			return nil, refused, fmt.Errorf("holdfast: sqllock: %w", err)
+		}
+		defer func() { reset(ctx, conn, o == committed) }()
+	}
 	whole, cancel := context.WithCancel(ctx) // of the transaction; it ends before ctx if the database does not answer
 	defer cancel()
 	tx, err := conn.BeginTx(whole, &p.tx)
@@ -189,6 +195,23 @@ func (p *proving) transact(ctx context.Context, fn func(context.Context, *sql.Tx
 		return value, uncertain, fmt.Errorf("holdfast: sqllock: not committed: %w", err)
 	}
 	return value, committed, nil
+}
+
+// reset makes a connection of MySQL commit each statement again. It rolls back first, as database/sql may be about to do: the change itself
+// would commit.
+func reset(ctx context.Context, conn *sql.Conn, committed bool) {
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), decideTimeout)
+	defer cancel()
+	var err error
+	if !committed {
+		_, err = conn.ExecContext(bounded, "ROLLBACK")
+	}
+	if err == nil {
+		_, err = conn.ExecContext(bounded, "SET autocommit = 1")
+	}
+	if err != nil {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+	}
 }
 
 // store stores the value in the row. The transaction has ended if fn has committed or rolled it back, also if it has begun another one:
