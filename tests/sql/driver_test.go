@@ -96,6 +96,14 @@ func (c *faultyConn) ExecContext(ctx context.Context, query string, args []drive
 		c.pass(beforeInsert)
 	}
 	result, err := c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+	if errors.Is(err, driver.ErrSkip) { // database/sql would prepare the statement itself
+		stmt, prepareErr := c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+		if prepareErr != nil {
+			return nil, prepareErr
+		}
+		defer stmt.Close()
+		result, err = stmt.(driver.StmtExecContext).ExecContext(ctx, args)
+	}
 	if first && err == nil {
 		c.pass(afterInsert)
 	}

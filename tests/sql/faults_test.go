@@ -23,23 +23,30 @@ const batch = 10
 
 var paymentNumber atomic.Int64
 
+// batch returns how many payments a worker process makes on this database.
+func (o order) batch() int {
+	if o.Driver == "sqlite" {
+		return 1 // it has one transaction at a time
+	}
+	return batch
+}
+
 // strike lets a worker process pay, do the fault at the step, and has clients come again. It adds to the tally.
 func strike(t testing.TB, o order, sum *tally) {
 	t.Helper()
-	payments := batch
-	if o.Driver == "sqlite" {
-		payments = 1 // it has one transaction at a time
-	}
-	for range payments {
-		o.Payments = append(o.Payments, fmt.Sprintf("payment:%d", paymentNumber.Add(1)))
+	var w *worker
+	for arrived := false; !arrived; arrived = w.arrive() {
+		o.Payments = nil
+		for range o.batch() {
+			o.Payments = append(o.Payments, fmt.Sprintf("payment:%d", paymentNumber.Add(1)))
+		}
+		w = startWorker(t, o)
 	}
 	p, err := o.payer(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.close()
-	w := startWorker(t, o)
-	w.arrive()
 	if o.Fault == killed {
 		w.end()
 	}
@@ -107,7 +114,13 @@ func TestFaults(t *testing.T) {
 		if !testkit.Long() {
 			t.Skip("it needs HOLDFAST_LONG")
 		}
-		eachSystem(t, func(t *testing.T, s system) { testFaults(t, s, withProof, 2) })
+		eachSystem(t, func(t *testing.T, s system) {
+			rounds := 2
+			if s.dialect == sqllock.SQLite {
+				rounds = 20
+			}
+			testFaults(t, s, withProof, rounds)
+		})
 	})
 }
 

@@ -173,7 +173,9 @@ func TestDatabaseKilled(t *testing.T) {
 		for _, step := range []string{beforeCommit, replyLost} {
 			o.Step, o.Fault, o.Payments = step, killed, []string{"payment:" + step}
 			w := startWorker(t, o)
-			w.arrive()
+			if !w.arrive() {
+				t.Fatal("the payment has passed its step")
+			}
 			w.end()
 			wantPaid(t, o.mustPayer(t, nil), o.Payments[0])
 		}
