@@ -233,3 +233,18 @@ func FirstKey[W any, K interface{ IsZero() bool }, F ~func(W) (K, error)](of W, 
 	}
 	return none, first
 }
+
+// OnlyValue returns the value of a header field, or of a name in metadata, from the values that a client has sent; "" if it has sent
+// none. fault is what is wrong with them, as what is said of the field: there are several, of which the guard and the handler might not
+// mean the same one, or the only one is empty, although its client means to send a key.
+func OnlyValue(values []string) (value, fault string) {
+	switch {
+	case len(values) > 1:
+		return "", fmt.Sprintf("is there %d times", len(values))
+	case len(values) == 1 && values[0] == "":
+		return "", "is empty"
+	case len(values) == 0:
+		return "", ""
+	}
+	return values[0], ""
+}

@@ -16,17 +16,35 @@ import (
 
 	"github.com/google/uuid"
 
+	guards "github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/internal/httprecord"
 	"github.com/holdfast-go/holdfast/internal/jsonfield"
 )
 
 // ByHeader identifies requests by a header field, which must occur exactly once. Clients choose it freely, so join it
-// with the user: [ByContext].
+// with the user: [ByContext]. A field that is there and empty is [ErrKeyInvalid].
 func ByHeader(name string) KeyFunc {
 	name = http.CanonicalHeaderKey(name)
 	return orOfText(named("header:"+name), func(r *http.Request) (Key, error) {
-		return single("header:"+name, r.Header[name])
+		value, err := headerValue(name, r.Header[name])
+		if err != nil {
+			return Key{}, err
+		}
+		return NewKey("header:"+name, value)
 	})
+}
+
+// headerValue returns the value in the lines of a header field. The error is [ErrKeyRequired] if there are no lines, and
+// [ErrKeyInvalid] if there are several or the line is empty.
+func headerValue(field string, lines []string) (string, error) {
+	value, fault := guards.OnlyValue(lines)
+	switch {
+	case fault != "":
+		return "", KeyError(ErrKeyInvalid, "%s %s", headerWords(field), fault)
+	case value == "":
+		return "", missing("header:" + field)
+	}
+	return value, nil
 }
 
 // ByCookie identifies requests by the value of a cookie, which must occur exactly once.
@@ -52,7 +70,8 @@ func ByQuery(name string) KeyFunc {
 	})
 }
 
-// single refuses what is there twice: the guard and the handler might not mean the same one.
+// single refuses what is there twice: the guard and the handler might not mean the same one. An empty value counts as missing, since
+// browsers send the fields that a user has left blank.
 func single(name string, values []string) (Key, error) {
 	switch len(values) {
 	case 0:
@@ -82,13 +101,11 @@ const HeaderIdempotencyKey = "Idempotency-Key"
 // parseKeyField returns the key in the lines of a header field: see [httprecord.ParseKey]. The error is [ErrKeyRequired] if there
 // are no lines, and [ErrKeyInvalid] for anything else. It does not repeat what the client sent.
 func parseKeyField(field string, lines []string) (string, error) {
-	switch {
-	case len(lines) == 0:
-		return "", missing("header:" + field)
-	case len(lines) > 1:
-		return "", KeyError(ErrKeyInvalid, "%s is there %d times", headerWords(field), len(lines))
+	line, err := headerValue(field, lines)
+	if err != nil {
+		return "", err
 	}
-	key, fault := httprecord.ParseKey(lines[0])
+	key, fault := httprecord.ParseKey(line)
 	if fault != "" {
 		return "", KeyError(ErrKeyInvalid, "%s %s", headerWords(field), fault)
 	}

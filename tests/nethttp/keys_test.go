@@ -14,6 +14,7 @@ import (
 	"testing/iotest"
 
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/httpkit"
 )
 
@@ -60,7 +61,7 @@ func TestKeyFunctions(t *testing.T) {
 	}{
 		"header":           {httplock.ByHeader("x-cart"), nil, nil},
 		"header absent":    {httplock.ByHeader("X-Absent"), nil, httplock.ErrKeyRequired},
-		"header empty":     {httplock.ByHeader("X-None"), nil, httplock.ErrKeyRequired},
+		"header empty":     {httplock.ByHeader("X-None"), nil, httplock.ErrKeyInvalid},
 		"header twice":     {httplock.ByHeader("X-Two"), nil, httplock.ErrKeyInvalid},
 		"header too long":  {httplock.ByHeader("X-Long"), nil, httplock.ErrKeyInvalid},
 		"query":            {httplock.ByQuery("cart"), nil, nil},
@@ -797,6 +798,30 @@ func TestPathValuesAreResources(t *testing.T) {
 	} {
 		if !keyed(one).Equal(keyed(two)) {
 			t.Errorf("%s and %s are two resources", one, two)
+		}
+	}
+}
+
+// TestEmptyHeader: a header field that is there and empty is a mistake of the client, and no request without a key.
+func TestEmptyHeader(t *testing.T) {
+	t.Parallel()
+	guard := httplock.Once(newLocks(t, testkit.Start(t).Client()), httplock.FirstOf(httplock.ByHeader("X-Order"), httplock.ByQuery("order")),
+		httplock.OptionalKey())
+	inner := guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) }))
+	for _, test := range []struct {
+		lines  []string
+		status int
+	}{
+		{nil, http.StatusCreated},
+		{[]string{"7"}, http.StatusCreated},
+		{[]string{""}, http.StatusBadRequest},
+		{[]string{"", "7"}, http.StatusBadRequest},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/?order=", nil)
+		r.Header["X-Order"] = test.lines
+		w := httptest.NewRecorder()
+		if inner.ServeHTTP(w, r); w.Code != test.status {
+			t.Errorf("%q: status %d, want %d: %s", test.lines, w.Code, test.status, w.Body)
 		}
 	}
 }

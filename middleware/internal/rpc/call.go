@@ -126,17 +126,11 @@ func ByMetadata(name string) KeyFunc {
 		if value, operator := c.part(); operator {
 			return newKey("metadata:"+name, name, value)
 		}
-		switch values := c.Metadata(name); len(values) {
-		case 0:
-			return newKey("metadata:"+name, name, "")
-		case 1:
-			if values[0] == "" { // the client means to send a key, so its call is none without
-				return Key{}, &keyError{ErrKeyInvalid, name, "is empty"}
-			}
-			return newKey("metadata:"+name, name, values[0])
-		default: // the guard and the handler might not mean the same one
-			return Key{}, &keyError{ErrKeyInvalid, name, fmt.Sprintf("occurs %d times", len(values))}
+		value, fault := guard.OnlyValue(c.Metadata(name))
+		if fault != "" {
+			return Key{}, &keyError{ErrKeyInvalid, name, fault}
 		}
+		return newKey("metadata:"+name, name, value)
 	}
 }
 
