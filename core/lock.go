@@ -105,7 +105,7 @@ type singleLock struct {
 	engine   *engine
 	name     string
 	keys     script.Keys
-	args     script.ScriptArgs // what all holds have in common
+	args     script.LockArgs // what all holds have in common
 	strategy script.Strategy
 	config   lockConfig
 	err      error // name refused
@@ -117,7 +117,7 @@ func (e *engine) newLock(name string, p script.Strategy, opts []LockOption) *sin
 	l := &singleLock{engine: e, name: name, strategy: p, abilities: p.Abilities(), config: e.lock.with(opts)}
 	l.lock = Lock{seal.HandleOf(l), l}
 	l.keys, l.err = keysOf(e.prefix, name)
-	l.args = script.ScriptArgs{Lock: l.keys.Lock, WaitingClients: l.keys.WaitingClients}
+	l.args = script.NewLockArgs(l.keys, l.abilities.Queue != nil)
 	return l
 }
 
@@ -382,7 +382,7 @@ func (l *singleLock) newAcquisition(ctx context.Context, config lockConfig) *acq
 		Hold: config.hold(l.name, l.keys), RenewsGrants: !config.fixed && config.minHold == 0,
 	}
 	h := &a.Hold
-	h.ScriptArgs = l.args
+	h.Args.LockArgs = l.args
 	e.ids.Renew(h)
 	if h.Owner != "" {
 		a.Reenters, a.NamedOwner = true, true

@@ -121,6 +121,6 @@ func (s *server) close() {
 // wakeNext wakes the next client, because this one was woken after its last caller had stopped waiting.
 func (s *server) wakeNext(lock, set string) {
 	s.engine.background(func(ctx context.Context) {
-		_ = s.WakeNextIfFree(ctx, lock, set) // if it fails, the others ask after a grace
+		_ = s.PassTurn(ctx, lock, set) // if it fails, the others ask after a grace
 	})
 }

@@ -49,13 +49,11 @@ func BenchmarkPair(b *testing.B) {
 				lock, tag := "lock:"+name, ":{lock:"+name+"}"
 				id := "00000000-0000-4000-8000-000000000000:" + name + strconv.Itoa(b.N) + strconv.Itoa(round)
 				released := "holdfast:released" + tag + ":" + id
-				err := acquire.EvalSha(ctx, rdb, []string{lock, "holdfast:token", released, "holdfast:waiting_clients" + tag},
-					id, 30000).Err()
+				err := acquire.EvalSha(ctx, rdb, []string{lock, "holdfast:token", released}, id, 30000).Err()
 				if err != nil {
 					return err
 				}
-				return release.EvalSha(ctx, rdb, []string{lock, released, "holdfast:waiting_clients" + tag},
-					id, "PUBLISH").Err()
+				return release.EvalSha(ctx, rdb, []string{lock}, id, "PUBLISH").Err()
 			})
 		})
 	}

@@ -301,7 +301,7 @@ func (a *Acquisition) record(err error) {
 // do not count.
 func (a *Acquisition) accept(ctx context.Context, granted script.Grant) error {
 	a.sentAt = max(a.sentAt, granted.SentAt)
-	granted.SentAt, granted.TTL, a.Hold.Slot = a.sentAt, a.Hold.TTL, granted.Slot
+	granted.SentAt, granted.TTL, a.Hold.Slot, a.Hold.Compact = a.sentAt, a.Hold.TTL, granted.Slot, granted.Compact
 	if err := a.Caller.Accept(a.ctx, &a.Hold, granted); err != nil {
 		a.replaceHold(ctx, ErrTooLate)
 		return a.LastErr

@@ -493,7 +493,7 @@ func (a *Acquisition) unregisterClient(t *waiter) {
 		}
 		ctx, cancel := context.WithTimeout(ctx, transport.FirstAnswerTimeout)
 		defer cancel()
-		_ = m.WakeNextIfFree(ctx, k.Lock, k.WaitingClients, m.ClientNumber)
+		_ = m.PassTurn(ctx, k.Lock, k.WaitingClients, m.ClientNumber)
 		m.Subs.RecheckAll(k.Channel)
 	})
 }

@@ -189,7 +189,7 @@ func (c *coTenant) calls(strategy script.Strategy) []func(ctx context.Context) (
 			return err
 		}),
 		do(func(ctx context.Context) error {
-			return c.instance.WakeNextIfFree(ctx, c.keys.Lock, c.keys.WaitingClients, "7")
+			return c.instance.PassTurn(ctx, c.keys.Lock, c.keys.WaitingClients, "7")
 		}),
 		do(func(ctx context.Context) error {
 			beat := c.instance.Heartbeat(c.keys, "c:2", "c:3")

@@ -13,7 +13,7 @@
 //	Queue ───────► queue_acquire, queue_release          in the order of arrival: fair, reading, writing
 //	Once ────────► once/begin, complete, hold, release   a run, and its record
 //	Instance ────► renew, raise, bar, deployment_id      what all of them have in common, and what operators do:
-//	               queue_heartbeat, wake_next_if_free, force, inspect, summary, server_run_id
+//	               queue_heartbeat, pass_turn, force, inspect, summary, server_run_id
 //
 // A hold has these states in Redis:
 //

@@ -26,7 +26,7 @@ func TestFastPaths(t *testing.T) {
 		Replies: []string{"1", "0", "-1", "-2", "-3", "error"}, Expand: expandLock, Long: longGrant(int64(0)),
 	}, fastpath.Path{
 		File: "release_fast", Source: releaseScript.Source, Draw: drawRelease,
-		Replies: []string{"1", "2", "4", "0", "error"},
+		Replies: []string{"1", "2", "4", "5", "0", "error"},
 	}, fastpath.Path{
 		File: "queue_acquire_fast", Source: queueAcquireScript.Source, Draw: drawQueueAcquire,
 		Replies: []string{"1", "0", "-1", "-2", "error"}, Expand: expandLock, Long: longGrant(),
@@ -93,11 +93,10 @@ const (
 // drawAcquire makes a random state and a random request for acquire.lua.
 func drawAcquire(d *fastpath.Draw) {
 	lock, token, released, waiting := d.Key("lock"), d.Key("token"), d.Key("released"), d.Key("waiting")
-	d.Keys = []string{lock, token, released, waiting}
-	if d.Chance(10) {
-		d.Keys = d.Keys[:3] // the contract lets callers leave this key out
+	d.Keys, d.Args = []string{lock, token, released, waiting}, acquireArgs(d)
+	if len(d.Args) == 2 {
+		d.Keys = d.Keys[:3]
 	}
-	d.Args = acquireArgs(d)
 	if d.Chance(40) {
 		drawLock(d, lock)
 	}
@@ -134,8 +133,14 @@ func drawRelease(d *fastpath.Draw) {
 		askingOwner, "PUBLISH", fastpath.OneOf(d, []string{"", askingHold}), fastpath.OneOf(d, []string{"0", memory}),
 		fastpath.OneOf(d, []string{"0", "1"}), memory,
 	}[:fastpath.OneOf(d, []int{2, 2, 2, 2, 2, 3, 4, 5, 6})]
+	if len(d.Args) == 2 && d.Chance(50) {
+		d.Keys = d.Keys[:1]
+	}
 	if d.Chance(90) {
 		drawLock(d, lock)
+	}
+	if len(d.Keys) == 1 {
+		return
 	}
 	d.Remembered(released)
 	if d.Chance(25) {

@@ -93,9 +93,13 @@ func (i *Instance) force(ctx context.Context, script *transport.Script, k Keys, 
 	bounded, cancel := context.WithTimeout(ctx, transport.AnswerTimeout)
 	defer cancel()
 	done := k.Released("forced:" + id)
-	all := i.queueArgs(k, append([]any{Milliseconds(AbandonMemory)}, args...)...)
-	send := func(ctx context.Context) (err error) {
-		reply, err = i.Exec.Do(ctx, script, i.queueKeys(k, done, k.Forced()), all...)
+	send := func(ctx context.Context) error {
+		c := new(transport.Command)
+		i.initQueue(c, script, k.Lock, newQueueArgs(k), []any{done, k.Forced()}, append([]any{Milliseconds(AbandonMemory)}, args...)...)
+		err := i.Exec.Run(ctx, c)
+		if err == nil {
+			reply = c.Reply
+		}
 		return err
 	}
 	tokenKey := i.TokenKeys.arg(k.Lock)

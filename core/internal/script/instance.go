@@ -26,10 +26,10 @@ type Instance struct {
 	PublishRefused  func() // called if Redis does not let this user publish; waiters poll then
 }
 
-// WakeNextIfFree removes the clients in leave from the set of waiting clients. Then it wakes the next client of the set if the
-// lock is free. It is idempotent: to wake a client twice does no harm.
-func (i *Instance) WakeNextIfFree(ctx context.Context, lock, set string, leave ...any) error {
-	_, err := i.Exec.Do(ctx, wakeNextIfFreeScript, []string{lock, set}, append([]any{i.PublishVerb}, leave...)...)
+// PassTurn removes the clients in leave from the set of waiting clients, and wakes the next one unless a client that leaves was
+// not woken before, see lua/lock/pass_turn.lua. It is idempotent: to wake a client twice does no harm.
+func (i *Instance) PassTurn(ctx context.Context, lock, set string, leave ...any) error {
+	_, err := i.Exec.Do(ctx, passTurnScript, []string{lock, set}, append([]any{i.PublishVerb}, leave...)...)
 	return err
 }
 

@@ -71,15 +71,17 @@ func (m Mutex) Abilities() Abilities { return Abilities{WakeOne: m.Instance, Bat
 
 // Acquire implements [Strategy]. If another strategy holds the lock, Acquire requests it as a [Queue].
 func (m Mutex) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error) {
-	c, tokenKey := new(transport.Command), m.TokenKeys.arg(h.Keys.Lock)
-	c.Init(acquireScript, 4, h.ScriptArgs.Lock, tokenKey, h.ScriptArgs.released, h.ScriptArgs.WaitingClients,
-		h.ownerArg(), ttlArg(h.TTL))
-	client := any("")
+	c, tokenKey, client := new(transport.Command), m.TokenKeys.arg(h.Keys.Lock), any("")
 	if want.Registration {
 		client = m.ClientNumberArg
 	}
-	c.Args = appendOptional(c.Args,
-		h.idArg(), Milliseconds(h.MinHold), Milliseconds(m.RestartDelay), client, want.Woken, h.ParentID)
+	optional := [...]any{h.idArg(), Milliseconds(h.MinHold), Milliseconds(m.RestartDelay), client, want.Woken, h.ParentID}
+	if n := len(trimDefaults(optional[:])); n == 0 {
+		c.Init(acquireScript, 3, h.Args.lock, tokenKey, h.Args.released, h.ownerArg(), ttlArg(h.TTL))
+	} else {
+		c.Init(acquireScript, 4, h.Args.lock, tokenKey, h.Args.released, h.Keys.WaitingClients, h.ownerArg(), ttlArg(h.TTL))
+		c.Args = append(c.Args, optional[:n]...)
+	}
 	c.Ack = h.Ack
 	err := m.Exec.Run(ctx, c)
 	h.countRepeated(c)
@@ -116,7 +118,7 @@ const (
 func readMutexReply(reply any) (result Result, status int64, err error) {
 	if _, compact := reply.(int64); compact {
 		token, err := readStatus(reply, 1, TokenLimit)
-		return Result{Granted: err == nil, Grant: Grant{Token: token}}, 0, err
+		return Result{Granted: err == nil, Grant: Grant{Token: token, Compact: true}}, 0, err
 	}
 	d := newDecoder(reply)
 	switch status = d.Int(restarted, granted); status {
@@ -157,12 +159,17 @@ func (m Mutex) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, 
 	if h.Silent {
 		verb = ""
 	}
-	c.Init(releaseScript, 3, h.ScriptArgs.Lock, h.ScriptArgs.released, h.ScriptArgs.WaitingClients, h.ownerArg(), verb)
-	c.Args = appendOptional(c.Args, h.idArg(), found, what == NeverHeld, missing)
+	optional := [...]any{h.idArg(), found, what == NeverHeld, missing}
+	if n := len(trimDefaults(optional[:])); n == 0 && h.Compact {
+		c.Init(releaseScript, 1, h.Args.lock, h.ownerArg(), verb)
+	} else {
+		c.Init(releaseScript, 3, h.Args.lock, h.Args.released, h.Keys.WaitingClients, h.ownerArg(), verb)
+		c.Args = append(c.Args, optional[:n]...)
+	}
 	if err := h.sendRelease(ctx, m.Exec, c); err != nil {
 		return false, err
 	}
-	switch status, err := readStatus(c.Reply, 0, 4); {
+	switch status, err := readStatus(c.Reply, 0, 5); {
 	case err != nil:
 		return false, err
 	case status == 0:
@@ -171,6 +178,9 @@ func (m Mutex) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, 
 		m.PublishRefused()
 	case status == 4:
 		return m.asQueued().Release(ctx, h, what)
+	case status == 5 && h.Compact:
+		h.Compact = false
+		return m.Release(ctx, h, what)
 	}
 	return true, nil
 }

@@ -44,15 +44,27 @@ const (
 // address.
 func (i *Instance) GrantChannel(k Keys) string { return k.Channel + ":" + i.IDs.Client }
 
-// queueKeys returns the keys of queue_common.lua, and those that come between them and the last one.
-func (i *Instance) queueKeys(k Keys, more ...string) []string {
-	keys := []string{k.Lock, i.TokenKeys.Of(k.Lock), k.ShareExpiries(), k.ExclusiveQueue(), k.SharedQueue(), k.Waiters()}
-	return append(append(keys, more...), k.Slots())
+// queueArgs are the keys of a lock and its channel as arguments of the scripts with queue_common.lua.
+type queueArgs struct{ shareExpiries, exclusiveQueue, sharedQueue, waiters, slots, channel any }
+
+func newQueueArgs(k Keys) *queueArgs {
+	return &queueArgs{k.ShareExpiries(), k.ExclusiveQueue(), k.SharedQueue(), k.Waiters(), k.Slots(), k.Channel}
 }
 
-// queueArgs returns the arguments of queue_common.lua and those that come after them.
-func (i *Instance) queueArgs(k Keys, more ...any) []any {
-	return append([]any{k.Channel, i.PublishVerb}, more...)
+// initQueue makes a command that runs a script with queue_common.lua. The keys between are those before the last one.
+func (i *Instance) initQueue(c *transport.Command, s *transport.Script, lock any, q *queueArgs, between []any, args ...any) {
+	name, _ := lock.(string)
+	c.Init(s, 7+len(between), lock, i.TokenKeys.arg(name), q.shareExpiries, q.exclusiveQueue, q.sharedQueue, q.waiters)
+	c.Args = append(append(c.Args, between...), q.slots, q.channel, i.PublishVerbArg)
+	c.Args = append(c.Args, args...)
+}
+
+// queueArgs returns the arguments of the lock of the hold.
+func (h *Hold) queueArgs() *queueArgs {
+	if h.Args.queue == nil {
+		h.Args.queue = newQueueArgs(h.Keys)
+	}
+	return h.Args.queue
 }
 
 // Name implements [Strategy].
@@ -74,22 +86,26 @@ func (q Queue) Abilities() Abilities { return Abilities{Queue: q.Instance} }
 // Acquire implements [Strategy]. If the hold is not granted and want.Place is true, it is in the queue afterwards, and h has its
 // number.
 func (q Queue) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error) {
-	h.Shares, h.Compact = q.Mode == "reading" || h.Limit > 0, false
+	h.Shares = q.Mode == "reading" || h.Limit > 0
 	tokenKey := q.TokenKeys.arg(h.Keys.Lock)
-	args := q.queueArgs(h.Keys, h.ownerArg(), ttlArg(h.TTL), q.modeArg(h), want.Place)
-	reply, err := h.do(ctx, q.Exec, queueAcquireScript, q.queueKeys(h.Keys, h.Released),
-		appendOptional(args, h.idArg(), h.QueueNumber, Milliseconds(h.MinHold), h.ParentID)...)
+	c := new(transport.Command)
+	q.initQueue(c, queueAcquireScript, h.Args.lock, h.queueArgs(), []any{h.Args.released},
+		h.ownerArg(), ttlArg(h.TTL), q.modeArg(h), want.Place)
+	optional := [...]any{h.idArg(), h.QueueNumber, Milliseconds(h.MinHold), h.ParentID}
+	c.Args, c.Ack = append(c.Args, trimDefaults(optional[:])...), h.Ack
+	err := q.Exec.Run(ctx, c)
+	h.countRepeated(c)
 	if q.TokenKeys.learnSlots(err, h.Keys.Lock, tokenKey) {
 		return q.Acquire(ctx, h, want)
 	}
 	if err != nil {
 		return Result{}, err
 	}
-	result, number, err := readQueueReply(reply, h.Slots())
+	result, number, err := readQueueReply(c.Reply, h.Slots())
 	if err != nil {
 		return Result{}, err
 	}
-	if _, h.Compact = reply.(int64); number > 0 {
+	if number > 0 {
 		h.QueueNumber = number
 	}
 	return result, nil
@@ -111,7 +127,7 @@ func (h *Hold) Slots() int {
 func readQueueReply(reply any, slots int) (result Result, number int64, err error) {
 	if _, compact := reply.(int64); compact {
 		token, err := readStatus(reply, 1, TokenLimit)
-		return Result{Granted: err == nil, Grant: Grant{Token: token}}, 0, err
+		return Result{Granted: err == nil, Grant: Grant{Token: token, Compact: true}}, 0, err
 	}
 	d := newDecoder(reply)
 	switch d.Int(upgrade, granted) {
@@ -149,8 +165,10 @@ func semaphoreMode(limit, permits int) string { return fmt.Sprintf("semaphore:%d
 // Release implements [Strategy]. The script grants the lock to the next waiters.
 func (q Queue) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
 	found, missing := q.releaseMemoryArgs(h, what)
-	args := appendOptional(q.queueArgs(h.Keys, h.ownerArg(), q.ReadersNext), h.idArg(), found, what != HeldByCaller, missing)
-	c := transport.NewCommand(queueReleaseScript, q.queueKeys(h.Keys, h.Released), args...)
+	c := new(transport.Command)
+	q.initQueue(c, queueReleaseScript, h.Args.lock, h.queueArgs(), []any{h.Args.released}, h.ownerArg(), q.ReadersNext)
+	optional := [...]any{h.idArg(), found, what != HeldByCaller, missing}
+	c.Args = append(c.Args, trimDefaults(optional[:])...)
 	if err := h.sendRelease(ctx, q.Exec, c); err != nil {
 		return false, err
 	}
@@ -172,7 +190,9 @@ func (q Queue) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, 
 
 // Heartbeat returns the command that keeps the places of holds with these IDs in the queue of a lock for PlaceTTL more.
 func (i *Instance) Heartbeat(k Keys, ids ...any) *transport.Command {
-	return transport.NewCommand(queueHeartbeatScript, i.queueKeys(k), i.queueArgs(k, ids...)...)
+	c := new(transport.Command)
+	i.initQueue(c, queueHeartbeatScript, k.Lock, newQueueArgs(k), nil, ids...)
+	return c
 }
 
 // ReadHeartbeat returns what the reply to a heartbeat of so many places says of the lock. ahead has the number of waiters before each

@@ -19,7 +19,7 @@ var (
 	acquireScript        = load("token", "compact_grant", "acquire_fast", "lock_kind", "compact", "mutex_owner", "mutex_common", "acquire")
 	acquireAllScript     = load("token", "lock_kind", "compact", "mutex_owner", "mutex_common", "acquire_all")
 	releaseScript        = load("publish", "wake_next", "release_fast", "lock_kind", "compact", "release")
-	wakeNextIfFreeScript = load("publish", "wake_next", "wake_next_if_free")
+	passTurnScript       = load("publish", "wake_next", "pass_turn")
 	queueAcquireScript   = load("token", "compact_grant", "queue_acquire_fast", "publish", "lock_kind", "compact", "permits", "mutex_owner", "queue_common", "queue_holder", "queue_acquire")
 	queueReleaseScript   = load("publish", "queue_release_fast", "token", "lock_kind", "compact", "permits", "queue_common", "queue_release")
 	queueHeartbeatScript = load("publish", "token", "lock_kind", "compact", "permits", "mutex_owner", "queue_common", "queue_holder", "queue_heartbeat")

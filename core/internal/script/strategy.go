@@ -87,6 +87,7 @@ type Grant struct {
 	SentAt         keepalive.Instant // of the request that was granted, or of one before; 0 in a Result that took one request
 	TTL            time.Duration     // for which Redis keeps the hold; 0 in a Result, where the TTL of the hold applies
 	Slot           int               // of the first permit of a semaphore
+	Compact        bool              // it was granted in the compact state, see lua/lock/compact_grant.lua
 	TokenCommitted bool              // the owner had the lock before, with a token that a majority of a Redlock has committed
 	ByParent       bool              // it was granted as a re-entry under the hold's parent
 	Unregistered   bool              // it has taken the client out of the set of clients that wait
@@ -136,7 +137,7 @@ type Hold struct {
 	Terms    *Terms // of the attempt of a Once; nil for a lock
 
 	Released   string // the key that bars requests of the hold, see bar.lua
-	ScriptArgs ScriptArgs
+	Args       Args
 	ReleaseCtx transport.DetachedContext // memory for the context of the release
 
 	History
@@ -161,7 +162,7 @@ type History struct {
 	QueueNumber int64  // in the queue in Redis; 0 before it was there
 	Slot        int    // of the first of its permits, as of the last grant
 	Shares      bool   // true if other owners may hold the lock too
-	Compact     bool   // true if the hold was granted in the compact state, see lua/lock/compact_grant.lua
+	Compact     bool   // as of the last grant
 	Silent      bool   // true if the release wakes no waiter: another client has the lock by a majority of a Redlock
 	Rounds      Rounds // of a Redlock; zero for other locks
 }
@@ -197,27 +198,42 @@ func (h *Hold) countRepeated(c *transport.Command) {
 // SetID sets the ID of a hold, and what depends on it.
 func (h *Hold) SetID(id string) {
 	h.ID, h.Released = id, h.Keys.Released(id)
-	h.setScriptArgs()
+	h.setArgs()
 }
 
-// ScriptArgs are parts of a hold as arguments of scripts. They are kept because each conversion to any costs an allocation. The
-// first two are the same for all holds of a lock, so a caller may set them before it sets the ID.
-type ScriptArgs struct {
-	Lock, WaitingClients, released, id any
+// Args are parts of a hold as arguments of scripts. They are kept because each conversion to any costs an allocation.
+type Args struct {
+	LockArgs
+	released, id any
 }
 
-// setScriptArgs sets the arguments that depend on the ID, and the others unless they are set.
-func (h *Hold) setScriptArgs() {
-	if h.ScriptArgs.Lock == nil {
-		h.ScriptArgs.Lock, h.ScriptArgs.WaitingClients = h.Keys.Lock, h.Keys.WaitingClients
+// LockArgs are the arguments that all holds of one lock have in common. The zero value has none yet.
+type LockArgs struct {
+	lock  any
+	queue *queueArgs // nil until the first command with the keys of queue_common.lua
+}
+
+// NewLockArgs returns the arguments of a lock with these keys. withQueue is true if its strategy has a [Queue].
+func NewLockArgs(k Keys, withQueue bool) LockArgs {
+	args := LockArgs{lock: k.Lock}
+	if withQueue {
+		args.queue = newQueueArgs(k)
 	}
-	h.ScriptArgs.released, h.ScriptArgs.id = h.Released, h.ID
+	return args
+}
+
+// setArgs sets the arguments that depend on the ID, and the others unless they are set.
+func (h *Hold) setArgs() {
+	if h.Args.lock == nil {
+		h.Args.lock = h.Keys.Lock
+	}
+	h.Args.released, h.Args.id = h.Released, h.ID
 }
 
 // ownerArg returns the owner as an argument.
 func (h *Hold) ownerArg() any {
 	if h.Owner == h.ID {
-		return h.ScriptArgs.id
+		return h.Args.id
 	}
 	return h.Owner
 }
@@ -225,13 +241,13 @@ func (h *Hold) ownerArg() any {
 // Scripts take their last arguments only as far as these differ from their defaults. So a request of the most frequent kind is
 // short, and tells the fast path of its script so by the number of its arguments.
 
-// appendOptional appends arguments up to the last one that is not its default: "", 0 or false.
-func appendOptional(args []any, optional ...any) []any {
+// trimDefaults returns the arguments up to the last one that is not its default: "", 0 or false.
+func trimDefaults(optional []any) []any {
 	n := len(optional)
 	for n > 0 && isDefault(optional[n-1]) {
 		n--
 	}
-	return append(args, optional[:n]...)
+	return optional[:n]
 }
 
 func isDefault(arg any) bool {
@@ -247,7 +263,7 @@ func (h *Hold) idArg() any {
 	if h.Owner == h.ID {
 		return ""
 	}
-	return h.ScriptArgs.id
+	return h.Args.id
 }
 
 // releaseMemoryArgs returns the memories of [Instance.releaseMemories] as optional arguments: missing is found by default.
@@ -280,7 +296,7 @@ func (ids *IDs) Renew(h *Hold) {
 	h.Released = released + h.Keys.tag + ":" + ids.Client + ":" + string(number)
 	h.ID = h.Released[len(h.Released)-len(ids.Client)-1-len(number):]
 	h.Unanswered, h.Stored = 0, false
-	h.setScriptArgs()
+	h.setArgs()
 }
 
 // ClientOf returns the UUID of the client that has made an owner. It returns false for an owner of another form, which

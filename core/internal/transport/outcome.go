@@ -248,6 +248,9 @@ func hasCode(err error, code string) bool { return strings.HasPrefix(replyText(e
 // replyText returns the text of an error reply without what stands before its code: "ERR", or the "(error)" of services that
 // send what redis-cli prints. It returns "" if err is no reply.
 func replyText(err error) string {
+	if err == nil {
+		return ""
+	}
 	var reply redis.Error
 	if !errors.As(err, &reply) {
 		return ""

@@ -50,15 +50,11 @@ func Mutex() Shape {
 	return Shape{
 		Name: "holdfast Mutex", Scripts: []*redis.Script{acquire, release},
 		Lock: func(h *Hold) Command {
-			id := h.id()
-			keys := []string{h.key(), "holdfast:token", h.released(), "holdfast:waiting_clients" + h.tag()}
-			return Command{acquire, keys, []any{id, milliseconds(TTL)}}
+			return Command{acquire, []string{h.key(), "holdfast:token", h.released()}, []any{h.id(), milliseconds(TTL)}}
 		},
 		Granted: isGrant,
 		Unlock: func(h *Hold, _ any) Command {
-			id := h.id()
-			keys := []string{h.key(), h.released(), "holdfast:waiting_clients" + h.tag()}
-			return Command{release, keys, []any{id, "PUBLISH"}}
+			return Command{release, []string{h.key()}, []any{h.id(), "PUBLISH"}}
 		},
 		Released: equals(int64(1)),
 	}

@@ -14,8 +14,8 @@
 -- KEYS[2] token     string, the last fencing token granted, for all locks of the server or slot, see tokenKey in keys.go
 -- KEYS[3] released  string, exists if this very hold was released, or given up before this request arrived
 -- KEYS[4] waiting   sorted set of the clients that wait, by the time (us) when they began to wait, or 0 for a client
---                   that was woken. release.lua wakes one of them, so that not all of them ask. The key may be absent
---                   without ARGV[6]. A Redlock passes the key, but no ARGV[6]: it registers no client
+--                   that was woken. release.lua wakes one of them, so that not all of them ask. The key is absent if
+--                   there are only two ARGV
 -- ARGV[1] owner     ARGV[2] TTL in ms
 -- All others may be absent from some number on:
 -- ARGV[3] hold id, if it is not the owner's name; otherwise empty
@@ -43,6 +43,9 @@
 -- If the request is refused and the client waits, the script registers the client and marks the lock. It ignores
 -- failures of these writes, because a client that is not woken polls.
 --
+-- A lock that was granted without KEYS[4] has no mark, although clients may wait: those that were not woken. The one that
+-- was woken asks, is refused and marks the lock, or passes its turn on by pass_turn.lua.
+--
 -- Order of writes: the token first, because INCR or SET is what a full or restricted server refuses. A token without a lock
 -- does no harm. Then the lock, see mutex_common.lua, which comes in front of this file.
 
@@ -54,9 +57,7 @@ if refusal then
   if client and r.longestTTL then
     redis.pcall('ZADD', r.waitingClients, 'NX', ARGV[7] == '1' and 0 or integer(microseconds()), client)
     redis.pcall('PEXPIRE', r.waitingClients, 10000) -- a waiting client asks more often than that
-    if not r.hasWaitingClients then
-      redis.pcall('HSET', r.lock, 'has_waiting_clients', 1)
-    end
+    redis.pcall('HSET', r.lock, 'has_waiting_clients', 1)
   end
   return refusal
 end
