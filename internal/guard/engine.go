@@ -294,7 +294,7 @@ func (h Hooks) Incident(ctx context.Context, incident core.Incident) {
 // with [NewRunner]. It is safe for concurrent use.
 type Runner struct{ engine }
 
-// NewRunner returns a Runner with the hooks and the log of what has these facts. The place is that of [core.Work].
+// NewRunner returns a Runner with the hooks and the log of what has these facts. The place is the one of [core.Work].
 func NewRunner(place string, facts seal.Facts) *Runner {
 	return &Runner{newEngine(place, Config{}, facts)}
 }

@@ -625,7 +625,7 @@ func TestRefusalsOfRedis(t *testing.T) {
 	}
 }
 
-// TestStale: an end that comes after that of a later run does not count, and tells so.
+// TestStale: an end that comes after the end of a later run does not count, and reports so.
 func TestStale(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, guard.Config{})

@@ -79,7 +79,7 @@ func newLineExclusive(
 
 var errNoKey = errors.New("the line has no key")
 
-// ask is what the guard has to know about a line. The fingerprint is that of the payload.
+// ask is what the guard has to know about a line. The fingerprint is the payload's.
 func (s *lineServer) ask(key, payload string) guard.Ask {
 	if key == "" {
 		return guard.Ask{NoKey: errNoKey, Work: core.Work{Label: "line"}}
@@ -107,7 +107,7 @@ func (s *lineServer) handle(ctx context.Context, line string) string {
 			if r.Omitted {
 				return &core.CompletedError{Record: r}
 			}
-			answer, failure = string(r.Value), nil // failure is that of a function whose transaction has found the run
+			answer, failure = string(r.Value), nil // failure comes from a function whose transaction has found the run
 			return nil
 		},
 		Refuse: func(_ context.Context, not *core.NotRun) { not.Reason = lineCode(not.Err) },
@@ -144,7 +144,7 @@ func lineCode(err error) string {
 	return "ERROR"
 }
 
-// serve answers lines until the listener is closed. A panic of the function ends its connection, as that of net/http does.
+// serve answers lines until the listener is closed. A panic of the function ends its connection, as with net/http.
 func (s *lineServer) serve(listener net.Listener) {
 	for {
 		conn, err := listener.Accept()

@@ -17,7 +17,7 @@ type Exclusive struct {
 	strategy core.Strategy
 }
 
-// NewExclusive returns an Exclusive whose locks are made by strategy. The place is that of [core.Work]. The error is about a
+// NewExclusive returns an Exclusive whose locks are made by strategy. The place is the one of [core.Work]. The error is about a
 // nil strategy, or options that the strategy does not take.
 func NewExclusive(place string, strategy core.Strategy, c Config) (*Exclusive, error) {
 	if strategy == nil {
@@ -76,7 +76,7 @@ func (g leaseGrant) Bind(ctx context.Context) (context.Context, context.CancelFu
 	return g.sealed.Bind(ctx)
 }
 
-// Number is that of an attempt, which a lock has not.
+// Number counts attempts, which a lock does not have.
 func (leaseGrant) Number() int { return 0 }
 
 // end unlocks.

@@ -102,7 +102,7 @@ func (f KeyFailure) LogValue() slog.Value {
 	return slog.StringValue("of type " + InnerType(f.error))
 }
 
-// InnerType returns the type of the error at the end of a chain, which tells more than that of what is wrapped around it.
+// InnerType returns the type of the error at the end of a chain, which says more than the type of what is wrapped around it.
 func InnerType(err error) string {
 	for next := err; next != nil; next = errors.Unwrap(next) {
 		err = next

@@ -61,7 +61,7 @@ type question struct {
 	Key string
 	// Lock is nil for a record.
 	Lock *core.Lock
-	// Fingerprint is that of the request, see [core.WithFingerprint]; nil if none is compared.
+	// Fingerprint is the request's, see [core.WithFingerprint]; nil if none is compared.
 	Fingerprint []byte
 }
 

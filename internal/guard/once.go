@@ -18,7 +18,7 @@ type Once struct {
 	client *core.Client
 }
 
-// NewOnce returns a Once that keeps its records with client. The place is that of [core.Work]. The error is about a client that
+// NewOnce returns a Once that keeps its records with client. The place is the one of [core.Work]. The error is about a client that
 // [core.New] has not made, or options that do not go together.
 func NewOnce(place string, client *core.Client, c Config) (*Once, error) {
 	if client == nil || *client == (core.Client{}) {
@@ -58,7 +58,7 @@ func (o *Once) Of(ask Ask, more ...core.OnceOption) *core.Once {
 	return o.client.Once(ask.Name, append(options, more...)...)
 }
 
-// converting is the proof of the user, whose values become those of records of the place.
+// converting is the proof of the user, whose values become values of records of the place.
 type converting struct {
 	core.Proof
 	guard *Once

@@ -65,7 +65,7 @@ func (c *Config) LastGiven(names ...string) string {
 	return ""
 }
 
-// The options that guards of each kind take, unless there is a reason against one in their place. Names are those of [seal.Mark].
+// The options that guards of each kind take, unless there is a reason against one in their place. Names come from [seal.Mark].
 var (
 	ExclusiveTakes = slices.Concat(bothTake, []string{"core.WithFixedTTL", "core.WithMinHold", "core.WithPermits"})
 	OnceTakes      = slices.Concat(bothTake, []string{"core.WithRetention", "core.WithFailurePolicy", "core.WithMaxValue", "core.WithProof"})

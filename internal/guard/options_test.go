@@ -32,7 +32,7 @@ var place = guard.Place{
 	Otherwise: "the usual reason",
 }
 
-// TestSort: an adapter gets each option in turn, nil ones excepted, and what those of core and the shared ones amount to.
+// TestSort: an adapter gets each option in turn, nil ones excepted, and the sum of core's and the shared ones.
 func TestSort(t *testing.T) {
 	t.Parallel()
 	var own int

@@ -17,7 +17,7 @@ import (
 // AskTimeout is how long Redis may take to answer the first request of a job. It also bounds the first request of other
 // guards that wait for longer than that.
 //
-// Why so long: neither a stall of Redis, nor the round trips of a new connection to a slow one, must pass for an outage.
+// It is so long because neither a stall of Redis nor the round trips of a new connection to a slow one may count as an outage.
 const AskTimeout = 5 * time.Second
 
 // ShortestWait is the shortest time but 0 that [core.WithWait] takes.
@@ -50,8 +50,8 @@ type Patience struct {
 // Redis does not answer the last call, Begin returns that answer. So a busy lock never passes for an outage. The error of
 // ctx is added if ctx has ended meanwhile.
 //
-// Why two calls if the wait is shorter than Ask: with a wait below the round trip, a healthy Redis could never answer in
-// time. Why two calls if the guard fails open: the error of a wait that ends in an outage does not tell whether Redis has
+// If the wait is shorter than Ask, two calls are needed because with a wait below the round trip a healthy Redis could never answer in
+// time. If the guard fails open, they are needed because the error of a wait that ends in an outage does not say whether Redis has
 // answered before. The other holder may still run then.
 func (p Patience) Begin(ctx context.Context, begin func(ctx context.Context, wait time.Duration) error) error {
 	if p.Wait >= p.Ask && !p.FailOpen {
@@ -95,7 +95,7 @@ const retryInterval = 100 * time.Millisecond
 // first asks once. It asks again after a call that has failed at once, as during a restart of Redis, for as long as the guard
 // waits.
 //
-// Why each call has the whole time: a call that is cancelled and made again begins again with its connection. If Redis is
+// Each call has the whole time, because a call that is cancelled and made again begins again with its connection. If Redis is
 // slower than each of the calls, none of them is ever answered.
 func (p Patience) first(ctx context.Context, begin func(ctx context.Context, wait time.Duration) error) error {
 	began := time.Now()

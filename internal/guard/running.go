@@ -55,7 +55,7 @@ func entered(ctx context.Context, same func(*running) bool) *running {
 	return nil
 }
 
-// Degraded returns true if ctx is that of a run which began without Redis, see [FailOpen], or is inside of one.
+// Degraded returns true if ctx belongs to a run that began without Redis, see [FailOpen], or is inside of one.
 func Degraded(ctx context.Context) bool {
 	for r := runningFrom(ctx); r != nil; r = r.outer {
 		if r.outcome.Unguarded != nil {
@@ -136,7 +136,7 @@ func (r *running) end() {
 }
 
 // do runs the item and records how it ended, also if a function of the place panics or calls [runtime.Goexit]. The error is why
-// the item has not begun: then its grant is withdrawn. ctx is that of the item.
+// the item has not begun: then its grant is withdrawn. ctx is the item's.
 func (r *running) do(ctx context.Context) (err error) {
 	began := false
 	defer func() {

@@ -41,11 +41,11 @@ type Ask struct {
 	// the key is malformed. Such an item does not run, whatever [OptionalKey] says.
 	KeyFailed bool
 
-	// Fingerprint is compared with that of the record; nil compares nothing. See [core.WithFingerprint].
+	// Fingerprint is compared with the record's; nil compares nothing. See [core.WithFingerprint].
 	Fingerprint []byte
 	// Note is for the record, see [core.WithNote].
 	Note string
-	// Retention replaces that of the guard, if it is not 0.
+	// Retention replaces the guard's, if it is not 0.
 	Retention time.Duration
 	// Lock and Once are further options of this item's lock or record.
 	Lock []core.LockOption
@@ -157,7 +157,7 @@ func (v Verdict) State() core.State {
 	return core.StateNone
 }
 
-// Digest returns the SHA-256 of a list of texts, or their HMAC-SHA-256 if there is a secret, as that of [WithKeySecret]. No two
+// Digest returns the SHA-256 of a list of texts, or their HMAC-SHA-256 if there is a secret, for instance of [WithKeySecret]. No two
 // lists have the same digest, as far as is known: the length stands in front of each text, so that no text can pass for the end of
 // one and the beginning of another. It is for fingerprints.
 func Digest(secret []byte, texts ...string) [sha256.Size]byte {

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Check returns an error if there are no names, or if one is neither that of a host nor an IP address, or has a port.
+// Check returns an error if there are no names, or if one is neither a host name nor an IP address, or has a port.
 func Check(names []string) error {
 	if len(names) == 0 {
 		return errors.New("no host is named")

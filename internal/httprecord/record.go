@@ -35,7 +35,7 @@ type Response struct {
 	Body []byte
 	// Omitted is true if there was a body, or may have been, which was not recorded.
 	Omitted bool
-	// Around is how many values of a field are those of a middleware around the guard, to which the handler has added.
+	// Around is how many values of a field come from a middleware around the guard, to which the handler has added.
 	Around map[string]int
 	// Unbegun is true if the handler has at most set a status, which is sent when it has returned.
 	Unbegun bool

@@ -11,7 +11,7 @@ import (
 type Proving struct {
 	// Store is the core.Proof that the user gave.
 	Store any
-	// Key is that of the Once, with the prefix of its client.
+	// Key is the key of the Once, with the prefix of its client.
 	Key         string
 	Fingerprint []byte
 	// Attempt and Token are 0 in a run without Redis.
@@ -98,10 +98,10 @@ func FoundEffect(ctx context.Context) bool {
 	return found != nil
 }
 
-// ConvertingProof is a core.Proof that a guard has put around that of the user, because its records have a form of their own.
+// ConvertingProof is a core.Proof that a guard has put around the user's, because its records have a form of their own.
 type ConvertingProof interface {
 	// Store is the proof of the user.
 	Store() any
-	// Convert turns a committed value into that of a record.
+	// Convert turns a committed value into a record's.
 	Convert(value []byte) []byte
 }

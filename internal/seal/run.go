@@ -38,8 +38,8 @@ func WithRun(ctx context.Context, r Run) context.Context { return context.WithVa
 // value is nil once the guard has ended.
 const ContextKey = "github.com/holdfast-go/holdfast"
 
-// ContextOf returns the context that has the values of a run. A *gin.Context does not pass on those of its request, unless
-// ContextWithFallback is set, but it has those of its own store.
+// ContextOf returns the context that has the values of a run. A *gin.Context does not pass on the values of its request, unless
+// ContextWithFallback is set, but it has the values of its own store.
 func ContextOf(ctx context.Context) context.Context {
 	if run, ok := ctx.Value(ContextKey).(context.Context); ok {
 		return run

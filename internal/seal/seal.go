@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Facts are what adapters know of a value of core beyond its API: what all values have, and what those of its kind have.
+// Facts are what adapters know of a value of core beyond its API: facts of all values, and facts of its kind.
 type Facts struct {
-	// Logger is that of [core.WithLogger]. It is never nil.
+	// Logger is the logger of [core.WithLogger]. It is never nil.
 	Logger *slog.Logger
 	// Hooks is the *core.Hooks of the client. It is nil for a value that has no client.
 	Hooks any
-	// Instance is that of [core.WithInstance]. It is "" for a value that has no client.
+	// Instance is the text of [core.WithInstance]. It is "" for a value that has no client.
 	Instance string
 	// NewOwner is the core.LockOption that gives each call a new owner, whatever its context, its client and other options say.
 	// So no call enters a lock that is held, and the owner leads to the instance of its client. It is nil except for a client and
@@ -44,15 +44,15 @@ type Client interface {
 	// of [core.Once.Peek].
 	Eval(ctx context.Context, script, kind, name string, args ...any) (any, error)
 	// Together calls a function n times concurrently, and returns the errors by index. The first command that each call sends to
-	// Redis with its context leaves in one pipeline per master with those of the others, in the order of i. A call that waits for
+	// Redis with its context leaves in one pipeline per master with the requests of the others, in the order of i. A call that waits for
 	// another one before it has sent a command must call alone first.
 	Together(ctx context.Context, n int, do func(ctx context.Context, i int, alone func()) error) []error
 }
 
 // Lock is what adapters know of a lock of core beyond its API.
 type Lock struct {
-	// Mode is the [core.Mode] in which it is acquired. For a Multi it is that of readers if all members are readers, and
-	// otherwise that of its first other member. It is "" for a Multi without members.
+	// Mode is the [core.Mode] in which it is acquired. For a Multi it is the mode of readers if all members are readers, and
+	// otherwise the mode of its first other member. It is "" for a Multi without members.
 	Mode string
 	// Limit is how many owners can hold it at a time: n of a semaphore, divided by the permits of each. For a Multi of
 	// semaphores it is the smallest of its members' limits. It is 0 for other locks.
@@ -74,7 +74,7 @@ type Attempt interface {
 	// Proving is the run as the store of its proof sees it. It is nil without core.WithProof.
 	Proving() *Proving
 	// Withdraw ends an attempt whose work has not begun. The next one may begin at once, and has the same number, as if this
-	// attempt had never been. Errors are those of Release.
+	// attempt had never been. It returns the errors of Release.
 	Withdraw(ctx context.Context) error
 }
 
@@ -120,7 +120,7 @@ func (h Handle) facts() Facts {
 	return h.source.Facts()
 }
 
-// FactsOf returns the facts of a client, a lock, a lease or an election of core. Those of a nil pointer are those of a zero
+// FactsOf returns the facts of a client, a lock, a lease or an election of core. A nil pointer has the facts of a zero
 // value.
 func FactsOf(x interface{ facts() Facts }) Facts {
 	if v := reflect.ValueOf(x); v.Kind() == reflect.Pointer && v.IsNil() {
@@ -151,12 +151,12 @@ type Page struct {
 	Cursor string
 	// Limit is about how many entries the page has, 1 to 1,000; 0 is 100. A page may have more or fewer, or none.
 	Limit int
-	// States are those of the records that are wanted; nil for all. A call then reads up to 1,000 records to find them.
+	// States are the states of the records that are wanted; nil for all. A call then reads up to 1,000 records to find them.
 	States []string
 
 	// Next is set to the cursor of the next page, and to "" after the last one. After an error, Cursor may be used again.
 	Next string
-	// Skipped is set to the number of hashes whose keys could be those of locks, and which are no locks.
+	// Skipped is set to the number of hashes whose keys could be keys of locks, but which are no locks.
 	Skipped int
 }
 
