@@ -70,13 +70,13 @@ type bodyBuffer struct {
 }
 
 // Bytes returns the buffered beginning of the body, and true if that is the whole body. The result is the same however
-// much was read. It has at most one byte more than the highest limit of [bufferBody], which may be that of another caller.
+// much was read. It has at most one byte more than the highest limit of [bufferBody], which may be another caller's.
 // The caller must not change it.
 func (b *bodyBuffer) Bytes() (begin []byte, whole bool) {
 	return b.begin[:len(b.begin):len(b.begin)], b.whole
 }
 
-// TooLarge returns the error of a body of which not more was read because of a limit in front of the guard, such as that of
+// TooLarge returns the error of a body of which not more was read because of a limit in front of the guard, such as the one of
 // [http.MaxBytesReader]: an [errBodyTooLarge] that names the limit. It returns nil for any other body.
 func (b *bodyBuffer) TooLarge() error {
 	var large *http.MaxBytesError
@@ -135,7 +135,7 @@ func (b *bodyBuffer) take(n int64) error {
 	return nil
 }
 
-// own has the body count as that of an owner.
+// own has the body count as an owner's.
 func (b *bodyBuffer) own(owner string) error {
 	if !b.memory.move(b.owner, owner, b.taken) {
 		return errBodyMemory
@@ -151,7 +151,7 @@ const (
 	largestPiece  = 64 << 10
 )
 
-// readAhead fails only if there is no memory left: other errors are those of the body.
+// readAhead fails only if there is no memory left: other errors come from the body.
 func (b *bodyBuffer) readAhead(limit int64) error {
 	// One byte more than the limit: the end of a body is known only by the attempt to read on.
 	most := min(limit, math.MaxInt64-1) + 1
@@ -202,13 +202,13 @@ func (b *bodyBuffer) join(pieces [][]byte) {
 }
 
 // bufferRequest reads the body of r ahead with [bufferBody]; r is a copy,
-// whose Body it replaces. key is that of the request: the memory of the body counts as that of its owner. A larger body is
+// whose Body it replaces. key is the request's: the memory of the body counts as its owner's. A larger body is
 // read up to the limit, or refused with [errBodyTooLarge]. If its Content-Length says so, it is refused unread.
 //
 // If bodies are compared, and this one was read before, the form that net/http has parsed of it takes its place. Without
 // one the error is [errBodyRead], if the body is known not to have been empty.
 //
-// Why a client that waits for 100 Continue is asked for its body too: otherwise it would hold the key of the request for as
+// A client that waits for 100 Continue is asked for its body too, because otherwise it would hold the key of the request for as
 // long as it likes.
 func (g *guard) bufferRequest(r *http.Request, key Key) error {
 	limit, strict := g.BodyLimit, g.StrictBody

@@ -186,7 +186,7 @@ func (c *capture) whole() bool { return c.declared < 0 || c.declared == int64(le
 
 // guess returns the Content-Type that net/http sets for a body that begins like that, or "" if it sets none.
 // It has to be recorded: a replay without body, or one through another middleware, would get another. A coding that was
-// set around the capture is that of a middleware which compresses, and which guesses from these bytes too.
+// set around the capture comes from a middleware which compresses, and which guesses from these bytes too.
 func (c *capture) guess(begin []byte) string {
 	_, known := c.frozen["Content-Type"]
 	switch {
@@ -208,7 +208,7 @@ func bodyAllowed(status int) bool {
 
 // Send writes what was held back to the real writer. Call it once the record is written. It does nothing if the answer
 // was already passed through. It leaves an answer without any write to the server, which sends an empty 200: see
-// [once.Do] for a handler that did not answer. The error is that of the connection.
+// [once.Do] for a handler that did not answer. The error is the connection's.
 func (c *capture) Send() error {
 	c.released = true
 	switch {
@@ -318,7 +318,7 @@ func headerNow(w http.ResponseWriter) {
 }
 
 // Write holds p back or passes it through. The errors are net/http's: [http.ErrBodyNotAllowed] for status 204
-// and 304, [http.ErrContentLength] beyond the handler's own Content-Length, [http.ErrHijacked], and those of
+// and 304, [http.ErrContentLength] beyond the handler's own Content-Length, [http.ErrHijacked], and the errors of
 // the connection once the answer is passed through.
 func (c *capture) Write(p []byte) (int, error) {
 	if c.hijacked {
@@ -371,8 +371,8 @@ func (c *capture) ReadFrom(src io.Reader) (int64, error) {
 	}
 	var held int64
 	if !c.passing || !c.cut {
-		// One byte more than there is room for: with that, Write passes the answer through and records no more. Why no
-		// CopyN: its io.EOF for a short source would hide an error of the source that wraps io.EOF, as url.Error does.
+		// One byte more than there is room for: with that, Write passes the answer through and records no more. It uses no
+		// CopyN, whose io.EOF for a short source would hide an error of the source that wraps io.EOF, as url.Error does.
 		begin := int64(c.room()) + 1
 		n, err := io.Copy(writerFunc(c.Write), io.LimitReader(src, begin))
 		if n < begin || err != nil {

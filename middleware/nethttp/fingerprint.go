@@ -157,7 +157,7 @@ func (p Payload) fields() (text string, ok bool) {
 }
 
 // multipart returns the media type without the boundary and what each part consists of, or false if the body is not
-// exactly a multipart one: it is then compared as it is. All header fields of a part count, its name and that of a file
+// exactly a multipart one: it is then compared as it is. All header fields of a part count, its name and the name of a file
 // among them. The texts have no meaning for each other, since lengths are hashed in front of them; the number of header
 // lines tells where a part ends.
 func (p Payload) multipart() (texts []string, ok bool) {

@@ -250,7 +250,7 @@ func (c *Conflict) tell(ctx context.Context, not *core.NotRun) {
 	refusedInside(ctx)
 }
 
-// Degraded returns true if ctx is that of a request which runs unguarded: see [FailOpen].
+// Degraded returns true if ctx belongs to a request that runs unguarded: see [FailOpen].
 func Degraded(ctx context.Context) bool { return guards.Degraded(ctx) }
 
 // answerBy returns the time until which the server of a request writes answers, by its WriteTimeout. ctx is the context of the request. The time counts from the call, which is a little late: the server's

@@ -220,7 +220,7 @@ func Keys(fns ...KeyFunc) KeyFunc {
 	}
 }
 
-// FirstOf returns the key of the first of fns that finds one: the user's if a user is logged in, else that of a
+// FirstOf returns the key of the first of fns that finds one: the user's if a user is logged in, else the key of a
 // cookie. It tries the next one only after [ErrKeyRequired] and [ErrScopeRequired]. If all fail so, it returns the
 // error of the first. FirstOf panics if there are no functions or one is nil.
 //

@@ -113,7 +113,7 @@ func parseKeyField(field string, lines []string) (string, error) {
 }
 
 // IdempotencyKey returns the key that [Idempotent] joins to its scope for a client's Idempotency-Key, for [Join]: after the keys of
-// the scope. The value is that of the header field, with or without its quotes.
+// the scope. The value is the header field's, with or without its quotes.
 func IdempotencyKey(value string) (Key, error) {
 	chosen, err := parseKeyField(HeaderIdempotencyKey, []string{value})
 	if err != nil {
@@ -179,7 +179,7 @@ func nameOf(ctxKey any) string {
 //		return sessionOf(r.Context()).Account.Number, nil
 //	})
 //
-// The key is that of [ByContext] for the same text. If it is empty, no user is logged in, and the error is
+// The key is the same as the key of [ByContext] for the same text. If it is empty, no user is logged in, and the error is
 // [ErrScopeRequired]. An error of the function means the same as one of a [KeyFunc]. ByPrincipal panics if the
 // function is nil.
 func ByPrincipal(of func(r *http.Request) (string, error)) KeyFunc {

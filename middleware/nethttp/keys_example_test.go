@@ -10,7 +10,7 @@ import (
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
-// Business code names the key of a request that it does not have: that of the user whose order was cancelled.
+// Business code names the key of a request that it does not have: the key of the user whose order was cancelled.
 func ExampleJoin() {
 	key := httplock.Keys(httplock.ByRoute(), httplock.ByContext(userContext{}))
 	var ofRequest httplock.Key

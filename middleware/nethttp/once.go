@@ -314,7 +314,7 @@ func (r *run) judge(o *guards.Outcome) {
 	}
 }
 
-// normalized fills in what a capture cannot know: whether the handler returned because its context was over, or that of a
+// normalized fills in what a capture cannot know: whether the handler returned because its context was over, or the context of a
 // run inside. If it wrote nothing, the empty answer that the server would send is not the handler's. If it was streaming
 // its answer, the rest of that may be missing: a handler that stops at its context never meets a failing write. A handler
 // with a detached context may stop as well when the client leaves, because CloseNotify of net/http tells it.

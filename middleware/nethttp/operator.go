@@ -54,14 +54,14 @@ func (g *Guard) made() (*once, error) {
 //	orders, _ := httplock.NewOnce(locks, httplock.Keys(httplock.ByRoute(), user, httplock.ByPathValue("id")))
 //	record, err := orders.Peek(ctx, "POST /carts/{id}/orders", "ada", "7")
 //
-// [FirstOf] takes its first function, and [ByPathValue] needs [ByRoute] before it. Keys that these parts do not tell, and those of
+// [FirstOf] takes its first function, and [ByPathValue] needs [ByRoute] before it. Keys that these parts do not determine, and keys of
 // functions of your own that do not call the ones of this package, are for PeekKey.
 //
 // [core.StateNone] means that no record prevents a request from running. The Value of a completed record is the response as text,
 // which [net/http.ReadResponse] reads. It is nil if there is none, or if the codec cannot decrypt it.
 //
 // Peek returns [ErrKeyShape] for too few or too many parts, and for a key that no request in this process has had, by the names of
-// its parts. Before the first request, a wrong key has no record. Other errors are those of the key functions and of
+// its parts. Before the first request, a wrong key has no record. Other errors come from the key functions and from
 // [core.Once.Peek].
 func (g *Guard) Peek(ctx context.Context, parts ...string) (core.Record, error) {
 	o, err := g.made()
@@ -157,7 +157,7 @@ func (g *Guard) Resolve(ctx context.Context, seen core.Record, value []byte) err
 
 // Forget deletes the record, so that the next request of the key runs: the order was cancelled, or an operator has found out that
 // a run of unknown outcome has not taken effect. It applies to the record as it was seen. The error is [ErrNoRecord] if no record
-// prevented a request from running, or that of [core.Once.Forget]: [core.ErrChanged] if the record has changed since, and
+// prevented a request from running, or the error of [core.Once.Forget]: [core.ErrChanged] if the record has changed since, and
 // [core.ErrInProgress] while a request is running. For the record of a run that is stuck, see [core.Once.ForgetRunning].
 func (g *Guard) Forget(ctx context.Context, seen core.Record) error {
 	o, _, err := g.seen(seen)

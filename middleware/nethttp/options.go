@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
-// Option configures a guard, of this package or of another framework: the options of this package, and those of core that fit,
+// Option configures a guard, of this package or of another framework: the options of this package, and core's that fit,
 // such as [core.WithWait] and [core.WithRetention]. An invalid value makes the constructor panic, or return an error with New in
 // its name, and so does an option that makes no sense there.
 //
@@ -65,7 +65,7 @@ func WithWaiters(perKey, all int) Option {
 
 // WithBodyLimit sets how many bytes of body are read before the lock is asked for, also of a larger body and of one whose
 // client waits for 100 Continue. A client that sends the rest of a larger body slowly holds the lock as long as the handler
-// lets it. 0 reads none, for a handler that answers before it has read all, as that of a CONNECT over HTTP/2 does, whose body is the
+// lets it. 0 reads none, for a handler that answers before it has read all, as with a CONNECT over HTTP/2, whose body is the
 // tunnel: bound the time of its clients by http.Server.ReadTimeout. Defaults to 64 KiB; to 1 MiB for Idempotent, which compares
 // bodies, and refuses larger ones with 413.
 func WithBodyLimit(bytes int64) Option {
@@ -75,7 +75,7 @@ func WithBodyLimit(bytes int64) Option {
 // WithBodyMemory bounds how many bytes of bodies this guard has buffered in this process, in total, while their
 // requests arrive and run. Beyond it, a request with a body is refused with 503 too-many-bodies. One owner gets no more than
 // what is left for others, so half of it at most. The owner is the user or client address in the key, or the scope of an
-// Idempotency-Key. Without them, and while a body makes the key, it is the address of the connection, which is that of the
+// Idempotency-Key. Without them, and while a body makes the key, it is the address of the connection, which is the address of the
 // proxy if there is one. Slow clients hold what they have sent: bound their time by http.Server.ReadTimeout. It has to be
 // more than twice the limit of [WithBodyLimit]. Defaults to 64 MiB.
 func WithBodyMemory(bytes int64) Option {
@@ -157,7 +157,7 @@ func WithCodec(codec Codec) Option {
 	})
 }
 
-// WithFingerprint sets which part of a request is compared with that of an earlier one with the same key. The
+// WithFingerprint sets which part of a request is compared with an earlier one with the same key. The
 // operation is always compared: method, host of the route, and path, both as it came in and behind
 // [net/http.StripPrefix]. Another request is refused with 422. Nil is all of it: query, content type, content
 // encoding and body, of a form its fields, of a multipart body its parts. A body larger than [WithBodyLimit] cannot be compared and is refused
@@ -216,7 +216,7 @@ type settings struct {
 	CompleteRefusals bool // a 4xx counts as completed, unless it is temporary
 	Detached         bool
 	Replay           bool
-	Scoped           bool  // keys have a scope, as those of Idempotent do
+	Scoped           bool  // keys have a scope, as with Idempotent
 	Codec            Codec // nil: plain text
 	Compare          bool  // another request with the same key is refused
 	CompareHeader    []string
@@ -252,7 +252,7 @@ func defaults() settings {
 	}
 }
 
-// with returns the settings with the options of a place, in their order. The first error is that of the constructor.
+// with returns the settings with the options of a place, in their order. The first error is the constructor's.
 func (s settings) with(place guards.Place, wait time.Duration, maxValue int, opts []Option) settings {
 	sorted, err := guards.Sort(place, opts, &s)
 	if sorted.LastGiven("core.WithRetention", "httplock.WithRetentionUntil") == "core.WithRetention" {
@@ -331,7 +331,7 @@ const (
 	recordedHeader = 64 << 10
 )
 
-// onceOptions are those of the records.
+// onceOptions are the options of the records.
 func (c *settings) onceOptions() []core.OnceOption {
 	options := append(slices.Clip(c.Once), core.WithMaxValue(c.MaxValue+recordedHeader), core.WithWait(0))
 	if c.listed() {
@@ -341,7 +341,7 @@ func (c *settings) onceOptions() []core.OnceOption {
 }
 
 // listed reports whether the records of a scope can be listed: where they are counted, and where an operator may have to
-// look for those of unknown outcome. Other guards save the list.
+// look for records of unknown outcome. Other guards save the list.
 func (c *settings) listed() bool {
 	return c.Scoped && (c.Given("core.WithQuota") || c.FailurePolicy == core.HoldFailures)
 }
@@ -351,13 +351,13 @@ func (c *settings) untilThen(now time.Time) time.Duration {
 	return max(c.RetentionUntil(now).Sub(now).Truncate(time.Millisecond), shortestRetention)
 }
 
-// shortestRetention is that of a record whose time is over already when it begins.
+// shortestRetention is the retention of a record whose time is over already when it begins.
 const shortestRetention = time.Second
 
 // keptUntilReturned is the reason for which no guard of requests lets go of a lease early.
 const keptUntilReturned = "a request has its lease until its handler returns; core.WithMaxHold limits it"
 
-// requestOptions are those of all guards of requests, beside the ones of all guards.
+// requestOptions are the options of all guards of requests, beside the ones of all guards.
 var requestOptions = []string{
 	"WithAskTimeout", "httplock.WithRefusalHandler", "httplock.WithMethods", "httplock.WithWaiters", "httplock.WithBodyLimit",
 	"httplock.WithBodyMemory",

@@ -180,7 +180,7 @@ func unnamed(segment string) string {
 type fit struct {
 	prefix []string // what was taken away before the router has matched the pattern
 	url    *url.URL // whose path begins with the prefix
-	// escaped is true if the segments of the pattern are those of the path as it was sent. It is false if the router has cut the
+	// escaped is true if the pattern has the segments of the path as it was sent. It is false if the router has cut the
 	// decoded path otherwise, at an escaped slash.
 	escaped bool
 }

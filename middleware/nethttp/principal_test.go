@@ -59,7 +59,7 @@ func TestNoPrincipal(t *testing.T) {
 	}
 }
 
-// TestUnusablePrincipals: a value whose text may be that of another user makes no key, and the error tells which type it
+// TestUnusablePrincipals: a value whose text may be another user's makes no key, and the error tells which type it
 // was and what to do, but not what it held.
 func TestUnusablePrincipals(t *testing.T) {
 	t.Parallel()

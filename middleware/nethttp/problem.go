@@ -168,7 +168,7 @@ func (p Problem) Header() http.Header {
 	return h
 }
 
-// ranDetails are the details of problems for a request that has run, where those of a refusal would say that it has not.
+// ranDetails are the details of problems for a request that has run, where the details of a refusal would say that it has not.
 var ranDetails = map[string]string{
 	CodeAlreadyCompleted: "The request took effect, but it was ended before it had an answer.",
 	CodeOutcomeUnknown: "The request was ended before it had an answer, and may have taken effect. " +

@@ -32,7 +32,7 @@ type Response struct {
 	// Omitted says that there was a body, or may have been, which was not recorded.
 	Omitted bool
 
-	// around is how many values of a field are those of a middleware around the guard, to which the handler has added.
+	// around is how many values of a field come from a middleware around the guard, to which the handler has added.
 	around map[string]int
 	// unbegun is true if the handler has at most set a status, which is sent when it has returned.
 	unbegun bool
@@ -42,7 +42,7 @@ type Response struct {
 	marker string
 }
 
-// replayable returns true if the response can be sent again: that of a connection that was taken over cannot.
+// replayable returns true if the response can be sent again: the response of a connection that was taken over cannot.
 func replayable(r *Response) bool { return r.Status >= http.StatusOK }
 
 // encode returns the response as guards record it.
@@ -141,7 +141,7 @@ func replace(header, content http.Header) {
 
 // replayHeader sets the fields of the response in the header of another one. Fields of the same name are replaced, since a
 // middleware around the guard may have set its own, and two of Content-Type or Vary are worse than one. Where the handler
-// has added values to those of a middleware around the guard, only the handler's are added here too. [MarkerField]
+// has added values to the values of a middleware around the guard, only the handler's are added here too. [MarkerField]
 // is set to "true", and Cache-Control forbids storing. If the body was omitted, Idempotency-Replay says
 // so. Then the recorded fields that describe the body's coding or digest are left out, because they would be wrong for
 // an empty body.
@@ -178,7 +178,7 @@ func replay(r *Response, w http.ResponseWriter) {
 }
 
 // Codec encrypts and authenticates recorded answers, so that a reader of Redis cannot read them, and a writer cannot forge them. It has
-// to be an AEAD, with the name as additional data: the name is that of the record, so that one record cannot replace another. Open must
+// to be an AEAD, with the name as additional data: the name is the record's, so that one record cannot replace another. Open must
 // return an error for what Seal has not returned for that name. A Codec must be safe for concurrent use. Its methods are
 //
 //	Seal(plain []byte, name string) (sealed []byte, err error)

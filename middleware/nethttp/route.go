@@ -253,7 +253,7 @@ func targetOf(r *http.Request) *url.URL {
 
 // climbs returns true if a segment of the path is "..", however it is spelled.
 //
-// Why such a request is refused: net/http and most proxies resolve these segments, other routers take them as text, and a
+// Such a request is refused because net/http and most proxies resolve these segments, other routers take them as text, and a
 // handler in front of the router may do either. So the guard cannot know which route the router has found. In front of a
 // router that resolves them, a client could write each path in as many ways as it likes, and have as many keys.
 func climbs(u *url.URL) bool {
