@@ -312,7 +312,7 @@ func (a *Acquisition) accept(ctx context.Context, granted script.Grant) error {
 
 // markAccepted records that the caller has a lease of the hold. It has Redis refuse the requests of the hold that arrive later.
 //
-// Why Bar, although a release would have the same effect:
+// It bars them, although a release would have the same effect, because of this case:
 //
 //  1. A request has no answer, and is still on its way. Its repetition is granted.
 //  2. The process crashes, so there is no release. The TTL expires.

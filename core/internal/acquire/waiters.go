@@ -298,7 +298,7 @@ func (t *waiter) startAsking() {
 }
 
 // share dismisses, with a refusal, the waiters that came before the first one asked and have the same question. The others
-// keep their places. A settled refusal says that waiting helps no waiter. Then those of the others that came before are
+// keep their places. A settled refusal says that waiting helps no waiter. Then the others that came before are
 // dismissed with errAskAlone, and ask at the same time. Only the first may call it. It stays in the list until leave.
 //
 // Arrivals are in the order of the list, so it stops at the first waiter that came too late.

@@ -110,7 +110,7 @@ func (b *voteRound) run(ctx context.Context, oneFirst bool) (won bool) {
 }
 
 // countingGrants returns the number of grants that count towards a majority. A re-entry under the parent does not count
-// together with new grants. Why, with five servers:
+// together with new grants. An example with five servers:
 //
 //  1. The parent has lost its majority, so its lease ends. Only s1 and s2 still have it.
 //  2. Goroutines A and B ask with the context of that lease, so both ask as its owner, under the parent.
@@ -125,7 +125,7 @@ func (b *voteRound) countingGrants() int {
 }
 
 // reentryUnclear returns true if the owner holds the lock with a committed token on some servers, and perhaps on a
-// majority. Then the round is neither won nor busy, and must be repeated. Why, with five servers:
+// majority. Then the round is neither won nor busy, and must be repeated. An example with five servers:
 //
 //  1. The owner holds the lock on s1, s2 and s3, with the token 10. s4 and s5 were down, and are back.
 //  2. A re-entry is granted by s1 and s2 with the token 10, and by s4 and s5 anew with 11. The answer of s3 is lost.
@@ -230,7 +230,7 @@ func (b *voteRound) ask(ctx context.Context, v *node) {
 // without an answer is left alone: if it has the hold, that belongs to the lease. If the round is lost, such a server is
 // released.
 //
-// The release is silent if another client has won. Why, with the holder A, waiters B and C, and s1, which has lost the hold
+// The release is silent if another client has won. An example with the holder A, waiters B and C, and s1, which has lost the hold
 // of A:
 //
 //  1. B asks. s1 grants, and s2 and s3 refuse. B releases s1, which tells C that the lock is free.
@@ -340,7 +340,7 @@ type renewalVotes struct {
 // from the first request of that majority. The first one counts, because from then on, that server may let the hold expire.
 //
 // A server that has lost the hold, by a restart or a partition, is granted it again (read repair). Such a server counts only
-// from the next renewal on. Why, with the holder A, the servers s1 to s3, and s3 down:
+// from the next renewal on. An example with the holder A, the servers s1 to s3, and s3 down:
 //
 //  1. s2 restarts without its data. Only s1 has the hold of A.
 //  2. s3 comes back. Client B is granted the lock by s2 and s3, and unlocks it.

@@ -14,7 +14,7 @@ import (
 // Strategy is what a kind of lock does on its servers: one grant, one release, one renewal at a time. Waiting, retries, timely
 // renewal and the notice of losses are the same for all strategies, and lie in other packages.
 //
-// Each operation is idempotent per hold: it may be sent again after an unknown outcome. Its errors are those of package
+// Each operation is idempotent per hold: it may be sent again after an unknown outcome. Its errors come from package
 // transport, or have an Outcome of their own.
 type Strategy interface {
 	// Name returns how it holds, in the words of core.Mode: mutex, fair, read, write, semaphore, redlock, election or once.

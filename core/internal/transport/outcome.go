@@ -284,7 +284,7 @@ func Replied(err error) bool {
 // ErrMisconfigured is what a [LastingError] is, for [errors.Is], unless the server refuses the user. Package core exports it.
 var ErrMisconfigured = errors.New("holdfast: Redis and its client do not fit together")
 
-// LastingError is an error of a command that waiting does not mend: the client is of the wrong kind, the address is that of a
+// LastingError is an error of a command that waiting does not mend: the client is of the wrong kind, the address belongs to a
 // replica, a certificate is refused, the server does not have a command or a database, or the user lacks a right. It must be
 // returned at once, and never counts as an outage.
 type LastingError struct {

@@ -512,7 +512,7 @@ func (d *connectDeadline) checkExpired() {
 // withTimeout returns a view of rdb with another read timeout. It uses the connection pool of rdb, and the hooks that
 // rdb has now.
 //
-// It is a [redis.Conn] because the copies that [redis.Client.WithTimeout] makes have no hooks, but a Conn has those of its
+// It is a [redis.Conn] because the copies that [redis.Client.WithTimeout] makes have no hooks, but a Conn has the hooks of its
 // client. The innermost hook of this Conn sends every command through such a copy. So the Conn itself never takes a connection
 // from the pool.
 func withTimeout(rdb *redis.Client, timeout time.Duration) *redis.Conn {
