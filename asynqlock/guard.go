@@ -130,7 +130,7 @@ func (g *Guard) Peek(ctx context.Context, info *asynq.TaskInfo) (core.Record, er
 }
 
 // Resolve records that a task has taken effect: an operator has found out how a run of unknown outcome ended. The next
-// delivery is acknowledged with that result, which may be nil. It applies to the record that Peek returned. Errors are those of
+// delivery is acknowledged with that result, which may be nil. It applies to the record that Peek returned. It returns the errors of
 // [core.Once.Resolve]: [core.ErrChanged] if the record has changed since, and [core.ErrInProgress] while the task runs.
 func (g *Guard) Resolve(ctx context.Context, seen core.Record, result []byte) error {
 	if g == nil || g.guard == nil {
@@ -140,7 +140,7 @@ func (g *Guard) Resolve(ctx context.Context, seen core.Record, result []byte) er
 }
 
 // Forget deletes the record of a task, so that the task runs when it is delivered again: an operator has found out
-// that it took no effect. It applies to the record that Peek returned. Errors are those of [core.Once.Forget]:
+// that it took no effect. It applies to the record that Peek returned. It returns the errors of [core.Once.Forget]:
 // [core.ErrChanged] if the record has changed since, and [core.ErrInProgress] while the task runs.
 func (g *Guard) Forget(ctx context.Context, seen core.Record) error {
 	if g == nil || g.guard == nil {

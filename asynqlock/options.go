@@ -11,7 +11,7 @@ import (
 	guards "github.com/holdfast-go/holdfast/internal/guard"
 )
 
-// Option configures a guard: the options of this package, and those of core that fit, such as [core.WithWait] and
+// Option configures a guard: the options of this package, and core's that fit, such as [core.WithWait] and
 // [core.WithRetention]. With an invalid value, or an option that makes no sense in a guard, [Once] and [Exclusive] panic, and
 // [NewOnce] and [NewExclusive] return an error.
 //
@@ -148,11 +148,11 @@ func WithRuns(runs *Runs) Option {
 	})
 }
 
-// ComparePayload says whether a task is archived, with [core.ErrFingerprintMismatch], if its payload is not that of the first one
+// ComparePayload says whether a task is archived, with [core.ErrFingerprintMismatch], if its payload differs from the first one's
 // that ran with its key, byte for byte. It is for [Once].
 //
 // Defaults to a rule by the key. If the key identifies the task, the rest of the payload may differ, such as a time of
-// sending or a trace ID. Such keys are those of [ByPayload] with fields, [PerPeriod] and [ByTick], even as parts of
+// sending or a trace ID. Such keys are made by [ByPayload] with fields, [PerPeriod] and [ByTick], even as parts of
 // [Keys]. For every other key ([ByTaskID], [ByHeader], [ByType], functions of your own) another payload is a mistake
 // of the producer. A function of your own may call ByPayload with its context; then the rule of ByPayload applies.
 func ComparePayload(compare bool) Option {

@@ -101,7 +101,7 @@ func (h *JobHandle) History(ctx context.Context) ([]Run, error) {
 //
 // The run is no tick, and works while the job is paused. While another run is in progress, Run behaves as a tick does,
 // see [core.WithWait]: if it is skipped, the error is [ErrOverlap]. The context of the run descends from ctx, and ends with
-// the context of [WithContext] too. The run is recorded with the client that the job was added with. Other errors are those of
+// the context of [WithContext] too. The run is recorded with the client that the job was added with. Other errors come from
 // [core.Once.Begin].
 func (h *JobHandle) Run(ctx context.Context, c *cron.Cron) error {
 	if err := h.check(); err != nil {

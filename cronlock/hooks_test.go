@@ -17,7 +17,7 @@ import (
 
 type ctxKey struct{}
 
-// TestHooksOfARun: the client's hooks are told of each run with its tick, and the context that RunStart returns is that of
+// TestHooksOfARun: the client's hooks get each run with its tick, and the context that RunStart returns is the context of
 // the run.
 func TestHooksOfARun(t *testing.T) {
 	t.Parallel()

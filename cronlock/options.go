@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
-// Option configures a job or a wrapper: the options of this package, and those of core that fit, such as [core.WithTTL] and
+// Option configures a job or a wrapper: the options of this package, and core's that fit, such as [core.WithTTL] and
 // [core.WithWait]. An invalid value is an error of the constructor, and so is an option that makes no sense there. The Option of
 // all guards is one type, so guards can share a slice of options that all of them take.
 type Option = guard.Option

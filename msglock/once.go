@@ -94,7 +94,7 @@ func newOnce[M any](
 	return g, seal.CheckOnceOptions(core.WithLabel(consumer))
 }
 
-// Peek reads the record of a key, as the key function returns it. It has [core.StateNone] if there is none. Errors are those of
+// Peek reads the record of a key, as the key function returns it. It has [core.StateNone] if there is none. It returns the errors of
 // [core.Once.Peek].
 func (g *Guard[M]) Peek(ctx context.Context, key string) (core.Record, error) {
 	_, name := g.nameOf(key)

@@ -33,7 +33,7 @@ const heartbeat, sentTime = "msglock.WithHeartbeat", "msglock.WithSentTime"
 
 // WithHeartbeat calls beat at intervals while a message is waiting or being handled, for brokers whose deliveries expire: to extend
 // the visibility timeout of SQS, or to send InProgress to JetStream. Choose a third of the time after which a delivery expires. An
-// error of beat is logged, and the run continues: its lease keeps other deliveries of the message out. 1 ms to 8760 h. M is that of
+// error of beat is logged, and the run continues: its lease keeps other deliveries of the message out. 1 ms to 8760 h. M is the message type of
 // the guard. Defaults to none.
 func WithHeartbeat[M any](every time.Duration, beat func(ctx context.Context, m M) error) Option {
 	return guards.Own(heartbeat, func(o *own[M]) error {

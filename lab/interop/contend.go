@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// contend locks and unlocks over and over, and tells the referee of each hold of the resources, by default those of the
+// contend locks and unlocks over and over, and tells the referee of each hold of the resources, by default the resources of the
 // lock's names. It returns the number of holds.
 func (t *thread) contend(c Command, locker *core.Lock) (string, error) {
 	how := "exclusive"

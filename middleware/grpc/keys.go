@@ -54,7 +54,7 @@ func ByField(path string) KeyFunc { return rpc.ByField(path) }
 // and the error is [ErrScopeRequired]. Only its text makes the key. ByContext panics if ctxKey is nil.
 func ByContext(ctxKey any) KeyFunc { return rpc.ByContext(ctxKey) }
 
-// ByPeer identifies calls by the client's certificate, which the server must verify (mTLS): by its URI if it has exactly one, as that of
+// ByPeer identifies calls by the client's certificate, which the server must verify (mTLS): by its URI if it has exactly one, as the certificate of
 // SPIFFE, and otherwise by its subject. The error is [ErrScopeRequired] if there is none.
 func ByPeer() KeyFunc { return rpc.ByPeer() }
 
@@ -74,7 +74,7 @@ func Constant(value string) KeyFunc { return rpc.Constant(value) }
 // that client's response, so use it only if all clients are one, or if the responses are public.
 func Unscoped() KeyFunc { return rpc.Constant("unscoped") }
 
-// Option configures a guard: the options of this package, and those of core that fit. An invalid value makes the constructor panic, or
+// Option configures a guard: the options of this package, and core's that fit. An invalid value makes the constructor panic, or
 // return an error with New in its name, and so does an option that makes no sense there.
 //
 //   - [core.WithWait] sets how long a call waits for the one before it: at most until one second before its deadline. Defaults to

@@ -11,7 +11,7 @@ import (
 )
 
 // bares send the two scripts of a lock with nothing around them: no renewal, no waiting, no loss signal. The scripts are
-// those of a Mutex, which show what the library costs, and those of [shape.Redisson], which show what the scripts cost.
+// a Mutex's, to show what the library costs, and Redisson's ([shape.Redisson]), to show what the scripts cost.
 func bares() (list []Contestant) {
 	pipelined := func(rdb *redis.Client) (redis.Scripter, error) { return rdb.AutoPipeline() }
 	for _, of := range []struct {

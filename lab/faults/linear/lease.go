@@ -44,12 +44,12 @@ type end struct {
 // The cases, for a lease without an excuse:
 //
 //	unlock returned without an error   the release is proven: held until a moment between its call and its return
-//	unlock returned "not held"         the lease was over before, so it had run out: its end is that of the belief
+//	unlock returned "not held"         the lease was over before, so it had run out: its end is the belief's
 //	unlock without a known outcome     it may take effect at any time after its call
-//	no unlock, the process was killed  the lease runs out: its end is that of the belief
+//	no unlock, the process was killed  the lease runs out: its end is the belief's
 //	lost, "taken"                      the same, and Redis did not have the hold when the loss was told
-//	lost, held for too long            Redis keeps it for the rest of its TTL: its end is that of the belief
-//	another loss                       its end is that of the belief, or the loss if that was earlier
+//	lost, held for too long            Redis keeps it for the rest of its TTL: its end is the belief's
+//	another loss                       its end is the belief's, or the loss if that was earlier
 //
 // If several names were locked together, "not held" and "taken" may be about another name. So they count as an unlock
 // without a known outcome, and as another loss. A Redlock is the same for "not held": the release may have freed some of the
