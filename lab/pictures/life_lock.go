@@ -15,7 +15,7 @@ func lifeOfLock() *svg.Picture {
 	ask := l.step(svg.Plain, "script", "Acquire: one request, acquire.lua")
 	l.fork(
 		branch{tone: svg.Plain, actor: "transport: direct path", lines: []string{
-			"one server, fast of late, no", "other command in flight: sent", "on the goroutine of the caller",
+			"one server, quick lately, no", "other command in flight: sent", "on the goroutine of the caller",
 		}},
 		branch{tone: svg.Plain, actor: "transport: batch queue", lines: []string{
 			"otherwise, or no answer in", "100 ms: a free sender sends up", "to 256 commands at a time",

@@ -16,7 +16,7 @@ func pictures() map[string]*svg.Picture {
 		"lease.svg":     lease(),
 		"fencing.svg":   fencing(),
 		"once.svg":      once(),
-		"fair.svg":      fair(),
+		"request.svg":   request(),
 		"redlock.svg":   redlock(),
 		"imports.svg":   imports(),
 		"life-lock.svg": lifeOfLock(),

@@ -12,7 +12,7 @@ func once() *svg.Picture {
 	p.Box(170, 20, 180, 50, svg.Plain, "none", "no record")
 	p.Box(170, 190, 180, 50, svg.Held, "running", "lease renewed")
 	p.Box(20, 370, 130, 50, svg.Good, "completed", "with a value")
-	p.Box(215, 370, 130, 50, svg.Wait, "unknown", "outcome open")
+	p.Box(215, 370, 130, 50, svg.Wait, "unknown", "needs review")
 	p.Box(375, 370, 125, 50, svg.Plain, "abandoned", "lease expired")
 
 	p.Arrow(225, 70, 225, 190)

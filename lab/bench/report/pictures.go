@@ -57,6 +57,10 @@ func Throughput(book *measure.Book) string {
 // waitersDrawn is the contest of which the waiting times are drawn.
 const waitersDrawn = 64
 
+// waitsAlt is the text alternative of the waiting times.
+const waitsAlt = "How long calls wait for one lock that 64 want: with holdfast nearly all for 200 ms, " +
+	"with the others many for less, and some for two seconds"
+
 // Waits draws which share of the calls had waited for how long at most.
 func Waits(book *measure.Book) string {
 	c := chart{

@@ -20,7 +20,7 @@ func Text(book *measure.Book, all []contestant.Contestant, machine string) strin
 		fmt.Fprintf(&b, "### Free names\n\n%s\n\n%s", pairsText, pairs(book, all))
 	}
 	if book.Has(workload.WorkContest) {
-		fmt.Fprintf(&b, "### One name that many want\n\n%s\n\n![Waiting times](%s)\n\n%s", contestText, WaitsFile, contest(book, all))
+		fmt.Fprintf(&b, "### One name that many want\n\n%s\n\n![%s](%s)\n\n%s", contestText, waitsAlt, WaitsFile, contest(book, all))
 	}
 	if book.Has(workload.WorkBarging) {
 		b.WriteString("### Asking again at once\n\n" + bargingText + "\n\n" + barging(book, all))

@@ -50,7 +50,7 @@ const (
 	legendColumn            = 250
 )
 
-var colours = []string{"#2f81f7", "#1a7f5a", "#c9820a", "#e5534b", "#8b949e", "#a371f7"}
+var colours = []string{"#2f81f7", "#2da44e", "#c9820a", "#e5534b", "#8b949e", "#a371f7"}
 
 // style has a background of its own, since a page may be dark while the reader's system prefers light colours.
 const style = `<style>
