@@ -306,13 +306,23 @@ func TestKilledServers(t *testing.T) {
 	}
 }
 
-// TestKilledServersBaseline: without the guard, a server that is killed after the charge charges twice.
+// TestKilledServersBaseline: without the guard, a call whose server is killed after the charge charges twice.
 func TestKilledServersBaseline(t *testing.T) {
 	t.Parallel()
-	s := newShop(t, databases.StartPostgreSQL(t), false)
-	const calls = 5
-	s.round("charged", 0, calls)
-	if s.twice != calls {
-		t.Errorf("%d of %d charged twice", s.twice, calls)
+	postgres := databases.StartPostgreSQL(t)
+	rounds, calls := testkit.Rounds(1, 10), testkit.Rounds(5, 20)
+	for _, step := range steps {
+		s := newShop(t, postgres, false)
+		for round := range rounds {
+			s.round(step, round, calls)
+		}
+		t.Logf("%s: %d faults, %d twice, %d lost", step, rounds*calls, s.twice, s.lost)
+		want := 0
+		if step == "charged" || step == "answering" {
+			want = rounds * calls
+		}
+		if s.twice != want || s.lost > 0 {
+			t.Errorf("%s: not %d twice", step, want)
+		}
 	}
 }
