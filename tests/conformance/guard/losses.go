@@ -201,7 +201,7 @@ func testLostDeclare(t *testing.T, s *stage) {
 }
 
 // impatient are options for an outage that a test waits out.
-var impatient = []guard.Option{guard.WithAskTimeout(time.Second), guard.WithFinishTimeout(300 * time.Millisecond)}
+var impatient = []guard.Option{guard.WithAskTimeout(3 * time.Second), guard.WithFinishTimeout(300 * time.Millisecond)}
 
 func (s *stage) impatient(more ...guard.Option) []guard.Option { return append(more, impatient...) }
 
