@@ -142,10 +142,10 @@ func (f KeyFunc) of(ctx context.Context, t *asynq.Task) (string, error) {
 // PerPeriod makes another key of a key in each period: for instance once a day for each user, however often the task
 // is enqueued.
 //
-// The worker's clock decides when the task arrives. Periods count from 1970 in UTC, and each begins earlier than the multiple
-// of its length: by 30 s, or by a quarter of a period shorter than 2 min. So a day lasts from 23:59:30 to 23:59:30 UTC. Schedulers put
-// their ticks at full minutes, so all workers whose clocks differ by less than 30 s put a task that arrives around a tick, or has
-// waited in its queue for up to a period less 30 s, into the same period.
+// The period is the one in which the task arrives, by the worker's clock. Periods count from 1970 in UTC, and each begins earlier
+// than the multiple of its length: by 30 s, or by a quarter of a period shorter than 2 min. So a day lasts from 23:59:30 to 23:59:30
+// UTC. Schedulers put their ticks at full minutes, so all workers whose clocks differ by less than 30 s put a task that arrives around
+// a tick, or has waited in its queue for up to a period less 30 s, into the same period.
 //
 // A task that arrives after the next period has begun belongs to that one. The next task of that period is then acknowledged without
 // running, if the key is one of [Once], and a redelivered task of the period before runs again. Use [Enqueue] and [ByTick] where that

@@ -3,10 +3,8 @@ package httplock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net/http"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -157,12 +155,6 @@ func engineCode(ctx context.Context, err error) string {
 	return CodeLockUnavailable
 }
 
-// gone reports whether the client left. A deadline is the server's doing, and so is the lost lease of a guard around this
-// one: the client is still there.
-func gone(ctx context.Context) bool {
-	return errors.Is(ctx.Err(), context.Canceled) && !errors.Is(context.Cause(ctx), core.ErrLeaseLost)
-}
-
 const (
 	conflictRetry = 2 // seconds at most
 	outageRetry   = 5
@@ -208,18 +200,4 @@ func (f sealFailure) Unwrap() error { return f.error }
 // LogValue returns the type of the error.
 func (f sealFailure) LogValue() slog.Value {
 	return slog.StringValue("the codec could not seal the answer: " + guards.InnerType(f.error))
-}
-
-// failureOf returns why a run failed whose handler has returned: because of the status of its answer, or because there is none. It
-// returns nil for other runs, and for a handler that leaves the answer to something around the guard.
-func failureOf(status int, answered, reportedErrors bool) error {
-	switch {
-	case reportedErrors:
-		return errors.New("holdfast: the handler reported errors")
-	case !answered:
-		return errors.New("holdfast: the handler did not answer")
-	case status >= http.StatusInternalServerError:
-		return fmt.Errorf("holdfast: the handler answered %d", status)
-	}
-	return nil
 }

@@ -3,6 +3,7 @@ package httplock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/textproto"
 	"slices"
@@ -263,6 +264,12 @@ func answerBy(ctx context.Context) time.Time {
 	return time.Now().Add(srv.WriteTimeout)
 }
 
+// gone reports whether the client left. A deadline is the server's doing, and so is the lost lease of a guard around this
+// one: the client is still there.
+func gone(ctx context.Context) bool {
+	return errors.Is(ctx.Err(), context.Canceled) && !errors.Is(context.Cause(ctx), core.ErrLeaseLost)
+}
+
 // httpPlace is what hooks are told of requests as [core.Work.Place].
 const httpPlace = "http"
 
@@ -324,6 +331,20 @@ func (r *run) refused(status int, failed, unanswered bool) bool {
 	default:
 		return failed || status == int(sent)
 	}
+}
+
+// failureOf returns why a run failed whose handler has returned: because of the status of its answer, or because there is none. It
+// returns nil for other runs, and for a handler that leaves the answer to something around the guard.
+func failureOf(status int, answered, reportedErrors bool) error {
+	switch {
+	case reportedErrors:
+		return errors.New("holdfast: the handler reported errors")
+	case !answered:
+		return errors.New("holdfast: the handler did not answer")
+	case status >= http.StatusInternalServerError:
+		return fmt.Errorf("holdfast: the handler answered %d", status)
+	}
+	return nil
 }
 
 // A handler may return without an answer because its context was over, while its client still waits: a lease was lost, or
