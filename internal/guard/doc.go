@@ -1,11 +1,35 @@
-// Package guard is the one engine under the guards of this repository: for requests, tasks, ticks. It knows none of them. A place,
-// which is a package like httplock or cronlock, reads the key of a work item, runs it and answers for it.
+// Package guard is the one engine under the guards of this repository: for requests, calls, tasks, ticks and messages. It imports none
+// of their frameworks. An adapter for one of them is called a place here: httplock and cronlock are places.
 //
-// There are two guards. [Exclusive] runs no two items of a name at the same time; it is made of a [core.Strategy]. [Once] lets an
-// item of a name take effect once, and keeps a record; it is made of a [core.Client]. Both have one method that matters, Do. Its
-// arguments are an [Ask], which is what the guard has to know about the item, and a [Run], which is what the place does with it.
-// Its result is an [Outcome], or the error for which the item did not run. [Place.Sort] makes the [Config] from options. A
-// [Runner] has the same method and guards nothing.
+// There are two guards. [Exclusive] never runs two items of one name at the same time; it is made of a [core.Strategy]. [Once] lets an
+// item of a name take effect once, and keeps a record; it is made of a [core.Client]. An item is a request, a task, a line: whatever
+// the place handles. Both guards have one method that matters, Do. The place calls it for each item, with an [Ask], which is what the
+// guard has to know about the item, and a [Run], whose functions the guard calls on the goroutine of Do. The result is an [Outcome] if
+// the item ran, and otherwise the error for which it did not.
+//
+// This is a place at its smallest: a line has a key, and the same key gets the same answer again.
+//
+//	once, err := guard.NewOnce("line", locks, guard.Config{}) // at the start
+//
+//	func serve(ctx context.Context, key, payload string) (answer string, err error) {
+//		hash := guard.Hash(nil, key)
+//		var failure error // of the function
+//		_, err = once.Do(ctx, guard.Ask{Work: core.Work{KeyHash: hash}, Name: "line:" + hash}, guard.Run{
+//			Call: func(ctx context.Context) { answer, failure = handle(ctx, payload) },
+//			Judge: func(o *guard.Outcome) {
+//				if o.Err = failure; o.Returned && failure == nil {
+//					o.Verdict, o.Value = guard.Completed, func() ([]byte, error) { return []byte(answer), nil }
+//				}
+//			},
+//			Replay: func(_ context.Context, r core.Record) error {
+//				answer = string(r.Value)
+//				return nil
+//			},
+//		})
+//		return answer, cmp.Or(err, failure)
+//	}
+//
+// The examples of this package have it as a test, and a whole place with options, both guards, refusals and a server on TCP.
 //
 // # States
 //
@@ -64,17 +88,39 @@
 //
 // # Writing a place
 //
-// Declare a [Place] for the options of each constructor, and call [Sort] and [NewExclusive] or [NewOnce]. Make options of your own
-// with [Own]. Then, for each item:
+// What a place gives:
 //
-//  1. Read the key. KeyHash is the [Hash] of its parts with the secret of [WithKeySecret], and Name is that with a prefix that no
-//     other place has. If there is no key, set NoKey to the reason.
-//  2. Call Do. Call keeps what the function returned in a variable; Judge reads it, and sets Verdict, Value and Err. Without Pass, Call
-//     also runs what passes.
-//  3. After Do: if there is an Outcome, answer with what the function returned. A nil Outcome without an error was answered by
-//     Replay. Otherwise answer by the error, with errors.Is, in this order: the error of a context that has ended,
-//     [core.ErrUnavailable], [core.ErrInProgress], [core.ErrNotAcquired], [core.ErrCompleted], [core.ErrFingerprintMismatch],
-//     [core.ErrOutcomeUnknown], [core.ErrTooManyKeys].
+//	its name in hooks and logs       NewOnce, NewExclusive   always
+//	the options that it takes        Place, Sort, Own        if users pass any
+//	the key, or why there is none    Ask.Name, Ask.NoKey     always
+//	the key for operators            Ask.KeyHash             always
+//	what the item asks for           Ask.Fingerprint         if a key may come again with another payload
+//	the function                     Run.Call                always
+//	how it ended                     Run.Judge               if it can return a failure
+//	the result, and how to repeat it Outcome.Value, Replay   if the same key gets the first result again
+//	the answer to a refused item     the error of Do         always
+//	reasons for hooks and metrics    Run.Refuse              if errors of core are not enough
+//	another lock, a deadline, a turn Run.Around, Ask.Turn    seldom
+//
+// At the start: declare a [Place] for each constructor, which takes [OnceTakes] or [ExclusiveTakes] and names of its own. Make own
+// options with [Own], turn what the user passes into a [Config] with [Sort], and pass that to [NewOnce] or [NewExclusive]. One guard
+// serves all items of a place, from any number of goroutines. [Must] is for short forms that panic.
+//
+// For each item:
+//
+//  1. Read the key. KeyHash is the [Hash] of its parts with the KeySecret of the Config. Name is that with a prefix that no other place
+//     has, because it is the name in Redis. If there is no key, set NoKey to the reason, and KeyFailed if the item may have one.
+//  2. Call Do with the context of the item. When that ends, so does the context of Call, unless Ask.Detached is set. Call keeps what
+//     the function returned in a variable. Judge reads the variable, and sets Verdict, Value and Err. It is called after a panic too:
+//     then Returned is false, and the panic leaves Do after the record is written. Without Pass, Call also runs the items that need
+//     no guard, for which Judge is not called.
+//  3. After Do: with an Outcome, answer with what the function returned. With neither an Outcome nor an error, Replay has the first
+//     result. With an error, the item did not run, and the error says what to answer:
+//
+// If the item's context has ended, nobody may wait for an answer. Otherwise ask errors.Is for the place's own NoKey, for
+// [core.ErrUndecided], [core.ErrUnavailable], [core.ErrInProgress], [core.ErrNotAcquired], [core.ErrCompleted],
+// [core.ErrFingerprintMismatch], [core.ErrOutcomeUnknown] and [core.ErrTooManyKeys], in this order, because an error may be several of
+// them. The first four of core's and the last are worth another try. [Mistaken] errors are the program's.
 //
 // A place that delivers an item again until it is acknowledged, as a broker does, decides by the Outcome:
 //
@@ -84,7 +130,9 @@
 //	Unrecorded is another error          acknowledge it if the function succeeded: the end is recorded in the background
 //	otherwise                            leave it if the function failed, and acknowledge it if it succeeded
 //
-// Events of its own go to the log by Event of the guard, and to the hooks by Incident.
+// For operators, [Once.Peek], [Once.ResolveSeen] and [Once.ForgetSeen] act on the record of a name. Events of a place's own go to the
+// log by [Log.Event] of the guard, and to the hooks by Incident. If records have another form than what a user's transaction commits
+// with [core.WithProof], set FromProof of the Config.
 //
-// The example is a whole place, for a line protocol over TCP. A place passes when it passes tests/conformance/guard.
+// A place passes tests/conformance/guard. The test of this package shows how to run the suite with a place.
 package guard

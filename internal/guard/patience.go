@@ -50,9 +50,8 @@ type Patience struct {
 // Redis does not answer the last call, Begin returns that answer. So a busy lock never passes for an outage. The error of
 // ctx is added if ctx has ended meanwhile.
 //
-// If the wait is shorter than Ask, two calls are needed because with a wait below the round trip a healthy Redis could never answer in
-// time. If the guard fails open, they are needed because the error of a wait that ends in an outage does not say whether Redis has
-// answered before. The other holder may still run then.
+// With one call whose wait is below the round trip, a healthy Redis could never answer in time. With one call of a guard that fails
+// open, the error of a wait that ends in an outage would not tell whether Redis has answered before, and the other holder may still run.
 func (p Patience) Begin(ctx context.Context, begin func(ctx context.Context, wait time.Duration) error) error {
 	if p.Wait >= p.Ask && !p.FailOpen {
 		return begin(ctx, p.Wait)
@@ -95,8 +94,8 @@ const retryInterval = 100 * time.Millisecond
 // first asks once. It asks again after a call that has failed at once, as during a restart of Redis, for as long as the guard
 // waits.
 //
-// Each call has the whole time, because a call that is cancelled and made again begins again with its connection. If Redis is
-// slower than each of the calls, none of them is ever answered.
+// Each call has the whole time, because a call that is cancelled and made again begins again with its connection. If Redis were
+// slower than each of the calls, none of them would ever be answered.
 func (p Patience) first(ctx context.Context, begin func(ctx context.Context, wait time.Duration) error) error {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, max(p.Ask, min(p.Wait, AskTimeout)))
