@@ -10,12 +10,8 @@ import (
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
-// Exclusive is [httplock.Exclusive] for handlers of Echo: no two requests of one key run at the same time. The strategy makes the lock,
-// for instance locks.Mutex, or locks.Limit(n), which lets n requests of a key run. Exclusive panics if an argument is nil or an option
-// is invalid: [NewExclusive] returns an error instead.
-//
-// A handler that returns nil without a response after its context has ended is answered for: 503 not-answered, in place of the empty
-// 200 of the server.
+// Exclusive is [httplock.Exclusive] for handlers of Echo: no two requests of one key run at the same time. It panics if an argument is nil
+// or an option is invalid: [NewExclusive] returns an error instead.
 func Exclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock.Option) echo.MiddlewareFunc {
 	return guards.Must(NewExclusive(strategy, key, opts...))
 }
@@ -29,10 +25,8 @@ func NewExclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock
 	return middleware(guard), nil
 }
 
-// Once is [httplock.Once] for handlers of Echo: a request of each key takes effect once, and later ones are refused, or with
-// [httplock.WithReplay] get its response again, until the record expires after 24 hours ([core.WithRetention]). A request that has
-// failed does not count, see [core.WithFailurePolicy]. Once panics if client or key is nil or an option is invalid: [NewOnce] returns
-// an error instead.
+// Once is [httplock.Once] for handlers of Echo: a request of each key takes effect once. It panics if an argument is nil or an option is
+// invalid: [NewOnce] returns an error instead.
 func Once(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option) echo.MiddlewareFunc {
 	return guards.Must(NewOnce(client, key, opts...)).Wrap
 }
@@ -42,10 +36,8 @@ func NewOnce(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option)
 	return newGuard(httplock.NewOnce(client, framework.Key(key), opts...))
 }
 
-// Idempotent is [httplock.Idempotent] for handlers of Echo: a request with the Idempotency-Key of an earlier one gets the same response,
-// and the handler runs once. The scope identifies the user of the key, for instance [httplock.ByContext] with the logged-in user: no
-// request reaches another user's response. Idempotent panics if client or scope is nil or an option is invalid: [NewIdempotent]
-// returns an error instead.
+// Idempotent is [httplock.Idempotent] for handlers of Echo: a request with the Idempotency-Key of an earlier one of its scope gets the
+// same response. It panics if an argument is nil or an option is invalid: [NewIdempotent] returns an error instead.
 func Idempotent(client *core.Client, scope httplock.KeyFunc, opts ...httplock.Option) echo.MiddlewareFunc {
 	return guards.Must(NewIdempotent(client, scope, opts...)).Wrap
 }
@@ -58,10 +50,8 @@ func NewIdempotent(client *core.Client, scope httplock.KeyFunc, opts ...httplock
 // ledger has the methods of a guard that are the same for all adapters.
 type ledger = httplock.Guard
 
-// Guard is a guard of [NewOnce] or [NewIdempotent] as a value. Wrap is what [Once] and [Idempotent] return. The
-// other methods are for operators, as in [httplock.Guard]: Peek reads the record of a key, Resolve records that a
-// request was done, Forget allows another run, and Records lists the records of a scope of Idempotent. They use the secret,
-// the codec and the parts of the guard's keys. The zero Guard guards nothing: its methods return errors, or panic.
+// Guard is a guard of [NewOnce] or [NewIdempotent] as a value: Wrap is what [Once] and [Idempotent] return, and the methods of
+// [httplock.Guard] are for operators. The zero Guard guards nothing: its methods return errors, or panic.
 type Guard struct{ *ledger }
 
 func newGuard(guard *httplock.Guard, err error) (*Guard, error) {

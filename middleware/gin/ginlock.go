@@ -10,9 +10,8 @@ import (
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
-// Exclusive is [httplock.Exclusive] for handlers of gin: no two requests of one key run at the same time. The strategy makes the lock,
-// for instance locks.Mutex, or locks.Limit(n), which lets n requests of a key run. Exclusive panics if an argument is nil or an option
-// is invalid: [NewExclusive] returns an error instead.
+// Exclusive is [httplock.Exclusive] for handlers of gin: no two requests of one key run at the same time. It panics if an argument is nil
+// or an option is invalid: [NewExclusive] returns an error instead.
 //
 // A chain that returns without a response after its context has ended is answered for: 503 not-answered, in place of the empty 200
 // of gin. A status that is set and an error in c.Errors count as a response. A handler that is reached through gin's HandleContext
@@ -30,10 +29,8 @@ func NewExclusive(strategy core.Strategy, key httplock.KeyFunc, opts ...httplock
 	return handler(guard), nil
 }
 
-// Once is [httplock.Once] for handlers of gin: a request of each key takes effect once, and later ones are refused, or with
-// [httplock.WithReplay] get its response again, until the record expires after 24 hours ([core.WithRetention]). A request that has
-// failed does not count, see [core.WithFailurePolicy]; errors in c.Errors without a response are a failure too. Once panics if
-// client or key is nil or an option is invalid: [NewOnce] returns an error instead.
+// Once is [httplock.Once] for handlers of gin: a request of each key takes effect once. It panics if an argument is nil or an option is
+// invalid: [NewOnce] returns an error instead. Errors in c.Errors without a response are a failure too.
 //
 // The response is held back until it is recorded, with what HandleContext adds to it. If another middleware around the guard has
 // replaced c.Writer, what HandleContext writes for another route is not recorded.
@@ -46,10 +43,8 @@ func NewOnce(client *core.Client, key httplock.KeyFunc, opts ...httplock.Option)
 	return newGuard(httplock.NewOnce(client, framework.Key(key), opts...))
 }
 
-// Idempotent is [httplock.Idempotent] for handlers of gin: a request with the Idempotency-Key of an earlier one gets the same response,
-// and the handler runs once. The scope identifies the user of the key, for instance [httplock.ByContext] with the logged-in user: no
-// request reaches another user's response. Idempotent panics if client or scope is nil or an option is invalid: [NewIdempotent]
-// returns an error instead.
+// Idempotent is [httplock.Idempotent] for handlers of gin: a request with the Idempotency-Key of an earlier one of its scope gets the
+// same response. It panics if an argument is nil or an option is invalid: [NewIdempotent] returns an error instead.
 func Idempotent(client *core.Client, scope httplock.KeyFunc, opts ...httplock.Option) gin.HandlerFunc {
 	return guards.Must(NewIdempotent(client, scope, opts...)).Wrap
 }
@@ -62,9 +57,8 @@ func NewIdempotent(client *core.Client, scope httplock.KeyFunc, opts ...httplock
 // ledger has the methods of a guard that are the same for all adapters.
 type ledger = httplock.Guard
 
-// Guard is a guard of [NewOnce] or [NewIdempotent] as a value. Wrap is what [Once] and [Idempotent] return. The other methods are
-// for operators: Peek, Records, Resolve and Forget are as in [httplock.Guard]. The zero Guard guards nothing: its methods
-// return errors, or panic.
+// Guard is a guard of [NewOnce] or [NewIdempotent] as a value: Wrap is what [Once] and [Idempotent] return, and the methods of
+// [httplock.Guard] are for operators. The zero Guard guards nothing: its methods return errors, or panic.
 type Guard struct {
 	*ledger
 	handle gin.HandlerFunc
