@@ -72,8 +72,7 @@ func (d Dialect) isDuplicate(err error) bool { return d == MySQL && numberOf(err
 
 // isEnded reports whether there is no savepoint: the transaction in which it was set is over.
 func (d Dialect) isEnded(err error) bool {
-	const noSavepoint, anyError = 1305, 1 // of MySQL, and of SQLite, which has none of its own for this
-	return d == MySQL && numberOf(err) == noSavepoint || d == SQLite && numberOf(err) == anyError
+	return d == MySQL && numberOf(err) == 1305 || d == SQLite && numberOf(err) == 1 // which is any error in a statement
 }
 
 // passes reports whether a statement has failed for a reason that passes: another transaction was in its way. The transaction of

@@ -36,16 +36,12 @@ func (s *Store) Fence(ctx context.Context, tx *sql.Tx, resource string) error {
 	}
 	n, err := result.RowsAffected()
 	stale := n == 0
-	if s.dialect == MySQL { // what it counts depends on the options of the connection, so the token is read; its row is locked now
-		var greatest int64
-		err = tx.QueryRowContext(ctx, s.readFence, append([]any{[]byte(resource)}, scope...)...).Scan(&greatest)
-		stale = greatest > token
+	if s.dialect == MySQL { // what it counts depends on the options of the connection; the statement gives this the greatest token
+		n, err = result.LastInsertId()
+		stale = n > token
 	}
-	switch {
-	case err != nil:
-		return fmt.Errorf("holdfast: sqllock: fence not read from %s: %w", s.table(s.fences), err)
-	case stale:
+	if stale {
 		return fmt.Errorf("%w: to %q, with a greater token than %d", ErrFenced, resource, token)
 	}
-	return nil
+	return err
 }

@@ -43,10 +43,7 @@ type proving struct {
 
 // proving returns the run of a context.
 func (s *Store) proving(ctx context.Context) (*proving, error) {
-	var p *seal.Proving
-	if run := seal.RunFrom(ctx); run != nil {
-		p = run.Proving()
-	}
+	p := seal.ProvingFrom(ctx)
 	switch {
 	case p == nil:
 		return nil, fmt.Errorf("%w with a proof: pass core.WithProof(store) to the Once or the guard, and the context of its run",
@@ -85,10 +82,15 @@ func (s *Store) run(p *seal.Proving, scope []any) *proving {
 // ([core.ErrValueTooLarge]). Until fn has begun, conflicts with other transactions (serialization failures, deadlocks, lock
 // timeouts) are tried again; afterwards they are errors of InTx, and InTx may be called again in the same run. If the reply of the
 // commit was lost, or has not come after 10 s, InTx asks the database what has become of it. If that cannot be found out, the error is
-// [core.ErrUndecided], and the next attempt asks. The row of another request, by its fingerprint, is [core.ErrFingerprintMismatch]. After a commit, further calls are [ErrSecondTx].
+// [core.ErrUndecided], and the next attempt asks. The row of another request, by its fingerprint, is
+// [core.ErrFingerprintMismatch]. After a commit, further calls are [ErrSecondTx].
 //
 // fn must not end the transaction itself, and in MySQL not run statements that commit implicitly, such as DDL. If it does, InTx returns
-// an error; what it had committed by then counts as the effect of the key. The transaction of a process that is stopped keeps its row locked until the database ends it: set idle_in_transaction_session_timeout in PostgreSQL.
+// an error; what it had committed by then counts as the effect of the key. Return the error of each statement: after some, such as a
+// deadlock in MySQL, there is no transaction any more. InTx notices that; in SQLite what fn does after it is committed all the same.
+//
+// The transaction of a process that is stopped keeps its row locked until the database ends it: set
+// idle_in_transaction_session_timeout in PostgreSQL.
 func (s *Store) InTx(ctx context.Context, fn func(ctx context.Context, tx *sql.Tx) ([]byte, error)) ([]byte, error) {
 	if fn == nil {
 		return nil, invalid("InTx: the function is nil")
@@ -101,29 +103,28 @@ func (s *Store) InTx(ctx context.Context, fn func(ctx context.Context, tx *sql.T
 }
 
 func (p *proving) inTx(ctx context.Context, fn func(ctx context.Context, tx *sql.Tx) ([]byte, error)) ([]byte, error) {
-	over := false
+	var o outcome
 	defer func() {
-		if !over { // rolled back
+		if o < committed {
 			p.Rollback()
 		}
 	}()
 	for {
-		value, outcome, err := p.transact(ctx, fn)
-		switch outcome {
+		var value []byte
+		var err error
+		switch value, o, err = p.transact(ctx, fn); o {
 		case committed:
-			over = true
 			p.Commit(value)
 			return value, nil
 		case uncertain:
-			over = true
 			return p.decide(ctx, value, err)
 		case rolledBack:
 			return nil, err
 		}
-		found, failure := p.find(ctx, p.db, p.read, p.id, p.scope)
+		found, _, failure := p.find(ctx, p.db.QueryRowContext, p.read, p.id, p.scope)
 		switch {
 		case found != nil:
-			over = true
+			o = committed
 			return p.found(ctx, found)
 		case ctx.Err() != nil:
 			return nil, errors.Join(context.Cause(ctx), err)
@@ -235,12 +236,8 @@ func (p *proving) store(ctx context.Context, tx *sql.Tx, value []byte) (ended bo
 // insertRow inserts the row of the run, and returns false if there is one of another run. It waits for another transaction that
 // has inserted one.
 func (p *proving) insertRow(ctx context.Context, tx *sql.Tx) (inserted bool, err error) {
-	var fingerprint any
-	if len(p.Fingerprint) > 0 {
-		fingerprint = p.Fingerprint
-	}
 	result, err := tx.ExecContext(ctx, p.insert, append([]any{
-		p.id, []byte(p.Key), p.run, p.Attempt, p.Token, fingerprint, time.Now().UnixMilli(),
+		p.id, []byte(p.Key), p.run, p.Attempt, p.Token, p.Fingerprint, time.Now().UnixMilli(),
 	}, p.scope...)...)
 	switch {
 	case p.dialect.isDuplicate(err):
@@ -263,15 +260,16 @@ func (p *proving) decide(ctx context.Context, value []byte, lost error) ([]byte,
 			p.Rollback()
 			return nil, lost
 		}
-		var found *row
+		var found *core.Committed
+		var run []byte
 		if err == nil {
-			found, err = p.find(bounded, p.db, p.read, p.id, p.scope)
+			found, run, err = p.find(bounded, p.db.QueryRowContext, p.read, p.id, p.scope)
 		}
 		switch {
 		case found == nil && pause(bounded):
 		case found == nil:
 			return nil, fmt.Errorf("%w: %w: %w", core.ErrUndecided, lost, errors.Join(err, bounded.Err()))
-		case !bytes.Equal(found.run, p.run):
+		case !bytes.Equal(run, p.run):
 			return p.found(ctx, found)
 		default:
 			if p.Commit(value); errors.Is(lost, errEnded) {
@@ -283,8 +281,8 @@ func (p *proving) decide(ctx context.Context, value []byte, lost error) ([]byte,
 }
 
 // found completes the attempt with what an earlier run has committed.
-func (p *proving) found(ctx context.Context, r *row) ([]byte, error) {
-	return r.committed.Value, p.Complete(ctx, r.committed)
+func (p *proving) found(ctx context.Context, c *core.Committed) ([]byte, error) {
+	return c.Value, p.Complete(ctx, c)
 }
 
 // Prove inserts the proof in a transaction of your own, before its effect. After an error, roll back. The error is a
@@ -307,10 +305,10 @@ func (s *Store) Prove(ctx context.Context, tx *sql.Tx) error {
 		return nil
 	}
 	p.Rollback() // unless the row is found
-	if err != nil {
-		return err
+	var found *core.Committed
+	if err == nil {
+		found, _, err = s.find(ctx, tx.QueryRowContext, s.readLocked, p.id, p.scope)
 	}
-	found, err := s.find(ctx, tx, s.readLocked, p.id, p.scope)
 	switch {
 	case err != nil:
 		return err
@@ -321,13 +319,11 @@ func (s *Store) Prove(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
+// pause returns false if ctx has ended.
 func pause(ctx context.Context) bool {
-	timer := time.NewTimer(retryPause)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
-		return true
+	case <-time.After(retryPause):
 	case <-ctx.Done():
-		return false
 	}
+	return ctx.Err() == nil
 }

@@ -31,7 +31,7 @@ type Store struct {
 	scopeOf        func(context.Context) string // nil without a scope
 	only           bool
 
-	insert, read, readLocked, write, remove, removeOne, fence, readFence string // statements
+	insert, read, readLocked, write, remove, removeOne, fence string // statements
 
 	retention atomic.Int64                // the longest one of records with a proof, in this process
 	logger    atomic.Pointer[slog.Logger] // of their clients
@@ -94,32 +94,28 @@ func (s *Store) prepare() {
 		scope := d.quote(s.scopeColumn)
 		column, place, where, conflict = ", "+scope, ", ?", " AND "+scope+" = ?", "resource, "+scope
 	}
-	run := "?"
-	if d == Postgres { // a setting that lasts as long as the transaction
-		run = "decode(set_config('holdfast.run', encode(?, 'hex'), true), 'hex')"
-	}
-	s.insert = "INSERT INTO " + proofs + " (id, name, run, attempt, token, fingerprint, created" + column + ") VALUES (?, ?, " + run +
-		", ?, ?, ?, ?" + place + ")"
+	s.insert = "INSERT INTO " + proofs + " (id, name, run, attempt, token, fingerprint, created" + column +
+		") VALUES (?, ?, ?, ?, ?, ?, ?" + place + ")"
 	s.read = "SELECT run, value, fingerprint, attempt, token, created FROM " + proofs + " WHERE id = ?" + where
 	s.readLocked = s.read
 	s.removeOne = "DELETE FROM " + proofs + " WHERE id = ?" + where
 	s.write = "UPDATE " + proofs + " SET value = ? WHERE id = ? AND run = ?" + where
 	s.fence = "INSERT INTO " + fences + " (resource, token" + column + ") VALUES (?, ?" + place + ")"
-	s.readFence = "SELECT token FROM " + fences + " WHERE resource = ?" + where + " FOR UPDATE" // of MySQL
 	const old = "created < ? ORDER BY created LIMIT ?"
 	s.remove = "DELETE FROM " + proofs + " WHERE id IN (SELECT id FROM " + proofs + " WHERE " + old + ")"
-	if d == Postgres {
+	if d == Postgres { // a setting that lasts as long as the transaction
+		s.insert = strings.Replace(s.insert, "(?, ?, ?", "(?, ?, decode(set_config('holdfast.run', encode(?, 'hex'), true), 'hex')", 1)
 		s.write += " AND encode(run, 'hex') = current_setting('holdfast.run', true)"
 	}
 	if d == MySQL {
 		s.readLocked += " LOCK IN SHARE MODE" // what is committed now, and not when the transaction began to read
-		s.fence += " ON DUPLICATE KEY UPDATE token = GREATEST(token, VALUES(token))"
+		s.fence += " ON DUPLICATE KEY UPDATE token = LAST_INSERT_ID(GREATEST(token, VALUES(token)))"
 		s.remove = "DELETE FROM " + proofs + " WHERE " + old
 	} else {
 		s.insert += " ON CONFLICT DO NOTHING"
 		s.fence += " ON CONFLICT (" + conflict + ") DO UPDATE SET token = excluded.token WHERE " + fences + ".token <= excluded.token"
 	}
-	for _, statement := range []*string{&s.insert, &s.read, &s.readLocked, &s.write, &s.remove, &s.removeOne, &s.fence, &s.readFence} {
+	for _, statement := range []*string{&s.insert, &s.read, &s.readLocked, &s.write, &s.remove, &s.removeOne, &s.fence} {
 		*statement = d.bind(*statement)
 	}
 }
@@ -183,11 +179,8 @@ func (s *Store) Committed(ctx context.Context, key string) (*core.Committed, err
 	if err != nil {
 		return nil, err
 	}
-	row, err := s.find(ctx, s.db, s.read, idOf(scope, key), scope)
-	if row == nil {
-		return nil, err
-	}
-	return row.committed, nil
+	found, _, err := s.find(ctx, s.db.QueryRowContext, s.read, idOf(scope, key), scope)
+	return found, err
 }
 
 // Delete deletes the proof of a key, as Committed takes it, and returns false if there was none. An operator calls it before Forget, if
@@ -228,30 +221,21 @@ func (s *Store) keyed(ctx context.Context, key string) ([]any, error) {
 	return s.scope(ctx)
 }
 
-// row is a proof as it is stored.
-type row struct {
-	run       []byte
-	committed *core.Committed
-}
-
-// querier is a database, or a transaction in it.
-type querier interface {
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
-
-// find returns the row with an ID, nil if there is none.
-func (s *Store) find(ctx context.Context, from querier, statement string, id []byte, scope []any) (*row, error) {
-	c, run, created := new(core.Committed), []byte(nil), int64(0)
-	err := from.QueryRowContext(ctx, statement, append([]any{id}, scope...)...).
+// find returns the row with an ID, nil if there is none, and which run has inserted it. It asks the database, or a transaction in it.
+func (s *Store) find(
+	ctx context.Context, ask func(context.Context, string, ...any) *sql.Row, statement string, id []byte, scope []any,
+) (found *core.Committed, run []byte, err error) {
+	c, created := new(core.Committed), int64(0)
+	err = ask(ctx, statement, append([]any{id}, scope...)...).
 		Scan(&run, &c.Value, &c.Fingerprint, &c.Attempt, &c.Token, &created)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return nil, nil
+		return nil, nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("holdfast: sqllock: proof not read from %s in %v: %w", s.table(s.proofs), s.dialect, err)
+		return nil, nil, fmt.Errorf("holdfast: sqllock: proof not read from %s in %v: %w", s.table(s.proofs), s.dialect, err)
 	}
 	c.At = time.UnixMilli(created)
-	return &row{run, c}, nil
+	return c, run, nil
 }
 
 // scope returns the scope of a context as the last argument of statements, and no argument if the tables have none.

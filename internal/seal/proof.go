@@ -90,15 +90,19 @@ func (p *Proving) Committed() (value []byte, committed bool, found error) {
 // FoundEffect reports whether the transaction of the innermost run of ctx has found that an earlier run committed. Then the guard, and not
 // the function, has the result.
 func FoundEffect(ctx context.Context) bool {
-	run := RunFrom(ctx)
-	if run == nil {
-		return false
-	}
-	_, _, found := run.Proving().Committed()
+	_, _, found := ProvingFrom(ctx).Committed()
 	return found != nil
 }
 
-// ConvertingProof is a core.Proof that a guard has put around the user's, because its records have a form of their own.
+// ProvingFrom returns the innermost run of ctx as the store of its proof sees it, nil if it has none.
+func ProvingFrom(ctx context.Context) *Proving {
+	if run := RunFrom(ctx); run != nil {
+		return run.Proving()
+	}
+	return nil
+}
+
+// ConvertingProof is a core.Proof that a guard has put around that of the user, because its records have a form of their own.
 type ConvertingProof interface {
 	// Store is the proof of the user.
 	Store() any
