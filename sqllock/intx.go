@@ -2,6 +2,7 @@ package sqllock
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -28,8 +29,12 @@ const (
 var ErrSecondTx = errors.New("holdfast: sqllock: the run has a transaction with a proof already")
 
 var (
-	errEnded = errors.New("holdfast: sqllock: the transaction was over before its commit: the function has ended it itself, or ignored an error that did")
-	errFree  = errors.New("the row could be inserted")
+	errEnded = errors.New("holdfast: sqllock: the transaction was over before its commit: the function has ended it itself, or ignored an " +
+		"error that did")
+	// errUnfinished is the error of a row that InTx has not written to the end.
+	errUnfinished = errors.New("holdfast: sqllock: the function of an earlier run has ended its transaction itself, so nobody knows what has " +
+		"become of it: find out, and remove the row by Store.Delete")
+	errFree = errors.New("the row could be inserted")
 )
 
 // proving is a run that commits a proof.
@@ -167,31 +172,38 @@ func (p *proving) transact(ctx context.Context, fn func(context.Context, *sql.Tx
 		return nil, refused, fmt.Errorf("holdfast: sqllock: transaction not begun: %w", err)
 	}
 	defer tx.Rollback() //nolint:errcheck // it has no effect after a commit, and otherwise the connection is closed
-	inserted, err := p.insertRow(ctx, tx)
+	inserted, err := p.insertRow(ctx, tx, nil)
 	if inserted && p.dialect != Postgres { // see store
 		_, err = tx.ExecContext(ctx, "SAVEPOINT holdfast")
 	}
 	if err != nil || !inserted {
 		return nil, refused, err
 	}
-	switch value, err = fn(ctx, tx); {
-	case err != nil:
-		return nil, rolledBack, err
-	case len(value) > p.MaxValue:
-		return nil, rolledBack, fmt.Errorf("%w: sqllock: %d bytes, at most %d are allowed: the transaction is rolled back",
+	value, err = fn(ctx, tx)
+	if err == nil && len(value) > p.MaxValue {
+		err = fmt.Errorf("%w: sqllock: %d bytes, at most %d are allowed: the transaction is rolled back",
 			core.ErrValueTooLarge, len(value), p.MaxValue)
-	case ctx.Err() != nil:
-		return nil, rolledBack, context.Cause(ctx)
+	}
+	if ctx.Err() != nil {
+		return nil, rolledBack, cmp.Or(err, context.Cause(ctx))
 	}
 	stop := time.AfterFunc(commitTimeout, cancel)
 	defer stop.Stop()
-	switch ended, err := p.store(whole, tx, value); {
+	switch ended, failure := p.store(whole, tx, value); { // also after an error, to find out whether fn has ended the transaction
 	case ended:
-		return value, uncertain, errEnded
+		return value, uncertain, errors.Join(err, errEnded, failure)
 	case err != nil:
-		return nil, rolledBack, fmt.Errorf("holdfast: sqllock: value not stored with the proof: %w", err)
+		return nil, rolledBack, err
+	case failure != nil:
+		return nil, rolledBack, fmt.Errorf("holdfast: sqllock: value not stored with the proof: %w", failure)
 	}
-	if err := tx.Commit(); err != nil {
+	if p.dialect == MySQL { // Commit of its driver waits for ever
+		_, err = tx.ExecContext(whole, "COMMIT")
+	} else {
+		err = tx.Commit()
+	}
+	if err != nil {
+		_ = tx.Rollback()                                          // which Raw would wait for
 		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // the transaction may still be open on it
 		return value, uncertain, fmt.Errorf("holdfast: sqllock: not committed: %w", err)
 	}
@@ -234,10 +246,10 @@ func (p *proving) store(ctx context.Context, tx *sql.Tx, value []byte) (ended bo
 }
 
 // insertRow inserts the row of the run, and returns false if there is one of another run. It waits for another transaction that
-// has inserted one.
-func (p *proving) insertRow(ctx context.Context, tx *sql.Tx) (inserted bool, err error) {
+// has inserted one. Without a value the row is not finished.
+func (p *proving) insertRow(ctx context.Context, tx *sql.Tx, value []byte) (inserted bool, err error) {
 	result, err := tx.ExecContext(ctx, p.insert, append([]any{
-		p.id, []byte(p.Key), p.run, p.Attempt, p.Token, p.Fingerprint, time.Now().UnixMilli(),
+		p.id, []byte(p.Key), p.run, p.Attempt, p.Token, p.Fingerprint, value, time.Now().UnixMilli(),
 	}, p.scope...)...)
 	switch {
 	case p.dialect.isDuplicate(err):
@@ -255,26 +267,27 @@ func (p *proving) decide(ctx context.Context, value []byte, lost error) ([]byte,
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), decideTimeout)
 	defer cancel()
 	for {
-		_, o, err := p.transact(bounded, func(context.Context, *sql.Tx) ([]byte, error) { return nil, errFree })
-		if o == rolledBack && errors.Is(err, errFree) {
-			p.Rollback()
-			return nil, lost
-		}
+		_, _, err := p.transact(bounded, func(context.Context, *sql.Tx) ([]byte, error) { return nil, errFree })
 		var found *core.Committed
 		var run []byte
 		if err == nil {
 			found, run, err = p.find(bounded, p.db.QueryRowContext, p.read, p.id, p.scope)
 		}
+		free := errors.Is(err, errFree)
 		switch {
+		case free && (!errors.Is(lost, errEnded) || errors.Is(lost, sql.ErrTxDone) || p.dialect == MySQL):
+			p.Rollback()
+			return nil, lost
+		case free, errors.Is(err, errUnfinished): // statements of fn may have committed by themselves
+			_ = core.Hold(ctx, errEnded.Error()) // without Redis there is nothing to hold
+			return nil, lost
 		case found == nil && pause(bounded):
 		case found == nil:
 			return nil, fmt.Errorf("%w: %w: %w", core.ErrUndecided, lost, errors.Join(err, bounded.Err()))
 		case !bytes.Equal(run, p.run):
 			return p.found(ctx, found)
 		default:
-			if p.Commit(value); errors.Is(lost, errEnded) {
-				return nil, lost
-			}
+			p.Commit(value)
 			return value, nil
 		}
 	}
@@ -300,7 +313,7 @@ func (s *Store) Prove(ctx context.Context, tx *sql.Tx) error {
 	if err != nil {
 		return err
 	}
-	inserted, err := p.insertRow(ctx, tx)
+	inserted, err := p.insertRow(ctx, tx, []byte{})
 	if inserted {
 		return nil
 	}

@@ -94,9 +94,9 @@ func (s *Store) prepare() {
 		scope := d.quote(s.scopeColumn)
 		column, place, where, conflict = ", "+scope, ", ?", " AND "+scope+" = ?", "resource, "+scope
 	}
-	s.insert = "INSERT INTO " + proofs + " (id, name, run, attempt, token, fingerprint, created" + column +
-		") VALUES (?, ?, ?, ?, ?, ?, ?" + place + ")"
-	s.read = "SELECT run, value, fingerprint, attempt, token, created FROM " + proofs + " WHERE id = ?" + where
+	s.insert = "INSERT INTO " + proofs + " (id, name, run, attempt, token, fingerprint, value, created" + column +
+		") VALUES (?, ?, ?, ?, ?, ?, ?, ?" + place + ")"
+	s.read = "SELECT run, value, value IS NULL, fingerprint, attempt, token, created FROM " + proofs + " WHERE id = ?" + where
 	s.readLocked = s.read
 	s.removeOne = "DELETE FROM " + proofs + " WHERE id = ?" + where
 	s.write = "UPDATE " + proofs + " SET value = ? WHERE id = ? AND run = ?" + where
@@ -225,14 +225,17 @@ func (s *Store) keyed(ctx context.Context, key string) ([]any, error) {
 func (s *Store) find(
 	ctx context.Context, ask func(context.Context, string, ...any) *sql.Row, statement string, id []byte, scope []any,
 ) (found *core.Committed, run []byte, err error) {
-	c, created := new(core.Committed), int64(0)
+	c, created, unfinished := new(core.Committed), int64(0), false
 	err = ask(ctx, statement, append([]any{id}, scope...)...).
-		Scan(&run, &c.Value, &c.Fingerprint, &c.Attempt, &c.Token, &created)
+		Scan(&run, &c.Value, &unfinished, &c.Fingerprint, &c.Attempt, &c.Token, &created)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, nil, nil
 	case err != nil:
 		return nil, nil, fmt.Errorf("holdfast: sqllock: proof not read from %s in %v: %w", s.table(s.proofs), s.dialect, err)
+	}
+	if unfinished {
+		return nil, run, errUnfinished
 	}
 	c.At = time.UnixMilli(created)
 	return c, run, nil

@@ -95,6 +95,12 @@ func (c *faultyConn) ExecContext(ctx context.Context, query string, args []drive
 	if first {
 		c.pass(beforeInsert)
 	}
+	if query == "COMMIT" { // of InTx in MySQL
+		return driver.ResultNoRows, c.commit(func() error {
+			_, err := c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+			return err
+		})
+	}
 	result, err := c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
 	if errors.Is(err, driver.ErrSkip) { // database/sql would prepare the statement itself
 		stmt, prepareErr := c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
@@ -140,13 +146,16 @@ type faultyTx struct {
 	conn *faultyConn
 }
 
-func (t *faultyTx) Commit() error {
-	t.conn.pass(beforeCommit)
-	if err := t.Tx.Commit(); err != nil {
+func (t *faultyTx) Commit() error { return t.conn.commit(t.Tx.Commit) }
+
+// commit commits, with the steps before and after it.
+func (c *faultyConn) commit(commit func() error) error {
+	c.pass(beforeCommit)
+	if err := commit(); err != nil {
 		return err
 	}
-	if t.conn.at(replyLost) {
-		t.conn.pass(replyLost)
+	if c.at(replyLost) {
+		c.pass(replyLost)
 		return errors.New("connection reset by peer")
 	}
 	return nil

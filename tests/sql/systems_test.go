@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -78,6 +77,7 @@ func TestReplyLost(t *testing.T) {
 
 func testReplyLost(t *testing.T, s system) {
 	o, _ := newOrder(t, s).onRedis(t)
+	o.TTL = within // nothing waits for its end
 	for i, step := range []string{replyLost, beforeCommit, beforeInsert, afterInsert} {
 		if s.dialect == sqllock.SQLite && step != replyLost {
 			continue // it has no connection that could break
@@ -98,15 +98,33 @@ func testReplyLost(t *testing.T, s system) {
 // what has become of the commit is found out over another connection.
 func TestCommitWithoutReply(t *testing.T) {
 	t.Parallel()
-	server := databases.StartPostgreSQL(t)
-	o, _ := newOrder(t, system{"read committed", sqllock.Postgres, sql.LevelReadCommitted, on(server)}).onRedis(t)
-	folder, rest, _ := strings.Cut(strings.TrimPrefix(o.DSN, "host="), " ")
-	relay := testkit.NewRelay(t, "unix", filepath.Join(folder, ".s.PGSQL.5432"))
+	t.Run("PostgreSQL", func(t *testing.T) {
+		t.Parallel()
+		server := databases.StartPostgreSQL(t)
+		testCommitWithoutReply(t, server, sqllock.Postgres, func(dsn, host, port string) string {
+			_, rest, _ := strings.Cut(dsn, " ")
+			return fmt.Sprintf("host=%s port=%s sslmode=disable %s", host, port, rest)
+		})
+	})
+	t.Run("MariaDB", func(t *testing.T) {
+		t.Parallel()
+		server := databases.StartMariaDB(t)
+		testCommitWithoutReply(t, server.Server, sqllock.MySQL, func(dsn, host, port string) string {
+			user, _, _ := strings.Cut(dsn, "@")
+			return user + "@tcp(" + host + ":" + port + ")" + dsn[strings.LastIndex(dsn, "/"):]
+		})
+	})
+}
+
+func testCommitWithoutReply(t *testing.T, server *databases.Server, dialect sqllock.Dialect, through func(dsn, host, port string) string) {
+	t.Helper()
+	o, _ := newOrder(t, system{"read committed", dialect, sql.LevelReadCommitted, on(server)}).onRedis(t)
+	relay := testkit.NewRelay(t, "unix", server.Socket())
 	host, port, err := net.SplitHostPort(relay.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.DSN = fmt.Sprintf("host=%s port=%s sslmode=disable %s", host, port, rest)
+	o.DSN = through(o.DSN, host, port)
 	for _, d := range []testkit.Direction{testkit.ToServer, testkit.ToClient} {
 		var done atomic.Bool
 		p := o.mustPayer(t, func(at string) bool {
