@@ -11,23 +11,17 @@ import (
 )
 
 // Option configures a [Store].
-type Option func(*Store) error
+type Option func(*Store)
 
 // WithTables sets the names of the tables: of proofs and of fences. Letters, digits and underscores are allowed.
 // Defaults to holdfast_proof and holdfast_fence.
 func WithTables(proofs, fences string) Option {
-	return func(s *Store) error {
-		s.proofs, s.fences = proofs, fences
-		return nil
-	}
+	return func(s *Store) { s.proofs, s.fences = proofs, fences }
 }
 
 // WithSchema sets the schema of the tables; for MySQL that is the database. Defaults to the connection's schema.
 func WithSchema(schema string) Option {
-	return func(s *Store) error {
-		s.schema = &schema
-		return nil
-	}
+	return func(s *Store) { s.schema = &schema }
 }
 
 // WithScope adds a column to both tables, and takes its value from the context of a run, or of the request for one: for instance
@@ -35,34 +29,19 @@ func WithSchema(schema string) Option {
 // you can delete the rows of one tenant. A context without a scope, for which the function returns "", is an error. A scope is UTF-8 and
 // has at most 255 bytes. Defaults to none.
 func WithScope(column string, of func(ctx context.Context) string) Option {
-	return func(s *Store) error {
-		if of == nil {
-			return invalid("WithScope: the function is nil")
-		}
-		s.scopeColumn, s.scopeOf = column, of
-		return nil
-	}
+	return func(s *Store) { s.scopeColumn, s.scopeOf, s.scoped = column, of, true }
 }
 
 // WithTxOptions sets the isolation level of the transactions of InTx. Defaults to the database's isolation level.
 func WithTxOptions(options sql.TxOptions) Option {
-	return func(s *Store) error {
-		s.tx = options
-		if options.ReadOnly {
-			return invalid("WithTxOptions: a transaction that is read-only cannot write its proof")
-		}
-		return nil
-	}
+	return func(s *Store) { s.tx = options }
 }
 
 // OnlyEffect declares that the transaction of InTx is all that a run does. Then a run without a row has done nothing, and the next
 // one may follow also with [core.HoldFailures]: no outcome is unknown. Do not use it if a run also calls a payment service, or
 // sends a message itself. Defaults to a transaction beside other effects.
 func OnlyEffect() Option {
-	return func(s *Store) error {
-		s.only = true
-		return nil
-	}
+	return func(s *Store) { s.only = true }
 }
 
 func invalid(format string, args ...any) error {
@@ -75,7 +54,7 @@ func (s *Store) check() error {
 	if s.schema != nil {
 		names = append(names, *s.schema)
 	}
-	if s.scopeOf != nil {
+	if s.scoped {
 		names = append(names, s.scopeColumn)
 	}
 	for _, name := range names {
@@ -91,7 +70,11 @@ func (s *Store) check() error {
 		return invalid("New: the dialect is %v: pass Postgres, MySQL or SQLite", s.dialect)
 	case s.proofs == s.fences:
 		return invalid("WithTables: both have the name %q", s.proofs)
-	case s.scopeOf != nil && slices.Contains(columns, strings.ToLower(s.scopeColumn)):
+	case s.tx.ReadOnly:
+		return invalid("WithTxOptions: a transaction that is read-only cannot write its proof")
+	case s.scoped && s.scopeOf == nil:
+		return invalid("WithScope: the function is nil")
+	case s.scoped && slices.Contains(columns, strings.ToLower(s.scopeColumn)):
 		return invalid("WithScope: %q is a column of the tables already", s.scopeColumn)
 	}
 	return nil

@@ -28,7 +28,8 @@ type Store struct {
 	proofs, fences string
 	schema         *string // nil for the connection's
 	scopeColumn    string
-	scopeOf        func(context.Context) string // nil without a scope
+	scoped         bool
+	scopeOf        func(context.Context) string
 	only           bool
 
 	insert, read, readLocked, write, remove, removeOne, fence string // statements
@@ -54,11 +55,8 @@ const maxScope, maxResource = 255, 512
 func New(db *sql.DB, dialect Dialect, opts ...Option) (*Store, error) {
 	s := &Store{db: db, dialect: dialect, proofs: "holdfast_proof", fences: "holdfast_fence"}
 	for _, o := range opts {
-		if o == nil {
-			continue
-		}
-		if err := o(s); err != nil {
-			return nil, err
+		if o != nil {
+			o(s)
 		}
 	}
 	if err := s.check(); err != nil {
@@ -90,7 +88,7 @@ func (s *Store) table(name string) string {
 func (s *Store) prepare() {
 	d, proofs, fences := s.dialect, s.table(s.proofs), s.table(s.fences)
 	column, place, where, conflict := "", "", "", "resource"
-	if s.scopeOf != nil {
+	if s.scoped {
 		scope := d.quote(s.scopeColumn)
 		column, place, where, conflict = ", "+scope, ", ?", " AND "+scope+" = ?", "resource, "+scope
 	}
@@ -126,7 +124,7 @@ func (s *Store) Schema() string { return strings.Join(s.ddl(), ";\n") + ";\n" }
 func (s *Store) ddl() []string {
 	d, proofs, fences := s.dialect, s.table(s.proofs), s.table(s.fences)
 	scope, key, engine := "", "resource", ""
-	if s.scopeOf != nil {
+	if s.scoped {
 		scope = "\n  " + d.quote(s.scopeColumn) + " TEXT NOT NULL,"
 		key += ", " + d.quote(s.scopeColumn)
 	}
@@ -243,7 +241,7 @@ func (s *Store) find(
 
 // scope returns the scope of a context as the last argument of statements, and no argument if the tables have none.
 func (s *Store) scope(ctx context.Context) ([]any, error) {
-	if s.scopeOf == nil {
+	if !s.scoped {
 		return nil, nil
 	}
 	switch scope := s.scopeOf(ctx); {
