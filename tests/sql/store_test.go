@@ -39,6 +39,7 @@ func TestStore(t *testing.T) {
 			"Fence":                      testFence,
 			"Scope":                      testScope,
 			"Keys":                       testKeys,
+			"CreateTables":               testCreateTables,
 			"Resolve":                    testResolve,
 			"Delete":                     testDelete,
 			"DeleteBefore":               testDeleteBefore,
@@ -370,6 +371,25 @@ func testScope(t *testing.T, s system) {
 	}
 	_, err := b.Committed(t.Context(), key)
 	wantText(t, err, "no scope")
+}
+
+// testCreateTables: tables that exist are left alone, so that a process that starts waits for no payment, and no payment for it.
+func testCreateTables(t *testing.T, s system) {
+	_, locks := start(t)
+	b := s.bank(t)
+	_, err := locks.Once(key, core.WithProof(b.Store)).Do(t.Context(), func(ctx context.Context) ([]byte, error) {
+		return b.InTx(ctx, func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
+			if _, err := debit(ctx, tx); err != nil {
+				return nil, err
+			}
+			bounded, cancel := context.WithTimeout(ctx, within/4)
+			defer cancel()
+			return nil, b.CreateTables(bounded)
+		})
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // testKeys: keys and scopes count byte by byte, whatever the database takes for the same text. A key can be any bytes, a scope is text.
