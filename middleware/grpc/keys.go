@@ -86,7 +86,7 @@ func Unscoped() KeyFunc { return rpc.Constant("unscoped") }
 //   - [core.WithProof]: the transaction returns the bytes of an anypb.Any with the response, so that a retry that finds its effect gets
 //     the response. For other bytes it gets ALREADY_COMPLETED.
 //   - [core.WithMaxValue] bounds the response with its metadata that is recorded. A call with the key of a larger one gets
-//     ALREADY_COMPLETED; of a larger error, only code and message are recorded. Defaults to 256 KiB.
+//     ALREADY_COMPLETED; of a larger error, only code and message are recorded, cut to fit. Defaults to 256 KiB.
 //   - [core.WithQuota] bounds how many records the keys of one scope of [Idempotent] may have at a time. One more is refused with
 //     TOO_MANY_KEYS. Defaults to 0: none.
 type Option = guard.Option

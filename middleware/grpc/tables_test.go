@@ -379,6 +379,7 @@ func TestOptions(t *testing.T) {
 		"Once, permits":      {second2(grpclock.NewOnce(locks, key, core.WithFixedTTL(time.Second))), "core.WithFixedTTL"},
 		"Idempotent":         {second2(grpclock.NewIdempotent(locks, key, grpclock.WithKey(nil))), "WithKey"},
 		"empty field":        {second2(grpclock.NewIdempotent(locks, key, grpclock.WithIgnoredFields(""))), "WithIgnoredFields"},
+		"empty name":         {second2(grpclock.NewIdempotent(locks, key, grpclock.WithIgnoredFields("a..b"))), "WithIgnoredFields"},
 		"nil codec":          {second2(grpclock.NewIdempotent(locks, key, grpclock.WithCodec(nil))), "WithCodec"},
 		"short secret":       {second2(grpclock.NewIdempotent(locks, key, grpclock.WithKeySecret([]byte("x")))), "WithKeySecret"},
 		"nil key":            {second2(grpclock.NewIdempotent(locks, nil)), "key function is nil"},

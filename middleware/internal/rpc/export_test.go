@@ -1,10 +1,18 @@
 package rpc
 
-import "google.golang.org/protobuf/proto"
+import (
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+)
 
 // Fingerprint is for tests.
 func Fingerprint(secret []byte, method string, m proto.Message, ignored ...string) []byte {
-	return fingerprint(secret, method, m, ignored)
+	tree := fieldTree{}
+	for _, path := range ignored {
+		tree.add(strings.Split(path, "."))
+	}
+	return fingerprint(secret, method, m, tree)
 }
 
 // Encode and Decode are for tests.

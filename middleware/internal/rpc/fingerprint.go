@@ -22,18 +22,36 @@ const deepestAny = 8
 // fingerprint returns what tells a request apart from others, whatever build or language has sent it. Marshalling is not canonical
 // across builds, so it hashes a walk: fields by number, maps by key, an Any by its content. Unknown fields and the ignored
 // ones are left out.
-func fingerprint(secret []byte, method string, m proto.Message, ignored []string) []byte {
-	w := walk{ignored: ignored}
-	w.message(m.ProtoReflect(), "", 0)
+func fingerprint(secret []byte, method string, m proto.Message, ignored fieldTree) []byte {
+	var w walk
+	w.message(m.ProtoReflect(), ignored, 0)
 	sum := guard.Digest(secret, method, string(w.out))
 	return sum[:]
 }
 
-// walk writes messages in a form of its own, in which every value says what it is and where it ends.
-type walk struct {
-	out     []byte
-	ignored []string
+// fieldTree has the ignored fields of a message: by name, the tree of the fields inside it, or nil for a field that is ignored itself.
+// A walk descends in it, because to join the path of each field would cost the square of the depth of a nested request.
+type fieldTree map[string]fieldTree
+
+// add adds the path of a field. It is ignored with all that is in it, whatever paths are longer.
+func (t fieldTree) add(path []string) {
+	name := path[0]
+	below, known := t[name]
+	switch {
+	case known && below == nil:
+	case len(path) == 1:
+		t[name] = nil
+	default:
+		if !known {
+			below = fieldTree{}
+			t[name] = below
+		}
+		below.add(path[1:])
+	}
 }
+
+// walk writes messages in a form of its own, in which every value says what it is and where it ends.
+type walk struct{ out []byte }
 
 func (w *walk) number(kind byte, n uint64) {
 	w.out = binary.BigEndian.AppendUint64(append(w.out, kind), n)
@@ -44,18 +62,18 @@ func (w *walk) text(kind byte, s string) {
 	w.out = append(w.out, s...)
 }
 
-func (w *walk) message(m protoreflect.Message, path string, anys int) {
+func (w *walk) message(m protoreflect.Message, ignored fieldTree, anys int) {
 	if a, ok := m.Interface().(*anypb.Any); ok {
-		w.any(a.GetTypeUrl(), a.GetValue(), path, anys)
+		w.any(a.GetTypeUrl(), a.GetValue(), ignored, anys)
 		return
 	}
 	if d := m.Descriptor(); d.FullName() == "google.protobuf.Any" { // of another Go type
-		w.any(m.Get(d.Fields().ByNumber(1)).String(), m.Get(d.Fields().ByNumber(2)).Bytes(), path, anys)
+		w.any(m.Get(d.Fields().ByNumber(1)).String(), m.Get(d.Fields().ByNumber(2)).Bytes(), ignored, anys)
 		return
 	}
 	var fields []protoreflect.FieldDescriptor
 	m.Range(func(fd protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
-		if len(w.ignored) == 0 || !slices.Contains(w.ignored, join(path, fd)) {
+		if below, named := ignored[string(fd.Name())]; !named || below != nil {
 			fields = append(fields, fd)
 		}
 		return true
@@ -64,7 +82,7 @@ func (w *walk) message(m protoreflect.Message, path string, anys int) {
 	w.number('m', uint64(len(fields)))
 	for _, fd := range fields {
 		w.number('n', uint64(fd.Number()))
-		w.field(fd, m.Get(fd), join(path, fd), anys)
+		w.field(fd, m.Get(fd), ignored[string(fd.Name())], anys)
 	}
 }
 
@@ -95,21 +113,13 @@ func linkedHas(path string) (found bool) {
 	return found
 }
 
-// join returns the path of a field, by which it can be ignored.
-func join(path string, fd protoreflect.FieldDescriptor) string {
-	if path == "" {
-		return string(fd.Name())
-	}
-	return path + "." + string(fd.Name())
-}
-
-func (w *walk) field(fd protoreflect.FieldDescriptor, v protoreflect.Value, path string, anys int) {
+func (w *walk) field(fd protoreflect.FieldDescriptor, v protoreflect.Value, ignored fieldTree, anys int) {
 	switch {
 	case fd.IsList():
 		list := v.List()
 		w.number('l', uint64(list.Len()))
 		for i := range list.Len() {
-			w.value(fd, list.Get(i), path, anys)
+			w.value(fd, list.Get(i), ignored, anys)
 		}
 	case fd.IsMap():
 		var keys []protoreflect.MapKey
@@ -120,11 +130,11 @@ func (w *walk) field(fd protoreflect.FieldDescriptor, v protoreflect.Value, path
 		slices.SortFunc(keys, compareKeys)
 		w.number('p', uint64(len(keys)))
 		for _, k := range keys {
-			w.value(fd.MapKey(), k.Value(), path, anys)
-			w.value(fd.MapValue(), v.Map().Get(k), path, anys)
+			w.value(fd.MapKey(), k.Value(), ignored, anys)
+			w.value(fd.MapValue(), v.Map().Get(k), ignored, anys)
 		}
 	default:
-		w.value(fd, v, path, anys)
+		w.value(fd, v, ignored, anys)
 	}
 }
 
@@ -147,10 +157,10 @@ func boolRank(b bool) int {
 	return 0
 }
 
-func (w *walk) value(fd protoreflect.FieldDescriptor, v protoreflect.Value, path string, anys int) {
+func (w *walk) value(fd protoreflect.FieldDescriptor, v protoreflect.Value, ignored fieldTree, anys int) {
 	switch fd.Kind() {
 	case protoreflect.MessageKind, protoreflect.GroupKind:
-		w.message(v.Message(), path, anys)
+		w.message(v.Message(), ignored, anys)
 	case protoreflect.StringKind:
 		w.text('s', v.String())
 	case protoreflect.BytesKind:
@@ -173,13 +183,13 @@ func (w *walk) value(fd protoreflect.FieldDescriptor, v protoreflect.Value, path
 }
 
 // any writes the content of an Any, or its bytes if it is of a type that is unknown here.
-func (w *walk) any(url string, value []byte, path string, anys int) {
+func (w *walk) any(url string, value []byte, ignored fieldTree, anys int) {
 	name := url[strings.LastIndexByte(url, '/')+1:]
 	w.text('a', name)
 	if anys < deepestAny {
 		if t, err := protoregistry.GlobalTypes.FindMessageByURL(url); err == nil {
 			if m := t.New(); proto.Unmarshal(value, m.Interface()) == nil {
-				w.message(m, path, anys+1)
+				w.message(m, ignored, anys+1)
 				return
 			}
 		}

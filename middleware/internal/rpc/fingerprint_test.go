@@ -3,6 +3,7 @@ package rpc_test
 import (
 	"bytes"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -127,6 +128,32 @@ func TestIgnoredFields(t *testing.T) {
 	}
 	if sum(a, "id", "part.id", "parts.id") == sum(b, "id", "part.id", "parts.id") {
 		t.Error("other fields do not count")
+	}
+	c, d := order(t, `part { id: "2" count: 3 }`), order(t, `part { id: "9" count: 4 }`)
+	for _, paths := range [][]string{{"part", "part.id"}, {"part.id", "part"}, {"part.id", "part.part.id", "part.count"}} {
+		if sum(c, paths...) != sum(d, paths...) {
+			t.Errorf("%q count", paths)
+		}
+	}
+}
+
+// TestDeepRequest: a request that is nested deeply costs no more than a few times its size, with ignored fields too. It is not parallel,
+// because it counts what the process allocates.
+func TestDeepRequest(t *testing.T) {
+	m := order(t, "")
+	part := m.ProtoReflect().Descriptor().Fields().ByName("part")
+	const levels = 5000
+	for range levels {
+		outer := order(t, "").ProtoReflect()
+		outer.Set(part, protoreflect.ValueOfMessage(m.ProtoReflect()))
+		m = outer.Interface()
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	sum(m, "part.id", "part.part.id", "id")
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / levels; each > 2000 {
+		t.Errorf("%d bytes for each level", each)
 	}
 }
 

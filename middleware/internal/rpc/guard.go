@@ -30,7 +30,7 @@ type Guard struct {
 	once   *guard.Once
 	do     func(context.Context, guard.Ask, guard.Run) (*guard.Outcome, error)
 	log    *guard.Log
-	paths  sync.Map // types of requests whose ignored fields were checked, by their name
+	warned sync.Map // types of requests whose ignored fields were checked, by their name
 }
 
 // sort returns a guard with the options, in which the engine is still missing.
@@ -149,14 +149,14 @@ const logKeyFailed = "holdfast: the key of a call could not be made, the call wa
 
 // checkIgnored warns of a path of [WithIgnoredFields] that no request has, of this or another method.
 func (g *Guard) checkIgnored(ctx context.Context, m proto.Message, w core.Work) {
-	if len(g.ignored) == 0 {
+	if len(g.paths) == 0 {
 		return
 	}
 	request := m.ProtoReflect().Descriptor()
-	if _, known := g.paths.LoadOrStore(request.FullName(), true); known {
+	if _, known := g.warned.LoadOrStore(request.FullName(), true); known {
 		return
 	}
-	for _, path := range g.ignored {
+	for _, path := range g.paths {
 		if !hasPath(request, path) && !linkedHas(path) {
 			g.log.Line(ctx, slog.LevelWarn, logNoField, w, slog.String("path", path))
 		}

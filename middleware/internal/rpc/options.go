@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -25,7 +26,8 @@ type config struct {
 	key      KeyFunc // of the client, behind the scope
 	replay   bool
 	detached bool
-	ignored  []string
+	ignored  fieldTree
+	paths    []string // of ignored
 	codec    Codec
 }
 
@@ -72,10 +74,17 @@ func WithDetachedContext() Option {
 func WithIgnoredFields(paths ...string) Option {
 	paths = slices.Clone(paths)
 	return guard.Own("WithIgnoredFields", func(c *config) error {
-		c.ignored = append(c.ignored, paths...)
-		if slices.Contains(paths, "") {
-			return fmt.Errorf("%w: WithIgnoredFields: a path is empty", core.ErrInvalidOption)
+		if c.ignored == nil {
+			c.ignored = fieldTree{}
 		}
+		for _, path := range paths {
+			names := strings.Split(path, ".")
+			if slices.Contains(names, "") {
+				return fmt.Errorf("%w: WithIgnoredFields(%q): a path is like order.trace", core.ErrInvalidOption, path)
+			}
+			c.ignored.add(names)
+		}
+		c.paths = append(c.paths, paths...)
 		return nil
 	})
 }

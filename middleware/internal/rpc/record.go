@@ -54,7 +54,7 @@ const (
 )
 
 // encode returns the value of a record, nil for an answer that cannot be recorded. Of an error that is larger than limit, only the
-// code and the text are kept: without a value, it would seem to have succeeded.
+// code and as much of the text as fits are kept: without a value, it would seem to have succeeded.
 func (a *Answer) encode(limit int) ([]byte, error) {
 	var out []byte
 	if a.checked().Status == nil {
@@ -77,8 +77,13 @@ func (a *Answer) encode(limit int) ([]byte, error) {
 	}
 	out = appendHeader(out, fieldHeader, a.Header)
 	out = appendHeader(out, fieldTrailer, a.Trailer)
-	if len(out) > limit && a.Status != nil && (a.Status.Details != nil || a.Header != nil || a.Trailer != nil) {
+	switch more := len(out) - limit; {
+	case more <= 0 || a.Status == nil:
+	case a.Status.Details != nil || a.Header != nil || a.Trailer != nil:
 		return (&Answer{Status: &spb.Status{Code: a.Status.Code, Message: a.Status.Message}}).encode(limit)
+	case more <= len(a.Status.Message):
+		text := strings.ToValidUTF8(a.Status.Message[:len(a.Status.Message)-more], "") // without half a character at its end
+		return (&Answer{Status: &spb.Status{Code: a.Status.Code, Message: text}}).encode(limit)
 	}
 	return out, nil
 }

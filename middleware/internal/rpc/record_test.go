@@ -75,6 +75,13 @@ func TestErrorRecord(t *testing.T) {
 	if err != nil || !proto.Equal(got.Status, &spb.Status{Code: 5, Message: "no such order"}) || len(got.Header) > 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
+	long := &spb.Status{Code: 5, Message: strings.Repeat("ä", 1000), Details: s.Details}
+	value := encode(t, &rpc.Answer{Status: long}, 501)
+	got, err = rpc.Decode(value)
+	if err != nil || len(value) > 501 || got.Status.GetCode() != 5 || len(got.Status.GetMessage()) < 400 ||
+		!strings.HasPrefix(long.Message, got.Status.GetMessage()) {
+		t.Errorf("a long text: %d bytes, %+v, %v", len(value), got, err)
+	}
 }
 
 // TestForeignRecord: what cannot be read is an error and never an empty message.

@@ -113,8 +113,9 @@ func (v verdict) refusal(cause error, after time.Duration) *Refusal {
 			{Field: "key", Description: v.text},
 		}})
 	}
-	if v == typeUnknown {
-		r.Status.Message = cause.Error()
+	var unknown *typeError
+	if errors.As(cause, &unknown) { // the rest of the cause has the name of the record, which is not the client's business
+		r.Status.Message += ": " + string(unknown.name)
 	}
 	return r
 }
