@@ -68,7 +68,7 @@ func machine(server *testkit.Server) string {
 // serverCost is run with -server.
 func (s *settings) serverCost(ctx context.Context) error {
 	c := &s.cost
-	c.Shapes, c.Log = shape.All(), os.Stderr
+	c.Shapes, c.Log, c.Count = shape.All(), os.Stderr, true
 	servers, stop := measure.StartServers(1 + len(c.Shapes))
 	defer stop()
 	c.Servers = servers

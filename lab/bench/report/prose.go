@@ -30,7 +30,8 @@ without the library: one command to lock a free name, and one to unlock it. The 
 over a unix socket, and uses each name once. Before each round it empties the server. In a round it locks many names, and
 then unlocks them. The rows take turns in random order. Figures are medians over %d rounds. Ratios are taken round by
 round, and then their median; the spread is that of the middle half of the rounds. What else the machine did matters least
-for the fastest tenth of the rounds.
+for the fastest tenth of the rounds. Instructions are those of a server under callgrind, with each lock followed by its
+unlock; they hardly depend on the machine, and a test bounds them.
 
 The row redisson-shape is a pair of scripts of our own. They do for a free name what the scripts of Redisson's RLock do: a
 hash with a hold count, an expiry, and a message. They leave out the key by which Redisson answers a repeated unlock.`

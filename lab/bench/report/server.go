@@ -30,7 +30,7 @@ func serverTimes(book *measure.Book, all []shape.Shape) string {
 		return measure.Key{Work: workload.WorkServer, Who: who, Size: 1, Figure: figure}
 	}
 	const of = "of " + shape.RedissonName
-	rows := [][]string{{"server time of a pair", "lock µs", "unlock µs", "pair µs", of, "spread", "fastest tenth µs", of}}
+	rows := [][]string{{"server time of a pair", "lock µs", "unlock µs", "pair µs", of, "spread", "fastest tenth µs", of, "instructions", of}}
 	redisson := book.Values(key(shape.RedissonName, "pair us"))
 	for _, s := range all {
 		times := book.Values(key(s.Name, "pair us"))
@@ -42,6 +42,8 @@ func serverTimes(book *measure.Book, all []shape.Shape) string {
 			s.Name, Number(book.Median(key(s.Name, "lock us"))), Number(book.Median(key(s.Name, "unlock us"))),
 			Number(measure.Median(times)), roundwise(times, redisson), spread(times),
 			Number(fastest), Number(fastest / measure.FastestTime(redisson)),
+			whole(book.Median(key(s.Name, "instructions"))),
+			Number(book.Median(key(s.Name, "instructions")) / book.Median(key(shape.RedissonName, "instructions"))),
 		})
 	}
 	return Table(rows)

@@ -3,6 +3,8 @@ package shape
 import (
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,10 +45,26 @@ func (h *Hold) released() string {
 
 func (h *Hold) channel() string { return "redisson_lock__channel" + h.tag() }
 
+// source composes a script of files of core.
+type source = func(files ...string) *redis.Script
+
+// slowly composes a script for a server that is fifty times slower than usual, as under callgrind: it draws the next token from the
+// last one for as long as Redis has that, and not for 10 ms only, in which a server at its usual speed grants hundreds of locks.
+func slowly(files ...string) *redis.Script {
+	const fresh = "tokenFresh = 7199990"
+	text := luasource.Text(files...)
+	if !strings.Contains(text, fresh) && slices.Contains(files, "token") {
+		panic("token.lua has no " + fresh)
+	}
+	return redis.NewScript(strings.ReplaceAll(text, fresh, "tokenFresh = 0"))
+}
+
 // Mutex sends what core.Client.Mutex does.
-func Mutex() Shape {
-	acquire := luasource.Script(luasource.Acquire...)
-	release := luasource.Script(luasource.Release...)
+func Mutex() Shape { return mutex(luasource.Script) }
+
+func mutex(script source) Shape {
+	acquire := script(luasource.Acquire...)
+	release := script(luasource.Release...)
 	return Shape{
 		Name: "holdfast Mutex", Scripts: []*redis.Script{acquire, release},
 		Lock: func(h *Hold) Command {
@@ -61,18 +79,24 @@ func Mutex() Shape {
 }
 
 // Fair sends what core.Client.Fair does.
-func Fair() Shape { return queue("holdfast Fair", "fair", 0) }
+func Fair() Shape { return fair(luasource.Script) }
+
+func fair(script source) Shape { return queue(script, "holdfast Fair", "fair", 0) }
 
 // Read sends what core.Client.Read does.
-func Read() Shape { return queue("holdfast Read", "reading", 0) }
+func Read() Shape { return read(luasource.Script) }
+
+func read(script source) Shape { return queue(script, "holdfast Read", "reading", 0) }
 
 // Write sends what core.Client.Write does.
-func Write() Shape { return queue("holdfast Write", "writing", 1) }
+func Write() Shape { return write(luasource.Script) }
+
+func write(script source) Shape { return queue(script, "holdfast Write", "writing", 1) }
 
 // queue is a lock with a queue in Redis. readersNext is 1 if its unlock lets readers go first.
-func queue(name, mode string, readersNext int) Shape {
-	acquire := luasource.Script(luasource.QueueAcquire...)
-	release := luasource.Script(luasource.QueueRelease...)
+func queue(script source, name, mode string, readersNext int) Shape {
+	acquire := script(luasource.QueueAcquire...)
+	release := script(luasource.QueueRelease...)
 	command := func(script *redis.Script, h *Hold, args ...any) Command {
 		tag := h.tag()
 		keys := []string{
@@ -95,9 +119,11 @@ func queue(name, mode string, readersNext int) Shape {
 }
 
 // Once sends what core.Client.Once does for a run that completes with a value.
-func Once(value string) Shape {
-	begin := luasource.Script("once/begin_fast", "once/common", "once/group", "once/begin")
-	complete := luasource.Script("once/complete_fast", "publish", "once/common", "once/group",
+func Once(value string) Shape { return once(luasource.Script, value) }
+
+func once(script source, value string) Shape {
+	begin := script("once/begin_fast", "once/common", "once/group", "once/begin")
+	complete := script("once/complete_fast", "publish", "once/common", "once/group",
 		"once/finish_common", "once/finish", "once/complete")
 	return Shape{
 		Name: "holdfast Once", Scripts: []*redis.Script{begin, complete},

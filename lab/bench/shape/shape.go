@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/tests/testkit/luasource"
 )
 
 // TTL is the TTL of every lock: whole seconds, because go-zero counts in them.
@@ -91,10 +93,15 @@ type Shape struct {
 }
 
 // All returns every shape, in the order of the tables.
-func All() []Shape {
+func All() []Shape { return all(luasource.Script) }
+
+// Slow returns every shape for a server that is far slower than usual, see [slowly].
+func Slow() []Shape { return all(slowly) }
+
+func all(script source) []Shape {
 	return []Shape{
-		Nothing(), SetNX(), Redsync(), Redislock(), Rueidislock(), Redisson(), Mutex(), Fair(), Read(), Write(),
-		Once("order"), OnceByHand("order"),
+		Nothing(), SetNX(), Redsync(), Redislock(), Rueidislock(), Redisson(), mutex(script), fair(script), read(script),
+		write(script), once(script, "order"), OnceByHand("order"),
 	}
 }
 

@@ -32,14 +32,18 @@ type ServerCost struct {
 	Pairs  int           // of one shape in one round
 	Left   int           // pairs before the memory is measured
 	Later  time.Duration // after which it is measured again
+	Count  bool          // count instructions too, see [Instructions]
 }
 
-// Run measures the time first, then what is left.
+// Run measures the time first, then what is left. At last it counts instructions.
 func (s *ServerCost) Run(ctx context.Context) error {
 	if err := s.times(ctx); err != nil {
 		return err
 	}
-	return s.left(ctx)
+	if err := s.left(ctx); err != nil || !s.Count {
+		return err
+	}
+	return s.count(ctx)
 }
 
 // sender is a shape with a connection to a server.
@@ -50,8 +54,7 @@ type sender struct {
 }
 
 // connect opens one connection for the shape: all its pipelines take the same.
-func connect(ctx context.Context, server *testkit.Server, of shape.Shape) (*sender, error) {
-	options := server.Options()
+func connect(ctx context.Context, options *redis.Options, of shape.Shape) (*sender, error) {
 	options.PoolSize, options.MaxRetries = 1, -1
 	options.OnConnect = func(ctx context.Context, cn *redis.Conn) error {
 		for _, c := range of.Setup {
@@ -80,7 +83,7 @@ func (s *ServerCost) times(ctx context.Context) error {
 		}
 	}()
 	for _, of := range s.Shapes {
-		sender, err := connect(ctx, s.Servers[0], of)
+		sender, err := connect(ctx, s.Servers[0].Options(), of)
 		if err != nil {
 			return err
 		}

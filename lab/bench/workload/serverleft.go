@@ -30,7 +30,7 @@ func (s *ServerCost) left(ctx context.Context) error {
 	}()
 	before, after := make([]state, len(s.Shapes)), make([]state, len(s.Shapes))
 	for i, of := range s.Shapes {
-		sender, err := connect(ctx, s.Servers[1+i], of)
+		sender, err := connect(ctx, s.Servers[1+i].Options(), of)
 		if err != nil {
 			return err
 		}
