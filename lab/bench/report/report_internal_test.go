@@ -119,8 +119,8 @@ func TestServerText(t *testing.T) {
 	add("keys", 0)
 	text := ServerText(book, []shape.Shape{mutex, redisson}, "a machine")
 	for _, want := range []string{
-		"| holdfast Mutex | – | – | 45 | 3 | -17 … +17% | 33 | 3 |\n",
-		"| redisson-shape | – | – | 15 | 1 | -17 … +17% | 11 | 1 |\n",
+		"| holdfast Mutex | – | – | 45 | 3 | -17 … +17% | 33 | 3 | – | – |\n",
+		"| redisson-shape | – | – | 15 | 1 | -17 … +17% | 11 | 1 | – | – |\n",
 		"| redisson-shape | 0 | 0 | – | – | – |\n",
 		"`make -C lab bench-server` on a machine.",
 	} {
