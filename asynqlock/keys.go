@@ -122,17 +122,12 @@ func Keys(keys ...KeyFunc) KeyFunc {
 	}
 }
 
-// keyFailed is the error of a key function that has failed, so the task may well have a key.
-type keyFailed struct{ error }
-
-func (e keyFailed) Unwrap() error { return e.error }
-
 // of makes the key, or tells why there is none.
 func (f KeyFunc) of(ctx context.Context, t *asynq.Task) (string, error) {
 	key, err := f(ctx, t)
 	switch {
 	case err != nil && !errors.Is(err, ErrNoKey):
-		return "", keyFailed{fmt.Errorf("%w: %w", ErrNoKey, err)}
+		return "", guards.KeyFailed(fmt.Errorf("%w: %w", ErrNoKey, err))
 	case err == nil && key == "":
 		return "", fmt.Errorf("%w: it is empty", ErrNoKey)
 	}

@@ -55,7 +55,7 @@ func (g *guard) visit(ctx context.Context, t *asynq.Task) *visit {
 	key, err := g.key.of(context.WithValue(ctx, selectiveKey{}, &selective), t)
 	switch {
 	case err != nil:
-		v.ask.NoKey, v.ask.KeyFailed = err, errors.As(err, new(keyFailed))
+		v.ask.NoKey, v.ask.KeyFailed = err, errors.As(err, new(guards.KeyFailure))
 		return v
 	case g.once == nil:
 		v.ask.KeyHash = guards.Hash(g.KeySecret, key)

@@ -117,7 +117,10 @@ func (o *once) run(r *run) *Conflict {
 			r.capture.Abandon()
 		}
 	}()
-	recorded, conflict := o.do(r, r.captured, r.pass)
+	recorded, conflict := o.do(r, guards.Run{
+		Call: func(ctx context.Context) { r.outcome = r.captured(r.begin(ctx)) },
+		Pass: r.pass,
+	})
 	switch {
 	case recorded != nil:
 		if r.capture != nil { // the handler has found the effect of an earlier request
@@ -147,7 +150,7 @@ func (r *run) pass(ctx context.Context) { r.handle(ctx, r.w) }
 // request has run, and its answer is to be sent. A request that has run may also have found, by its proof, that an earlier one had
 // taken effect: then there is a replay or a conflict in place of its answer. If the handler has written nothing because its context
 // was over, the conflict is what to answer in its place.
-func (o *once) do(r *run, handler func(context.Context) Handled, pass func(context.Context)) (replay *Response, conflict *Conflict) {
+func (o *once) do(r *run, handle guards.Run) (replay *Response, conflict *Conflict) {
 	if r.key.IsZero() {
 		return nil, r.keyless(ErrKeyRequired, true)
 	}
@@ -160,10 +163,8 @@ func (o *once) do(r *run, handler func(context.Context) Handled, pass func(conte
 	if o.Compare {
 		r.ask.Fingerprint = o.fingerprint(o.payload(r.request))
 	}
-	ended, _ := o.records.Do(r.came.Context(), r.ask, guards.Run{
-		Call: func(ctx context.Context) { r.outcome = handler(r.begin(ctx)) },
-		Pass: pass, Judge: r.judge, Replay: r.again, Refuse: r.refuse,
-	})
+	handle.Judge, handle.Replay, handle.Refuse = r.judge, r.again, r.refuse
+	ended, _ := o.records.Do(r.came.Context(), r.ask, handle)
 	switch {
 	case ended != nil:
 		return nil, r.instead(ended.State)

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
+	guards "github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -55,7 +56,8 @@ func (i item) run(ctx context.Context, g *guard) *run {
 
 // doOnce lets a request run, or returns what to answer instead.
 func doOnce(ctx context.Context, o *once, i item, h handlers) (*Response, *Conflict) {
-	return o.do(i.run(ctx, &o.guard), h.Run, h.Pass)
+	r := i.run(ctx, &o.guard)
+	return o.do(r, guards.Run{Call: func(ctx context.Context) { r.outcome = h.Run(r.begin(ctx)) }, Pass: h.Pass})
 }
 
 // doExclusive is doOnce for an exclusive.

@@ -34,10 +34,8 @@ type Guard struct{ once *once }
 
 // Wrap returns the guarded handler. It panics if the handler is nil, and if g is the zero Guard.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
-	if g == nil || g.once == nil {
-		panic("holdfast: the guard is the zero Guard: make it with NewOnce or NewIdempotent")
-	}
-	return g.once.wrap(next, g.once.run)
+	o := guards.Must(g.made())
+	return o.wrap(next, o.run)
 }
 
 // made returns the guard that a constructor has made.
