@@ -50,7 +50,7 @@ func WithRefusalHandler(handler RefusalHandler) Option {
 type RefusalHandler func(w http.ResponseWriter, r *http.Request, conflict *Conflict)
 
 // WithMethods sets the guarded request methods, in upper case. Requests of other methods pass. Defaults to all but
-// GET, HEAD, OPTIONS and TRACE; to POST and PATCH for [Idempotent].
+// GET, HEAD, OPTIONS and TRACE; for [Idempotent], POST and PATCH.
 func WithMethods(methods ...string) Option {
 	methods = append([]string{}, methods...) // not nil, so that none is an error and not the default
 	return newOption("WithMethods", func(s *settings) { s.Methods = slices.Clone(methods) })
@@ -66,8 +66,8 @@ func WithWaiters(perKey, all int) Option {
 // WithBodyLimit sets how many bytes of body are read before the lock is asked for, also of a larger body and of one whose
 // client waits for 100 Continue. A client that sends the rest of a larger body slowly holds the lock as long as the handler
 // lets it. 0 reads none, for a handler that answers before it has read all, as with a CONNECT over HTTP/2, whose body is the
-// tunnel: bound the time of its clients by http.Server.ReadTimeout. Defaults to 64 KiB; to 1 MiB for Idempotent, which compares
-// bodies, and refuses larger ones with 413.
+// tunnel: bound the time of its clients by http.Server.ReadTimeout. Defaults to 64 KiB; for Idempotent 1 MiB, which compares
+// bodies and refuses larger ones with 413.
 func WithBodyLimit(bytes int64) Option {
 	return newOption("WithBodyLimit", func(s *settings) { s.BodyLimit = bytes })
 }
@@ -98,10 +98,10 @@ func WithFinishTimeout(limit time.Duration) Option { return guards.WithFinishTim
 // lease ends, or, behind Once and Idempotent, one that has taken effect in this process within ten minutes, or was replayed or
 // refused for that here. What ran without Redis does not run again when Redis is back either, and is recorded then. A guard that
 // remembers 10,000 keys that ran without Redis or are held, or 500,000 that took effect within ten minutes, refuses further ones. It
-// knows nothing of other guards. Defaults to refusing requests with 503.
+// knows nothing of other guards. Defaults to off: requests are refused with 503.
 func FailOpen() Option { return guards.FailOpen() }
 
-// OptionalKey lets requests that lack a part of the key pass unguarded. Defaults to refusing them with 400.
+// OptionalKey lets requests that lack a part of the key pass unguarded. Defaults to off: they are refused with 400.
 func OptionalKey() Option { return guards.OptionalKey() }
 
 // WithKeySecret makes the hashes of keys with a secret (HMAC). Without it, a reader of Redis can guess whose they are,
@@ -127,20 +127,20 @@ func WithRetentionUntil(until func(now time.Time) time.Time) Option {
 //   - 401, 403, 407, 408, 409, 421, 423, 425 and 429 are released.
 //   - Other 4xx are released by Once and completed by Idempotent.
 //
-// Defaults to the default judgement.
+// Defaults to the rules of the package comment.
 func WithCompletion(judge func(Handled) Disposition) Option {
 	return newOption("WithCompletion", func(s *settings) { s.Completion = judge })
 }
 
 // WithDetachedContext keeps the end of the request's context from the handler: work that should not be interrupted
-// continues when the client leaves. A lost lease still ends it. Defaults to passing it on.
+// continues when the client leaves. A lost lease still ends it. Defaults to off.
 func WithDetachedContext() Option {
 	return newOption("WithDetachedContext", func(s *settings) { s.Detached = true })
 }
 
 // WithReplay makes Once answer a second request with the recorded answer of the first, instead of refusing it. Any
-// client that can send the key gets that answer, so join the key with the user. Defaults to refusing it with 409;
-// Idempotent replays.
+// client that can send the key gets that answer, so join the key with the user. Defaults to off: it is refused
+// with 409.
 func WithReplay() Option {
 	return newOption("WithReplay", func(s *settings) { s.Replay = true })
 }
@@ -160,9 +160,9 @@ func WithCodec(codec Codec) Option {
 // WithFingerprint sets which part of a request is compared with an earlier one with the same key. The
 // operation is always compared: method, host of the route, and path, both as it came in and behind
 // [net/http.StripPrefix]. Another request is refused with 422. Nil is all of it: query, content type, content
-// encoding and body, of a form its fields, of a multipart body its parts. A body larger than [WithBodyLimit] cannot be compared and is refused
-// with 413. Nor can one that was read in front of the guard: it is refused with 500 guard-failed. Once compares nothing without this
-// option. Defaults to nil for Idempotent.
+// encoding and body, of a form its fields, of a multipart body its parts. A body larger than [WithBodyLimit] cannot be
+// compared and is refused with 413. Nor can one that was read in front of the guard: it is refused with 500 guard-failed.
+// Once compares nothing without this option. Defaults to all of it for Idempotent.
 func WithFingerprint(of func(Payload) []byte) Option {
 	return newOption("WithFingerprint", func(s *settings) { s.Compare, s.StrictBody, s.Fingerprint = true, true, of })
 }
