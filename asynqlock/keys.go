@@ -34,7 +34,7 @@ func ByTaskID() KeyFunc {
 	return func(ctx context.Context, t *asynq.Task) (string, error) {
 		task := taskOf(ctx)
 		if task.ID == "" {
-			return "", fmt.Errorf("%w: the context is not that of an asynq handler", ErrNoKey)
+			return "", fmt.Errorf("%w: the context does not belong to an asynq handler", ErrNoKey)
 		}
 		return guards.Hash(nil, "task", task.Queue, task.ID), nil
 	}
@@ -188,7 +188,7 @@ func ByTick() KeyFunc {
 		reportSelective(ctx)
 		job, tick, ok := TickFrom(ctx)
 		if !ok {
-			return "", fmt.Errorf("%w: the task was not enqueued by Enqueue: its ID is not that of a tick", ErrNoKey)
+			return "", fmt.Errorf("%w: the task was not enqueued by Enqueue: its ID names no tick", ErrNoKey)
 		}
 		return guards.Hash(nil, "tick", job, tick.Format(time.RFC3339Nano)), nil
 	}

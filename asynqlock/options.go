@@ -94,7 +94,7 @@ func own(name string, set func(*config) error) Option { return guards.Own("asynq
 //
 // Give tasks a retry: a task on its last attempt cannot be deferred, since asynq would archive it. It waits in a
 // worker, may therefore overtake others, and is archived if no worker is free for it. A task that nothing makes due, because a
-// process crashed for instance, comes after its own delay. Defaults to no line.
+// process crashed for instance, comes after its own delay. Defaults to none.
 func WithLine(rdb redis.UniversalClient) Option {
 	return own("WithLine", func(c *config) error {
 		if guards.IsNil(rdb) {
@@ -126,10 +126,10 @@ func WithZombieGrace(grace time.Duration) Option { return guards.WithZombieGrace
 // within ten minutes, or was found completed here. When Redis is back, what ran unguarded is recorded, as [core.Complete],
 // [core.Release] and [core.Hold] say, and does not run again. A guard that remembers 10,000 keys
 // that ran without Redis or are held, or 500,000 that took effect within ten minutes, defers further ones. If locks and
-// queues are in one Redis, asynq has no tasks in an outage either. Defaults to deferring tasks.
+// queues are in one Redis, asynq has no tasks in an outage either. Defaults to off: tasks are deferred.
 func FailOpen() Option { return guards.FailOpen() }
 
-// OptionalKey lets tasks without a key run unguarded, but none whose key function has failed. Defaults to archiving them.
+// OptionalKey lets tasks without a key run unguarded, but none whose key function has failed. Defaults to off: they are archived.
 func OptionalKey() Option { return guards.OptionalKey() }
 
 // WithKeySecret makes the hashes of keys with a secret (HMAC), so that a reader of Redis cannot guess whose they are.
@@ -151,7 +151,7 @@ func WithRuns(runs *Runs) Option {
 // ComparePayload says whether a task is archived, with [core.ErrFingerprintMismatch], if its payload differs from the first one's
 // that ran with its key, byte for byte. It is for [Once].
 //
-// Defaults to a rule by the key. If the key identifies the task, the rest of the payload may differ, such as a time of
+// Defaults to what the key implies. If the key identifies the task, the rest of the payload may differ, such as a time of
 // sending or a trace ID. Such keys are made by [ByPayload] with fields, [PerPeriod] and [ByTick], even as parts of
 // [Keys]. For every other key ([ByTaskID], [ByHeader], [ByType], functions of your own) another payload is a mistake
 // of the producer. A function of your own may call ByPayload with its context; then the rule of ByPayload applies.

@@ -61,7 +61,7 @@ func (v *visit) mismatch(err error) error {
 	if v.compare != nil {
 		remedy = "ComparePayload(true) refuses that"
 	}
-	return fmt.Errorf("holdfast: asynqlock: task %s of type %s in queue %s: another payload than that of the first task "+
+	return fmt.Errorf("holdfast: asynqlock: task %s of type %s in queue %s: another payload than the first task "+
 		"with its key: %s: %w", quoted(v.task.ID), quoted(v.task.Type), quoted(v.task.Queue), remedy, err)
 }
 

@@ -154,7 +154,7 @@ func WithMaxValue(bytes int) OnceOption {
 
 // WithGroup lists the record in the group of its key: the keys with the same text in their first pair of braces, such
 // as "pay:{ada}:1" and "pay:{ada}:2", see [Client.Records]. In a Cluster all records of a group are on one master,
-// because the braces choose the slot. Defaults to no list.
+// because the braces choose the slot. Defaults to none.
 func WithGroup() OnceOption {
 	return newOnceOption("WithGroup", nil, func(c *onceConfig) { c.record.Grouped = true })
 }

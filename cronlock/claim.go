@@ -216,7 +216,7 @@ func (j *job) skewed(at, asked, answered, server time.Time) {
 	}
 	const silence = 10 * time.Minute // enough to find it in a log; the hook is called each time
 	if elapsed(&j.skewLogged, answered, silence) {
-		j.logger.Warn("holdfast: cronlock: the clock of this replica differs from Redis's; if all replicas say so, look at "+
+		j.logger.Warn("holdfast: cronlock: the clock of this replica differs from Redis's; if all replicas log this, look at "+
 			"Redis", "job", j.shown(), "offset", offset, "max", j.config.maxSkew)
 	}
 	side := "ahead of"
@@ -224,7 +224,7 @@ func (j *job) skewed(at, asked, answered, server time.Time) {
 		side = "behind"
 	}
 	j.hooks.Incident(j.config.context, core.Incident{Work: j.work(at), Kind: IncidentSkew, Err: fmt.Errorf(
-		"holdfast: cronlock: the clock of this replica is %v %s that of Redis", offset.Abs(), side)})
+		"holdfast: cronlock: the clock of this replica is %v %s the clock of Redis", offset.Abs(), side)})
 }
 
 // clockOffset is how far the clock of this replica is ahead for certain: a slow answer is no skew.

@@ -78,7 +78,7 @@ func (j *job) Run() {
 		j.watch.look(j.cron, late)
 	}
 	defer j.runTicks(due.ticks) // also if a hook panics
-	j.passOver(due)
+	j.reportMissed(due)
 }
 
 // runTicks handles ticks one after the other, the rest also if one of them panics.
@@ -189,19 +189,19 @@ func (j *job) work(at time.Time) core.Work {
 	return w
 }
 
-// errPassedOver is the error of a tick for which nothing was asked of Redis.
-var errPassedOver = errors.New("holdfast: cronlock: the scheduler passed over the tick")
+// errTickMissed is the error of a tick for which nothing was asked of Redis.
+var errTickMissed = errors.New("holdfast: cronlock: the scheduler missed the tick")
 
-// passOver reports ticks that the scheduler has passed over and that are too late.
-func (j *job) passOver(due pending) {
+// reportMissed reports ticks that the scheduler has missed and that are too late.
+func (j *job) reportMissed(due pending) {
 	n := len(due.passed)
 	if n == 0 {
 		return
 	}
-	j.logger.Warn("holdfast: cronlock: ticks passed over", "job", j.shown(), "ticks", n, "more", due.more,
+	j.logger.Warn("holdfast: cronlock: ticks missed", "job", j.shown(), "ticks", n, "more", due.more,
 		"first", due.passed[0], "last", due.passed[n-1])
 	for _, at := range due.passed {
-		j.hooks.NotRun(j.config.context, core.NotRun{Work: j.work(at), Reason: Late, Err: errPassedOver})
+		j.hooks.NotRun(j.config.context, core.NotRun{Work: j.work(at), Reason: Late, Err: errTickMissed})
 	}
 }
 

@@ -73,7 +73,7 @@ func WithContext(ctx context.Context) Option {
 // WithService sets the name of the service that the job belongs to. All replicas and versions of the service need the
 // same. Two services with jobs of one name would take each other's ticks. So a replica that finds another service's
 // record of its job logs a warning, and reports [IncidentMismatch]. The name of the service is no part of the name of the
-// job. 1 to 100 bytes in one line. Defaults to the path of the main package, or else to the name of the program.
+// job. 1 to 100 bytes in one line. Defaults to the path of the main package, or else the name of the program.
 func WithService(name string) Option {
 	return newOption("WithService", func(c *config) error {
 		switch {
@@ -91,7 +91,7 @@ func WithService(name string) Option {
 const mostService = 100
 
 // AllowOverlap lets a tick run while an earlier run of the job is in progress. Not with [core.WithWait], which waits for the
-// earlier run. Defaults to skipping the tick.
+// earlier run. Defaults to off: the tick is skipped.
 func AllowOverlap() Option {
 	return newOption("AllowOverlap", func(c *config) error {
 		c.overlaps = true
@@ -167,7 +167,7 @@ func WithHistory(periods int) Option {
 // FailOpen does not apply if Redis refuses, because it is full or the user lacks a right. Nor does it apply if Redis has
 // said that another run has the lock, and falls silent later. Nor does it apply if the last answer of Redis to this
 // replica, at a tick, was that the job is paused: the tick is skipped as [Paused]. A replica that was started in the
-// outage, or has met no tick since [JobHandle.Pause], cannot know of the pause, and runs the job. Defaults to skipping the tick.
+// outage, or has met no tick since [JobHandle.Pause], cannot know of the pause, and runs the job. Defaults to off: the tick is skipped.
 func FailOpen() Option { return guard.FailOpen() }
 
 // WithTimeout sets how long a run may take. Then its context ends, with the cause [ErrTimeout]. If the function returns an
@@ -235,7 +235,7 @@ func (c *config) guarded() guard.Config {
 	return g
 }
 
-var errNoClient = invalid("the client is nil: pass that of core.New")
+var errNoClient = invalid("the client is nil: pass one of core.New")
 
 // What the places take and refuse beside what [guard.ExclusiveTakes] and its like say.
 var (

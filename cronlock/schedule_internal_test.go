@@ -290,7 +290,7 @@ type short time.Duration
 
 func (s short) Next(t time.Time) time.Time { return t.Truncate(time.Duration(s)).Add(time.Duration(s)) }
 
-// TestDue: each tick is handled once, whenever the job is started, and ticks that the scheduler has passed over are
+// TestDue: each tick is handled once, whenever the job is started, and ticks that the scheduler has missed are
 // noticed. After a clock was set back, Redis decides.
 func TestDue(t *testing.T) {
 	t.Parallel()

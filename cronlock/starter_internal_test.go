@@ -196,7 +196,7 @@ func TestClockOffset(t *testing.T) {
 // TestSkewed: the hook hears it each time, the log now and then.
 func TestSkewed(t *testing.T) {
 	t.Parallel()
-	const line = "the clock of this replica differs from Redis's; if all replicas say so, look at Redis"
+	const line = "the clock of this replica differs from Redis's; if all replicas log this, look at Redis"
 	var logged bytes.Buffer
 	var offsets []string
 	hooks := core.Hooks{Incident: func(_ context.Context, incident core.Incident) {
@@ -212,8 +212,8 @@ func TestSkewed(t *testing.T) {
 		j.skewed(now, now, now, now.Add(-offset))
 	}
 	want := []string{
-		"skew of job: holdfast: cronlock: the clock of this replica is 6s ahead of that of Redis",
-		"skew of job: holdfast: cronlock: the clock of this replica is 7s behind that of Redis",
+		"skew of job: holdfast: cronlock: the clock of this replica is 6s ahead of the clock of Redis",
+		"skew of job: holdfast: cronlock: the clock of this replica is 7s behind the clock of Redis",
 	}
 	if !slices.Equal(offsets, want) {
 		t.Errorf("reported %q, want %q", offsets, want)

@@ -11,7 +11,7 @@ import (
 )
 
 // progress remembers the latest tick that a job has handled, because the scheduler starts a job without a tick. Next may be called by
-// anyone, so it cannot tell the tick either, and the clock alone shows neither ticks that the scheduler has passed over nor a tick
+// anyone, so it cannot tell the tick either, and the clock alone shows neither ticks that the scheduler has missed nor a tick
 // for which the job was started twice.
 type progress struct {
 	mu      sync.Mutex
@@ -23,13 +23,13 @@ type progress struct {
 // pending is the work of a job that was started.
 type pending struct {
 	ticks  []time.Time   // to be claimed, the earliest first
-	passed []time.Time   // passed over by the scheduler and too late, the earliest first
+	passed []time.Time   // missed by the scheduler and too late, the earliest first
 	more   bool          // there were more of these
 	late   time.Duration // since the earliest of all
 }
 
 const (
-	// mostClaimed bounds how many ticks that were passed over are claimed after a stall.
+	// mostClaimed bounds how many missed ticks are claimed after a stall.
 	mostClaimed = 100
 	// mostPassed bounds how many are reported one by one.
 	mostPassed = 10_000

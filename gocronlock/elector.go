@@ -39,7 +39,7 @@ func Elector(e *core.Election) *LeaderElector {
 // NewElector is [Elector] for settings that are known only at run time: it returns an error instead of panicking.
 func NewElector(e *core.Election) (*LeaderElector, error) {
 	if e == nil {
-		return nil, errors.New("holdfast: gocronlock: the election is nil: pass that of Client.Election")
+		return nil, errors.New("holdfast: gocronlock: the election is nil: pass one of Client.Election")
 	}
 	if err := e.IsLeader(context.Background()); err != nil && !errors.Is(err, core.ErrNotLeader) {
 		return nil, err

@@ -105,7 +105,7 @@ func WithHosts(names ...string) Option {
 
 // WithSecureCookies makes the cookies of the page Secure, with a name that begins with __Host-, wherever the browser uses HTTPS
 // and a proxy in front ends it. A browser sends them over HTTPS alone then, and no other host can set them. Forms of the page
-// do not work over HTTP then. Defaults to that for requests that come over TLS. X-Forwarded-Proto does not count: any client
+// do not work over HTTP then. Defaults to on for requests over TLS. X-Forwarded-Proto does not count: any client
 // can send it.
 func WithSecureCookies() Option {
 	return optionFunc(func(c *config) { c.secure = true })
@@ -123,7 +123,7 @@ func WithViewers(most int) Option {
 }
 
 // WithValues shows the values of records and what their notes say. They may contain what a user was answered. Defaults to
-// showing only how many bytes a value has.
+// off: only the size is shown.
 func WithValues() Option {
 	return optionFunc(func(c *config) { c.values = true })
 }

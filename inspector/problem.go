@@ -44,7 +44,7 @@ var problems = []struct {
 	{errNotHere, 409, "This process cannot run jobs", "Give inspector.WithCron the cron that has the job.", false},
 	{core.ErrPermission, 502, "Redis refuses the user of this service", "A right is missing, or the password is wrong. The lists " +
 		"need the right to SCAN, and lists of records also need HSTRLEN: see docs/keys-and-rights.md. Without it, look up a name above.", true},
-	{core.ErrMisconfigured, 502, "Redis and the client of this service do not fit together", "The log of this service says what to " +
+	{core.ErrMisconfigured, 502, "The Redis client of this service does not fit its Redis", "The log of this service says what to " +
 		"correct: the kind of client, the address, TLS or the commands of the server.", true},
 	{core.ErrClosed, 503, "The client of this service is closed", "The service shuts down.", false},
 	{core.ErrUnavailable, 503, "Redis does not answer", awayHelp, true},

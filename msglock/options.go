@@ -52,11 +52,11 @@ func WithSentTime[M any](sent func(m M) time.Time) Option {
 }
 
 // FailOpen lets messages be handled unguarded while Redis is unreachable, see [Degraded]. It does not apply while Redis refuses, nor
-// to a key that this process knows to be in use or done. Defaults to deferring messages.
+// to a key that this process knows to be in use or done. Defaults to off: messages are deferred.
 func FailOpen() Option { return guards.FailOpen() }
 
 // OptionalKey lets messages with an empty key be handled unguarded. A nil message, or one whose key function fails, is parked all
-// the same. Defaults to parking them.
+// the same. Defaults to off: they are parked.
 func OptionalKey() Option { return guards.OptionalKey() }
 
 // WithKeySecret makes the hashes of keys with a secret (HMAC), so that a reader of Redis cannot guess them. All consumers need the

@@ -87,26 +87,26 @@ func WithTracerProvider(provider trace.TracerProvider) Option {
 }
 
 // WithoutSpans leaves the spans out, even those that would not be sampled. That saves some allocations for each call. It is
-// refused together with [WithTracerProvider], [WithHoldSpans] or [WithNames]. Defaults to spans.
+// refused together with [WithTracerProvider], [WithHoldSpans] or [WithNames]. Defaults to off.
 func WithoutSpans() Option {
 	return optionFunc(func(c *config) { c.spans = false })
 }
 
 // WithHoldSpans makes a span for each lease that ends. It is made at the end, with the time of the grant as its start. A
-// backend that decides early which traces to keep may drop the span of a long hold. Defaults to lost leases only.
+// backend that decides early which traces to keep may drop the span of a long hold. Defaults to off: only lost leases have one.
 func WithHoldSpans() Option {
 	return optionFunc(func(c *config) { c.holdSpans = true })
 }
 
 // WithNames puts the names of locks, and keys of Once, into spans. Take care: names may contain data of your users.
-// Metrics do not get them. Defaults to spans without names.
+// Metrics do not get them. Defaults to off.
 func WithNames() Option {
 	return optionFunc(func(c *config) { c.names = true })
 }
 
 // WithFamily adds an attribute to metrics and spans of locks: what family returns for the name of the lock, or the key of the Once.
 // Return few different values, such as [Prefix] does: each is a time series of its own, in each metric. It is called for
-// every acquisition, by many goroutines. Nil is refused. Defaults to no such attribute.
+// every acquisition, by many goroutines. Nil is refused. Defaults to none.
 func WithFamily(family func(name string) string) Option {
 	return optionFunc(func(c *config) {
 		if family == nil {

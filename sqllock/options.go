@@ -39,7 +39,7 @@ func WithTxOptions(options sql.TxOptions) Option {
 
 // OnlyEffect declares that the transaction of InTx is all that a run does. Then a run without a row has done nothing, and the next
 // one may follow also with [core.HoldFailures]: no outcome is unknown. Do not use it if a run also calls a payment service, or
-// sends a message itself. Defaults to a transaction beside other effects.
+// sends a message itself. Defaults to off: the transaction may be one of several effects.
 func OnlyEffect() Option {
 	return func(s *Store) { s.only = true }
 }

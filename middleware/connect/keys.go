@@ -92,10 +92,10 @@ func Unscoped() KeyFunc { return rpc.Constant("unscoped") }
 //     TOO_MANY_KEYS. Defaults to 0: none.
 type Option = guard.Option
 
-// FailOpen lets calls run unguarded while Redis is unreachable. Defaults to refusing them with unavailable.
+// FailOpen lets calls run unguarded while Redis is unreachable. Defaults to off: they are refused with unavailable.
 func FailOpen() Option { return guard.FailOpen() }
 
-// OptionalKey lets calls without a key run unguarded. A malformed key is refused all the same. Defaults to refusing them.
+// OptionalKey lets calls without a key run unguarded. A malformed key is refused all the same. Defaults to off: they are refused.
 func OptionalKey() Option { return guard.OptionalKey() }
 
 // WithKey sets where [Idempotent] finds the key of the client, behind its scope: ByField("request_id") for instance. Defaults to
@@ -103,7 +103,7 @@ func OptionalKey() Option { return guard.OptionalKey() }
 func WithKey(key KeyFunc) Option { return rpc.WithKey(key) }
 
 // WithReplay makes [Once] answer a second call with the recorded response of the first. Any client that can send the key gets that
-// response, so join the key with the user. Defaults to refusing it with already_exists; Idempotent replays.
+// response, so join the key with the user. Defaults to off: it is refused with already_exists.
 func WithReplay() Option { return rpc.WithReplay() }
 
 // WithIgnoredFields sets fields of the request that Idempotent does not compare, such as a time of sending: "sent_at", "order.trace".
@@ -112,7 +112,7 @@ func WithReplay() Option { return rpc.WithReplay() }
 func WithIgnoredFields(paths ...string) Option { return rpc.WithIgnoredFields(paths...) }
 
 // WithDetachedContext keeps the end of the call's context from the handler: work that should not be interrupted continues when the
-// client cancels, and after its deadline. A lost lease still ends it. Defaults to passing it on.
+// client cancels, and after its deadline. A lost lease still ends it. Defaults to off.
 func WithDetachedContext() Option { return rpc.WithDetachedContext() }
 
 // Codec encrypts and authenticates recorded responses. Make one with [NewAESGCM], or see httplock.Codec for what one has to do.

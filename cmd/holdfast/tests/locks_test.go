@@ -47,7 +47,7 @@ func TestListAndUnlock(t *testing.T) {
 		}
 	}
 	run(t, url, "unlock", "order:42").want(t, 64, "", "--yes")
-	run(t, url, "unlock", "order:42", "--yes", "--token", "7").want(t, 1, "", "not held so")
+	run(t, url, "unlock", "order:42", "--yes", "--token", "7").want(t, 1, "", "its holders have changed")
 	run(t, url, "unlock", "order:42", "--yes").want(t, 0, "", "")
 	run(t, url, "unlock", "order:42", "--yes").want(t, 1, "", "is free")
 	run(t, url, "show", "order:42").want(t, 0, "free", "")
@@ -240,9 +240,9 @@ func TestUnlockOfAnEarlierHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, holder := range [][]string{{"--token", "7"}, {"--owner", "other"}} {
-		run(t, urlOf(srv), append([]string{"unlock", "n", "--yes"}, holder...)...).want(t, 1, "", "not held so")
+		run(t, urlOf(srv), append([]string{"unlock", "n", "--yes"}, holder...)...).want(t, 1, "", "its holders have changed")
 		asJSON := run(t, urlOf(srv), append([]string{"unlock", "n", "--yes", "--json"}, holder...)...)
-		asJSON.want(t, 1, asJSON.stdout, "not held so")
+		asJSON.want(t, 1, asJSON.stdout, "its holders have changed")
 		if !strings.Contains(asJSON.stdout, `"unlocked":false`) {
 			t.Errorf("%v: %s", holder, asJSON.stdout)
 		}

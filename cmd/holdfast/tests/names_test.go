@@ -120,7 +120,7 @@ func TestHTTPKeyReports(t *testing.T) {
 	url, locks := urlOf(srv), newLocks(t, srv)
 	args := []string{"http-key", "POST /cart/{id}", "--user", "ada", "--part", "path:id=7"}
 	none := run(t, url, args...)
-	none.want(t, 0, "http:", `no record and no held lock has this name. It is that of Keys(ByRoute(), ByPrincipal(…), ByPathValue("id"))`)
+	none.want(t, 0, "http:", `no record and no held lock has this name. It is made by Keys(ByRoute(), ByPrincipal(…), ByPathValue("id"))`)
 	name := strings.TrimSpace(none.stdout)
 	if gin := run(t, url, "http-key", "POST", "/cart/:id", "--part", "route", "--user", "ada", "--part", "path:id=7"); gin.stdout == none.stdout {
 		t.Error("another order of the parts makes the same name")

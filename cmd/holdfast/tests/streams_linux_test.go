@@ -415,7 +415,7 @@ func TestPrintWithoutReader(t *testing.T) {
 	}
 }
 
-// TestUnlockUnwritten: a lock is taken away although the answer in JSON cannot be written.
+// TestUnlockUnwritten: a lock is force-released although the answer in JSON cannot be written.
 func TestUnlockUnwritten(t *testing.T) {
 	t.Parallel()
 	srv := testkit.Start(t)

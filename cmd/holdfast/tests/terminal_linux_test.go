@@ -499,13 +499,13 @@ func TestTop(t *testing.T) {
 	term.press("order:2\r")
 	term.expect("1 locks")
 	term.press("u")
-	term.expect(`Take "order:2"`)
+	term.expect(`Force-release "order:2"`)
 	term.press("no\r")
 	term.expect("nothing was changed")
 	term.press("u")
-	term.expect(`Take "order:2"`)
+	term.expect(`Force-release "order:2"`)
 	term.press("yes\r")
-	term.expect("taken away: order:2")
+	term.expect("force-released: order:2")
 	if info, err := locks.Inspect(t.Context(), "order:2"); err != nil || info.Mode != "" {
 		t.Errorf("%+v, %v", info, err)
 	}

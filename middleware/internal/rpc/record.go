@@ -123,7 +123,7 @@ var errRecord = errors.New("holdfast: the recorded response cannot be read")
 type typeError struct{ name protoreflect.FullName }
 
 func (e *typeError) Error() string {
-	return fmt.Sprintf("holdfast: the recorded response is a %s, which this process does not know", e.name)
+	return fmt.Sprintf("holdfast: the recorded response is a %s, a type that is unknown to this process", e.name)
 }
 
 // decode reads a record that encode has written.

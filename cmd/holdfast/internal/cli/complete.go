@@ -29,7 +29,7 @@ func complete(env *environment, once *core.Once, attempt *core.Attempt, value []
 		return err
 	}
 	if env.flags.Verbose {
-		fmt.Fprintf(env.stderr, "holdfast: the end of the run is not recorded yet, trying until %s\n", limit.Format(time.TimeOnly))
+		fmt.Fprintf(env.stderr, "holdfast: the end of the run is not recorded yet, retrying until %s\n", limit.Format(time.TimeOnly))
 	}
 	ctx, cancel := context.WithDeadline(env.ctx, limit)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 type forgetCommand struct {
 	Key   string `arg:"" names:"records" help:"Key of the once."`
 	Yes   bool   `short:"y" help:"Do not ask."`
-	Force bool   `help:"Delete the record of a run that is in progress too. That run goes on until its next renewal, beside the next one."`
+	Force bool   `help:"Delete the record of a run in progress too. That run continues until its next renewal, beside the next one."`
 }
 
 // Run is called by the parser.

@@ -67,7 +67,7 @@ func (c *electCommand) campaign(env *environment, election *core.Election) (*cor
 		}
 		if !reported {
 			reported = true
-			fmt.Fprintf(env.stderr, "holdfast: %v; the campaign goes on\n", err)
+			fmt.Fprintf(env.stderr, "holdfast: %v; the campaign continues\n", err)
 		}
 		select {
 		case <-time.After(campaignInterval):

@@ -16,7 +16,7 @@ type execCommand struct {
 
 	Nonblock  bool      `short:"n" help:"Do not wait for the lock."`
 	Wait      *duration `short:"w" placeholder:"SECS" help:"Wait so long for the lock at most. Defaults to no limit."`
-	Conflict  int       `short:"E" name:"conflict-exit-code" default:"75" placeholder:"N" help:"Exit status if the lock was not acquired: 1 is that of flock(1), 0 that of setlock -x."`
+	Conflict  int       `short:"E" name:"conflict-exit-code" default:"75" placeholder:"N" help:"Exit status if the lock was not acquired: 1 as flock(1), 0 as setlock -x."`
 	Shared    bool      `short:"s" xor:"mode" help:"Take the lock for reading: shared with other readers."`
 	Exclusive bool      `short:"x" xor:"mode" help:"Take the lock for writing, in turns with readers. Defaults to a mutex, which excludes both."`
 	Jobs      *int      `short:"j" xor:"mode" placeholder:"N" help:"Let at most N hold the lock at a time."`

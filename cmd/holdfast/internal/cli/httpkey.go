@@ -127,7 +127,7 @@ func (s state) stored(functions []string) string {
 	if len(found) > 0 {
 		return strings.Join(found, "; ")
 	}
-	return fmt.Sprintf("no record and no held lock has this name. It is that of Keys(%s): the guard needs the same parts in this order, "+
+	return fmt.Sprintf("no record and no held lock has this name. It is made by Keys(%s): the guard needs the same parts in this order, "+
 		"and the same secret and prefix", strings.Join(functions, ", "))
 }
 

@@ -240,7 +240,7 @@ func (t *top) askToUnlock() {
 	}
 	e := shown[t.chosen]
 	// The name comes last: it is seen on a narrow terminal too.
-	t.ask(fmt.Sprintf("The holder works on until its next renewal. Take %q away? Type yes: ", printable(e.Name)), func(answer string) {
+	t.ask(fmt.Sprintf("The holder continues until its next renewal. Force-release %q? Type yes: ", printable(e.Name)), func(answer string) {
 		if answer != "yes" {
 			t.message = "nothing was changed"
 			return
@@ -248,13 +248,13 @@ func (t *top) askToUnlock() {
 		forced, err := t.locks.ForceUnlockSeen(t.env.ctx, core.Info{Name: e.Name, Holders: e.Holders})
 		switch {
 		case errors.Is(err, core.ErrChanged) && e.Holds > len(e.Holders):
-			t.message = "not taken away, it has more holders than top lists: use holdfast unlock"
+			t.message = "not released: it has more holders than top lists, use holdfast unlock"
 		case err != nil:
 			t.message = err.Error()
 		case !forced:
-			t.message = "it was not held so any more"
+			t.message = "nothing released: its holders have changed"
 		default:
-			t.message = "taken away: " + e.Name
+			t.message = "force-released: " + e.Name
 		}
 		t.refresh()
 	})

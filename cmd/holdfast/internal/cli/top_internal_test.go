@@ -42,8 +42,8 @@ func TestTopUnlocksWhatItShows(t *testing.T) {
 		message       string
 		free          bool
 	}{
-		"all shown":                 {3, 0, "taken away", true},
-		"gone":                      {4, -4, "not held so any more", true},
+		"all shown":                 {3, 0, "force-released", true},
+		"gone":                      {4, -4, "its holders have changed", true},
 		"one of more holders later": {1, 1, "inspect it again", false},
 		"more than shown":           {4, 0, "holdfast unlock", false},
 		"others than shown":         {-4, 4, "holdfast unlock", false},

@@ -36,7 +36,7 @@ func (c *unlockCommand) Run(env *environment) error {
 	}
 	if !c.Yes {
 		holderTable(info.Holders).write(env.stderr, 0, false)
-		err := env.confirm("The holder works on until its next renewal, beside the next one. Take the lock away?")
+		err := env.confirm("The holder continues until its next renewal, beside the next holder. Force-release the lock?")
 		if err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func (c *unlockCommand) Run(env *environment) error {
 		}
 	}
 	if !forced {
-		return &statusError{StatusAbsent, fmt.Sprintf("lock %q was not held so any more", c.Name)}
+		return &statusError{StatusAbsent, fmt.Sprintf("nothing released: lock %q is not held, or its holders have changed", c.Name)}
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ type Reason string
 // The reasons.
 const (
 	LeaseExpires Reason = "the lock could not be renewed"
-	LeaseLost    Reason = "the lock was taken away"
+	LeaseLost    Reason = "the lock was lost"
 	HeldTooLong  Reason = "the command took longer than it may hold the lock"
 	ParentKilled Reason = "holdfast was killed"
 	signaled     Reason = "a signal has interrupted it" // only what the command has left behind: the command itself gets the signal
