@@ -48,8 +48,8 @@ type Caller interface {
 	StillWaiting(since keepalive.Instant)
 }
 
-// Acquisition is one run of a [Request]. Its exported fields tell how the run went, after Run. One goroutine uses it, that
-// of Run. So it needs no mutex: what other goroutines tell it comes by channels, by the wait lists or by heartbeats.
+// Acquisition is one run of a [Request]. Its exported fields say how the run went, after Run. One goroutine uses it, that
+// of Run. So it needs no mutex: what comes from other goroutines comes through channels, by the wait lists or by heartbeats.
 //
 // The hold changes its ID when it is replaced. So what refers to the hold by its ID, such as a place in the queue, must be
 // made anew then.
@@ -283,7 +283,7 @@ func (a *Acquisition) request(ctx context.Context) error {
 }
 
 // record notes the outcome of a request: whether Redis can have granted the hold without an answer, and why there was none. An
-// error that is only the end of the wait does not replace Outage, because what was wrong before tells more.
+// error that is only the end of the wait does not replace Outage, because the earlier failure is the more useful error.
 func (a *Acquisition) record(err error) {
 	a.LastErr = err
 	if err == nil || !WaitEnded(err) {

@@ -63,7 +63,7 @@
 //	reading ──► nothing new, an older answer, or an error ──► waiting ── a message, or the poll interval is over ──► reading
 //	   └──────► a new state ──► its caller is told, and works ──► waiting
 //
-// While the caller works, nothing is read and nothing is kept. So a slow caller is told of the newest state only.
+// While the caller works, nothing is read and nothing is kept. So a slow caller gets the newest state only.
 //
 // # Terms
 //

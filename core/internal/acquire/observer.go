@@ -13,13 +13,13 @@ const (
 	// pollInterval is how often an observer reads without a message, because messages get lost. It is lengthened by up to
 	// half at random, so that observers do not all ask at the same moment.
 	pollInterval = 2 * time.Second
-	// proclamationGrace is how long a leader that was granted the lock has to write its value before it is told without.
+	// proclamationGrace is how long a leader that was granted the lock has to write its value before observers get it without.
 	proclamationGrace = 250 * time.Millisecond
 	// minPollInterval bounds how often an observer reads an election with a very short TTL.
 	minPollInterval = 20 * time.Millisecond
 )
 
-// Observer tells a caller of the leaders of one election, on the goroutine of the caller.
+// Observer reports the leaders of one election to a caller, on the goroutine of the caller.
 type Observer struct {
 	// Read reads the state.
 	Read func(ctx context.Context) (script.Leader, error)
@@ -85,11 +85,11 @@ type news struct {
 	heldBack int64         // the term that was held back because it was unproclaimed; 0 for none
 }
 
-// next returns what to tell of a state, and false if there is nothing to tell. A vacancy gets the term of the leader before
+// next returns what to report of a state, and false if there is nothing to report. A vacancy gets the term of the leader before
 // it, so that terms never go back. If it returns wait, the state was held back, and the observer must read again soon.
 //
 // It drops a leader with a smaller term, or with an older value of the same term, than it has read before: a replica or a
-// master that was replaced has answered. It cannot tell whether a vacancy is as old as that.
+// master that was replaced has answered. It does not know whether a vacancy is as old as that.
 //
 // It holds an unproclaimed leader back once, because the value follows within a round trip, unless the leader cannot reach
 // Redis.

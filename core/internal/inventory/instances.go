@@ -231,7 +231,7 @@ func (d *Directory) Instance(owner string) string {
 	return ""
 }
 
-// lookUp returns what is known of a client. It returns true if the caller should ask for it. Other callers are not told so
+// lookUp returns what is known of a client. It returns true if the caller should ask for it. Other callers get false
 // again for some seconds.
 func (d *Directory) lookUp(client string) (text string, ask bool) {
 	d.mu.Lock()

@@ -93,10 +93,10 @@ func (l *Losses) Note(cause error, lock func() string) (first bool) {
 	return true
 }
 
-// tell tells of what has followed in a burst, or ends it.
+// tell logs what has followed in a burst, or ends it.
 func (l *Losses) tell(b *burst) {
 	l.mu.Lock()
-	found := b.takeLocked() // nothing if Close has told
+	found := b.takeLocked() // nothing if Close has logged it
 	if !l.closed && found.Count > 0 {
 		b.timer.Reset(logInterval)
 	} else if !l.closed {
@@ -115,7 +115,7 @@ func (b *burst) takeLocked() Further {
 	return found
 }
 
-// Close tells of all that has followed. Losses after it are mentioned one by one.
+// Close logs all that has followed. Losses after it are logged one by one.
 func (l *Losses) Close() {
 	l.mu.Lock()
 	var left []Further

@@ -48,7 +48,7 @@ func newRedlockNode(number int, instance *script.Instance, q *Strategy) *node {
 // identityError if another node has the same server. If the server did not answer, it returns the error of the request.
 // After an error the caller must send nothing else. The next request checks again.
 //
-// A server that refuses to tell its run ID is trusted, because the check must not need rights that the lock does not need.
+// A server that refuses to return its run ID is trusted, because the check must not need rights that the lock does not need.
 func (v *node) verifyIdentity(ctx context.Context) error {
 	if v.verified.Load() {
 		return nil

@@ -233,7 +233,7 @@ func (b *voteRound) ask(ctx context.Context, v *node) {
 // The release is silent if another client has won. An example with the holder A, waiters B and C, and s1, which has lost the hold
 // of A:
 //
-//  1. B asks. s1 grants, and s2 and s3 refuse. B releases s1, which tells C that the lock is free.
+//  1. B asks. s1 grants, and s2 and s3 refuse. B releases s1, which notifies C that the lock is free.
 //  2. C asks, with the same result. Its release wakes B, and so on, as fast as servers answer, until A has repaired s1.
 func (b *voteRound) finishNode(ctx context.Context, got vote, claim *script.Hold) {
 	switch {

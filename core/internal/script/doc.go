@@ -100,14 +100,14 @@
 //
 // Lost means by FLUSHALL, eviction, DEL or a failover. The rows "lost, begun" cannot be told from an attempt that was
 // overtaken. After a 0 of case 6 the client sends an end that was not confirmed again, until the other attempt has ended: case
-// 5 or 7. A caller that waits for the answer is told that its end is stale, and then it is not sent again. No result is kept
+// 5 or 7. A caller that waits for the answer gets a stale end, and it is not sent again. No result is kept
 // then, because a begin that was given up may run for moments, until its withdrawal arrives. It must not erase the end of a run
 // that took effect.
 //
 // If a failover has lost the end alone, the record still has the running attempt: case 1. TestEndOfABeginInDoubt holds that a late
 // request of the begin is refused, and TestBeginAfterItsRelease the same for a begin that was given up.
 //
-// A release is always remembered for 15 s, because the next attempt overwrites what the record could tell.
+// A release is always remembered for 15 s, because the next attempt overwrites the record's own account of it.
 //
 // # Terms
 //

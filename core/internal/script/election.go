@@ -10,7 +10,7 @@ import (
 // An election is a lock of the strategy Queue. Its leader is the holder, and what the leader proclaims is one more field of the
 // lock. Observers have a channel of their own, because the subscribers of the main channel count as waiters.
 
-// leaderChannel returns the channel on which observers of an election are told that they should ask for the state. It begins
+// leaderChannel returns the channel on which observers of an election are notified that they should read the state. It begins
 // with the channel of the lock, so the rights of a Redis user cover both.
 func (k Keys) leaderChannel() string { return k.Channel + ":leader" }
 
@@ -50,7 +50,7 @@ func readLeader(reply any) (Leader, error) {
 	return l, nil
 }
 
-// Proclaim writes the value of a leader into the lock that it holds, and tells the observers. It returns false if the hold
+// Proclaim writes the value of a leader into the lock that it holds, and notifies the observers. It returns false if the hold
 // does not have the lock with that token any more. Of two proclamations of one hold the one with the greater number wins,
 // whichever arrives last.
 func (i *Instance) Proclaim(ctx context.Context, k Keys, id string, token, number int64, value string) (bool, error) {
@@ -68,7 +68,7 @@ func (i *Instance) Proclaim(ctx context.Context, k Keys, id string, token, numbe
 	return status != 0, nil
 }
 
-// announce tells the observers that the lead was given up. It does not wait, because the release has been confirmed. Nothing
+// announce notifies the observers that leadership was given up. It does not wait, because the release has been confirmed. Nothing
 // follows from an error: observers also poll.
 func (i *Instance) announce(k Keys) {
 	c := transport.NewCommand(announceScript, []string{k.Lock}, k.leaderChannel(), i.PublishVerb)

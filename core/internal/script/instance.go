@@ -33,7 +33,7 @@ func (i *Instance) PassTurn(ctx context.Context, lock, set string, leave ...any)
 	return err
 }
 
-// RunID returns the run ID of the server process. It returns "" if the server does not tell it. The script does not touch the
+// RunID returns the run ID of the server process. It returns "" if the server does not return it. The script does not touch the
 // key, which only matters for the rights of the user.
 func (i *Instance) RunID(ctx context.Context, key string) (string, error) {
 	reply, err := i.Exec.Do(ctx, serverRunIDScript, []string{key})
@@ -198,7 +198,7 @@ func (i *Instance) Pending(h *Hold) *transport.Pending { return i.Exec.PendingOf
 // deploymentMemory is how long a deployment ID outlives its last use. It must be longer than any wait.
 const deploymentMemory = 24 * time.Hour
 
-// DeploymentID implements [Strategy]. The ID is kept in the slot of the lock. Not what the server tells of itself, because the
+// DeploymentID implements [Strategy]. The ID is kept in the slot of the lock. The server's own INFO would not do, because the
 // ID lives exactly as long as the state of the lock, through restarts, failovers and moves of slots. And it needs no rights
 // that the lock does not need.
 func (i *Instance) DeploymentID(ctx context.Context, k Keys) (string, error) {

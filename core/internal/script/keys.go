@@ -256,7 +256,7 @@ func (t *TokenKeys) Of(lock string) string {
 // learnSlots takes note of the error of a command whose token key was used. It returns true if the server wants all keys of a
 // script in one slot, and used is not in the slot of the lock. Then the caller must send the command again.
 //
-// Not told by the type of the client alone, because a proxy may show a Cluster as one server.
+// The type of the client alone does not decide, because a proxy may show a Cluster as one server.
 func (t *TokenKeys) learnSlots(err error, lock string, used any) bool {
 	if err == nil || !transport.CrossSlot(err) {
 		return false

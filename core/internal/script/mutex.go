@@ -21,7 +21,7 @@ const (
 	AbandonMemory = 10 * time.Minute
 )
 
-// Refusals of acquire.lua and acquire_all.lua that do not tell whether the lock is held.
+// Refusals of acquire.lua and acquire_all.lua that do not show whether the lock is held.
 var (
 	// errRestarted is temporary: the request may be repeated.
 	errRestarted = transport.WithOutcome(errors.New("server restarted recently and may have lost the lock"), transport.NotExecuted)

@@ -206,7 +206,7 @@ func (t *Terms) content(value int) int { return value + len(t.Fingerprint) + len
 
 // Acquire implements [Strategy]: it begins an attempt.
 //
-// It sends unconfirmed ends of the key first, and nothing else while one has no answer. If an end is told that another attempt
+// It sends unconfirmed ends of the key first, and nothing else while one has no answer. If the reply to an end is that another attempt
 // is running, that is the answer to the begin as well. Not a begin then, because that attempt may have ended before the begin
 // arrives.
 func (s Once) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// endMemory is how long Redis remembers an end that the record does not tell. A repetition within that time gets the true
+// endMemory is how long Redis remembers an end that the record does not show. A repetition within that time gets the true
 // answer. It is also leastMemory in lua/once/finish.lua.
 const endMemory = 15 * time.Second
 
@@ -120,7 +120,7 @@ func (s Once) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, e
 // Discard ends an attempt without an outcome, so that the next attempt may begin. It returns false if the attempt is not
 // running in the record any more.
 //
-// Redis always remembers it, because the next attempt overwrites what the record could tell.
+// Redis always remembers it, because the next attempt overwrites the record.
 func (s Once) Discard(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
 	found, missing := s.releaseMemories(h, what)
 	found, missing = atLeast(endMemory, found), atLeast(endMemory, missing)
@@ -382,7 +382,7 @@ func (e *End) Send(ctx context.Context) (int64, error) {
 }
 
 // failed keeps the error of a sending. One that was cut short by the end of ctx replaces no other error that says that Redis
-// did not answer, because it tells less.
+// did not reply, because it says less.
 func (e *End) failed(ctx context.Context, err error) {
 	e.of.mu.Lock()
 	defer e.of.mu.Unlock()

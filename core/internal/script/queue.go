@@ -27,7 +27,7 @@ type Queue struct {
 	Mode string // as in Redis: fair, writing, reading or semaphore
 	// ReadersNext is true if all readers that wait at the end of a write go before the next writer.
 	ReadersNext bool
-	// Observed is true for an election, whose observers are told of each release.
+	// Observed is true for an election, whose observers are notified of each release.
 	Observed bool
 }
 

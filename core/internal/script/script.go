@@ -76,7 +76,7 @@ const (
 
 	// maxExact is the greatest integer up to which the numbers of Lua are exact.
 	maxExact = 1 << 53
-	// longestTTL is the longest TTL that is told of a lock of another program, which may have any.
+	// longestTTL is the longest TTL that is reported for a lock of another program, which may have any.
 	longestTTL = 100 * 365 * 24 * time.Hour
 )
 

@@ -72,7 +72,7 @@ const (
 )
 
 // Result is the answer of Redis to a request for a hold. Exactly one of these holds: Granted is true, HoldReleased is true,
-// Refused is not nil, or another owner has the lock and WaitState tells of it.
+// Refused is not nil, or another owner has the lock, as WaitState says.
 type Result struct {
 	Granted      bool
 	HoldReleased bool     // the hold was released before the request arrived
@@ -149,7 +149,7 @@ type History struct {
 	// answered.
 	Unanswered int
 	// Stored is true if an answer has said that Redis has the hold, granted or in the queue. Then a release that finds the hold
-	// does not tell whether the unanswered requests have arrived.
+	// does not show whether the unanswered requests have arrived.
 	Stored bool
 	// ReleasesUnanswered is how many releases have an unknown outcome. Each of them may have ended the hold.
 	ReleasesUnanswered int
@@ -239,7 +239,7 @@ func (h *Hold) ownerArg() any {
 }
 
 // Scripts take their last arguments only as far as these differ from their defaults. So a request of the most frequent kind is
-// short, and tells the fast path of its script so by the number of its arguments.
+// short, and the number of its arguments says so to the fast path of its script.
 
 // trimDefaults returns the arguments up to the last one that is not its default: "", 0 or false.
 func trimDefaults(optional []any) []any {

@@ -420,7 +420,7 @@ func (c *Command) names() []any {
 	return c.Args[firstKey : firstKey+c.keys.n]
 }
 
-// SentinelAddr is what go-redis calls the address that Sentinel tells. During a failover it may lead to a replica.
+// SentinelAddr is what go-redis calls the address that Sentinel returned. During a failover it may lead to a replica.
 const SentinelAddr = "FailoverClient"
 
 // onlyReplica returns true if the server has never been seen as a master, and the client will not look for one.
@@ -493,7 +493,7 @@ func ownCertificateRefused(err error) bool {
 }
 
 // wantsTLS returns true if a server has answered a plain connection with an alert of TLS. go-redis cannot parse that reply, and
-// quotes it. Most servers close the connection without an alert, which cannot be told from an outage.
+// quotes it. Most servers close the connection without an alert, which looks like an outage.
 func wantsTLS(err error) bool {
 	return strings.Contains(err.Error(), `redis: can't parse "\x15\x03`) || strings.Contains(err.Error(), `redis: invalid reply: "\x15\x03`)
 }

@@ -110,7 +110,7 @@ func (c *SettingsCheck) inspectSetup(ctx context.Context) error {
 }
 
 // inspectServer inspects one server, by its INFO, and warns of what it finds. addr is its name in the log; "" if it is not
-// known. A field that the server does not tell is no finding, because servers that are compatible with Redis leave fields out.
+// known. A field that the server leaves out is no finding, because servers that are compatible with Redis leave fields out.
 func (c *SettingsCheck) inspectServer(ctx context.Context, rdb redis.Cmdable, addr string) error {
 	text, err := rdb.Info(ctx).Result()
 	if err != nil {
@@ -165,7 +165,7 @@ func (c *SettingsCheck) warnOfReplicaLocked() {
 	}
 }
 
-// savesNothing returns true if the server says that it makes no snapshots. INFO does not tell that: a server without a snapshot
+// savesNothing returns true if the server says that it makes no snapshots. INFO does not show that: a server without a snapshot
 // may not have reached its first one yet. It asks as the default user only, because the server would log the refusal of a user
 // with few rights. It returns false if it cannot ask, or if there is no such command.
 func savesNothing(ctx context.Context, rdb redis.Cmdable) bool {

@@ -37,7 +37,7 @@
 --         {-2, 0}     the lock is held by another strategy: queue_acquire.lua decides
 --         {-3, ms}    the lock is free here, but the server must be up for so many ms more
 --
--- Running it twice changes nothing. The hold id tells a repetition from a second entry, so a repeated command does not
+-- Running it twice changes nothing. The hold id distinguishes a repetition from a second entry, so a repeated command does not
 -- increase the count. The repetition renews the TTL, because its sender counts the TTL from its last sending.
 --
 -- If the request is refused and the client waits, the script registers the client and marks the lock. It ignores

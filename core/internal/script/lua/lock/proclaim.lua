@@ -1,4 +1,4 @@
--- Writes the value that the leader of an election proclaims into the lock that the leader holds, and tells the observers.
+-- Writes the value that the leader of an election proclaims into the lock that the leader holds, and notifies the observers.
 --
 -- KEYS[1] lock    hash, see queue_common.lua
 -- ARGV[1] hold id, which is the owner too     ARGV[2] fencing token of the grant

@@ -20,7 +20,7 @@
 --         {-2}         the owner has a share and requests the exclusive lock, or more permits than it has, so it would
 --                      wait for itself
 --
--- Running it twice changes nothing. The hold id tells a repetition from a second entry, and its place in the queue
+-- Running it twice changes nothing. The hold id distinguishes a repetition from a second entry, and its place in the queue
 -- stays the same. The repetition renews the TTL, because its sender counts the TTL from its last sending.
 --
 -- No caller passes a waiter in the queue, whether the caller queues or not. Owners that hold the lock already are

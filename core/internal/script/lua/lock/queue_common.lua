@@ -327,7 +327,7 @@ local function refresh()
   end
   hasShares, hasSlots = state[6] and true, state[6] == '2'
   if hasSlots and call('EXISTS', slots) == 0 then
-    -- slots was evicted or deleted: no key tells then which owner has permits, so all shares are lost. An exclusive hold is not.
+    -- slots was evicted or deleted: no key says then which owner has permits, so all shares are lost. An exclusive hold is not.
     -- While a slot of a Cluster moves, its renewals extend the lock's key alone, and slots may expire.
     if not exclusiveOwner or exclusiveUntil <= now then
       return deleteLock()
@@ -356,7 +356,7 @@ local function findHold(id)
 end
 
 -- hasShare returns true if the owner has a valid share. While expired shares are left, the owner's number of entries
--- counts them too. Then hasShare looks for one among the shares that expire last. If it cannot tell, it returns true,
+-- counts them too. Then hasShare looks for one among the shares that expire last. If that is not certain, it returns true,
 -- because the owner certainly had a share.
 local function hasShare(owner)
   if not shared or call('HEXISTS', lock, 'read:' .. owner) == 0 then

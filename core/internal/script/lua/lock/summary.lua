@@ -1,4 +1,4 @@
--- Reads what a lock's own key tells. It comes after lock_kind.lua. It reads a bounded part of that, however many owners hold the lock.
+-- Reads what a lock's own key contains. It comes after lock_kind.lua. It reads a bounded part of that, however many owners hold the lock.
 --
 -- KEYS[1] lock    hash, see compact_grant.lua, acquire.lua and queue_common.lua
 -- ARGV[1] the largest number of fields to return all of

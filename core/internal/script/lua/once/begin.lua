@@ -29,7 +29,7 @@
 -- If the lease of an attempt has expired, another attempt follows only if both allow it. The expired attempt allows it
 -- by outcome_on_expiry, the new one by ARGV[5].
 --
--- Running it twice changes nothing: the id tells a repetition from another attempt. The repetition renews the lease,
+-- Running it twice changes nothing: the id distinguishes a repetition from another attempt. The repetition renews the lease,
 -- because its sender counts the TTL from its last sending.
 --
 -- Order of writes: the token first, because SET is what a full or restricted server refuses. A token without a record

@@ -27,7 +27,7 @@
 --
 -- Running it twice changes nothing that is recorded, and returns the same. The first run is recognised by the record that
 -- it has left, by its mark if that record was forgotten or resolved since, or by the result at KEYS[2]. The result is
--- kept if the record does not tell it, or if ARGV[7] says so. {0, ms, id} is never kept: the same end is recorded later
+-- kept if the record does not show it, or if ARGV[7] says so. {0, ms, id} is never kept: the same end is recorded later
 -- if the other attempt is released. See the table in doc.go.
 --
 -- Order of writes over the record of a later attempt: as in finish_common.lua. The state and the token of this attempt

@@ -15,8 +15,8 @@ end
 
 -- isSeen returns true if the record is as the operator saw it, in the same state now. Without a state, '', the number of the last
 -- attempt must be the same. With one, so must be:
---   the token, which tells attempts from each other
---   the end, 0 for none: it tells a record whose lease has expired from one that its worker has written since, and records that
+--   the token, which distinguishes attempts
+--   the end, 0 for none: it distinguishes a record whose lease has expired from one that its worker has written since, and records that
 --   were resolved by hand from each other, because these have no token if there was no attempt
 --   what a running attempt counts as when its lease has expired, because it may have declared that it took effect
 local function isSeen(r, state, seenState, seenToken, seenEnd, seenAttempt, seenOutcome)
