@@ -183,7 +183,7 @@ func (v *visit) unused(ctx context.Context, g grant) {
 	}
 }
 
-// finishing returns the context in which Redis is told of an end. It does not end with the item, and lasts for half of the time
+// finishing returns the context in which an end is recorded in Redis. It does not end with the item, and lasts for half of the time
 // that is left to answer it at most.
 func (e *engine) finishing(ctx context.Context, ask Ask) (context.Context, context.CancelFunc) {
 	limit := e.FinishTimeout
@@ -193,7 +193,7 @@ func (e *engine) finishing(ctx context.Context, ask Ask) (context.Context, conte
 	return context.WithTimeout(context.WithoutCancel(ctx), limit)
 }
 
-// refuse tells the hooks and the log of an item that does not run, and returns the error for it. It is nil if the caller got the
+// refuse reports an item that does not run to the hooks and the log, and returns the error for it. It is nil if the caller got the
 // result of an earlier run.
 func (v *visit) refuse(ctx context.Context, err error) error {
 	not := core.NotRun{Work: v.ask.Work, Waited: time.Since(v.came), RetryAfter: retryAfter(err), Err: err}
@@ -234,12 +234,12 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// incident tells the hooks and the log what went wrong with an item that runs or has run.
+// incident reports what went wrong with an item that runs or has run, to the hooks and the log.
 func (v *visit) incident(ctx context.Context, kind core.IncidentKind, err error) {
 	v.Incident(ctx, core.Incident{Work: v.ask.Work, Kind: kind, Err: err})
 }
 
-// Incident tells the hooks and the log what went wrong with a work item. A place calls it for kinds of its own.
+// Incident reports what went wrong with a work item, to the hooks and the log. A place calls it for kinds of its own.
 func (e *engine) Incident(ctx context.Context, i core.Incident) {
 	i.Place = e.place
 	e.logIncident(ctx, i)

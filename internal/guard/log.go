@@ -30,7 +30,7 @@ const (
 // mostShown bounds what the log has of a label.
 const mostShown = 100
 
-// Log tells an operator of what callers can do nothing about: the first event of each kind, and then how many there were. Keys
+// Log logs what only an operator can mend: the first event of each kind, and then how many there were. Keys
 // appear by their hash only.
 type Log struct {
 	Logger *slog.Logger
@@ -110,7 +110,7 @@ func InnerType(err error) string {
 	return fmt.Sprintf("%T", err)
 }
 
-// logRefused tells of work that is not run, unless that is the guard's purpose or the caller's doing.
+// logRefused logs work that is not run, unless that is the guard's purpose or the caller's doing.
 func (l *Log) logRefused(ctx context.Context, w core.Work, err error) {
 	switch {
 	case errors.Is(err, core.ErrOutcomeUnknown):
@@ -129,7 +129,7 @@ func (l *Log) logRefused(ctx context.Context, w core.Work, err error) {
 	}
 }
 
-// Mistaken reports whether an error tells of a mistake in the program, which no retry mends.
+// Mistaken reports whether an error is a mistake in the program, which no retry mends.
 func Mistaken(err error) bool {
 	for _, mistake := range []error{core.ErrInvalidName, core.ErrInvalidOption, core.ErrUpgrade, core.ErrWrongType} {
 		if errors.Is(err, mistake) {

@@ -292,7 +292,7 @@ func WithFinishTimeout(limit time.Duration) Option {
 	return duration("WithFinishTimeout", limit, func(c *Config) *time.Duration { return &c.FinishTimeout })
 }
 
-// WithZombieGrace sets how long a lease is renewed after its run was told to end while the function continues. After that
+// WithZombieGrace sets how long a lease is renewed after its context was cancelled while the function continues. After that
 // the lease expires. 1 ms to 8760 h. Defaults to 2 min.
 func WithZombieGrace(grace time.Duration) Option {
 	return duration("WithZombieGrace", grace, func(c *Config) *time.Duration { return &c.ZombieGrace })

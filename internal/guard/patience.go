@@ -46,7 +46,7 @@ type Patience struct {
 }
 
 // Begin calls begin to ask Redis, and then once more to wait. It returns the last error. begin asks Redis, and waits for
-// another holder as long as it is told; with 0 it asks once. If an answer says that another holder is in the way, and
+// another holder for the given time; with 0 it asks once. If an answer says that another holder is in the way, and
 // Redis does not answer the last call, Begin returns that answer. So a busy lock never passes for an outage. The error of
 // ctx is added if ctx has ended meanwhile.
 //

@@ -223,7 +223,7 @@ func (r *running) lost() error {
 	return cause
 }
 
-// conclude judges how Call ended, records that and tells the hooks.
+// conclude classifies how Call ended, records that and calls the hooks.
 func (r *running) conclude() {
 	o := r.outcome
 	o.Took = time.Since(r.began)
@@ -238,7 +238,7 @@ func (r *running) conclude() {
 	}
 }
 
-// ended tells the hooks how the run ended.
+// ended reports to the hooks how the run ended.
 func (r *running) ended() {
 	o := r.outcome
 	r.hooks.RunEnd(context.WithoutCancel(r.ctx), core.RunEnd{
@@ -246,7 +246,7 @@ func (r *running) ended() {
 	})
 }
 
-// record tells Redis how the run ended, or has the memory of the guard do so later.
+// record records in Redis how the run ended, or has the memory of the guard do so later.
 func (r *running) record() {
 	o := r.outcome
 	var value []byte
