@@ -86,12 +86,12 @@ func (b *bodyBuffer) TooLarge() error {
 	return largerThan(large.Limit)
 }
 
-// largerThan is the [errBodyTooLarge] of a body above a limit, which the client is told.
+// largerThan is the [errBodyTooLarge] of a body above a limit, which is in the response.
 func largerThan(limit int64) error {
 	return KeyError(errBodyTooLarge, "the body has more than %d bytes, which are accepted here at most", limit)
 }
 
-// compared returns what of the body tells it apart from others.
+// compared returns the part of the body that distinguishes it from others.
 func (b *bodyBuffer) compared() []byte {
 	if b.parsed != nil {
 		return b.parsed

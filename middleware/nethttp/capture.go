@@ -40,7 +40,7 @@ type capture struct {
 	record         bool
 	before         http.Header // what the header was before the handler
 
-	status   int         // 0 until the handler has told it
+	status   int         // 0 until the handler has set it
 	implicit bool        // the status is 200 by a write, and not by WriteHeader
 	frozen   http.Header // the header at that moment
 	declared int64       // the handler's Content-Length, or -1
@@ -87,7 +87,7 @@ func (c *capture) Header() http.Header { return c.ResponseWriter.Header() }
 func (c *capture) WriteHeader(status int) {
 	switch {
 	case c.passing:
-		c.ResponseWriter.WriteHeader(status) // too late there as well, and the server's log tells about it
+		c.ResponseWriter.WriteHeader(status) // too late there as well, and the server logs it
 	case c.status != 0:
 	case !httprecord.ValidStatus(status):
 		panic(fmt.Sprintf("holdfast: invalid WriteHeader code %d", status))
@@ -252,7 +252,7 @@ func (c *capture) pass(next []byte) (int, error) {
 }
 
 // keep copies for the record what was passed through, until there is more than the limit. What the connection did not
-// take ends that too: the handler may have stopped there, so nothing tells how much of its answer is missing.
+// take ends that too: the handler may have stopped there, so nothing shows how much of its answer is missing.
 func (c *capture) keep(passed []byte, err error) {
 	switch {
 	case c.cut:
@@ -264,7 +264,7 @@ func (c *capture) keep(passed []byte, err error) {
 }
 
 // emit writes status, header, the body so far, and next. The real writer gets to see the header as it was when
-// the handler told the status; what the handler has changed since is put back behind the body, for that is where
+// the handler set the status; what the handler has changed since is put back behind the body, for that is where
 // trailers are taken from. Only that: a middleware between here and the server may change the header when it sees
 // the status.
 func (c *capture) emit(next []byte) (n int, err error) {
@@ -348,7 +348,7 @@ func (c *capture) Write(p []byte) (int, error) {
 	return c.pass(p)
 }
 
-// begin takes status 200, which the handler has not told. If the answer passes through, what the handler does next sends the
+// begin takes status 200, which the handler has not set. If the answer passes through, what the handler does next sends the
 // header: a middleware around the capture, for instance one that compresses, may change it then.
 func (c *capture) begin(passes bool) {
 	c.implicit = true

@@ -182,7 +182,7 @@ const (
 	logBodyRead  = "holdfast: the body of a request was read in front of its guard, the request was refused"
 )
 
-// logRefused tells of a request that is refused by the server's fault, before it was asked about.
+// logRefused logs a request that is refused by the server's fault, before Redis was asked.
 func (g *guard) logRefused(ctx context.Context, w core.Work, c *Conflict) {
 	switch c.Code {
 	case CodeKeyFailed:

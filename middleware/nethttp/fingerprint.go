@@ -43,7 +43,7 @@ type Payload struct {
 	Body []byte
 }
 
-// fingerprint tells payloads apart: by all that they are made of, or by the operation and what the application finds of
+// fingerprint distinguishes payloads: by all that they are made of, or by the operation and what the application finds of
 // interest. The operation always counts, so that no key brings the answer of another one: the method, the host of the
 // route, and the path before and after [http.StripPrefix], because each may be the same for two operations. It needs
 // the secret of the keys, if there is one: paths and bodies can be guessed like users.
@@ -131,7 +131,7 @@ func codingsOf(lines []string) string {
 // maxParts bounds the parts of a multipart body that are looked at one by one.
 const maxParts = 1000
 
-// content returns what of the body, its type and its coding tells payloads apart. That of a multipart body is its parts:
+// content returns what of the body, its type and its coding distinguishes payloads. Of a multipart body it is the parts:
 // clients choose another boundary for each attempt, in the type and in the body. That of another form is its fields, so that
 // it does not matter whether the form was parsed in front of the guard. A coded body is compared as it is.
 func (p Payload) content() []string {
@@ -159,7 +159,7 @@ func (p Payload) fields() (text string, ok bool) {
 // multipart returns the media type without the boundary and what each part consists of, or false if the body is not
 // exactly a multipart one: it is then compared as it is. All header fields of a part count, its name and the name of a file
 // among them. The texts have no meaning for each other, since lengths are hashed in front of them; the number of header
-// lines tells where a part ends.
+// lines says where a part ends.
 func (p Payload) multipart() (texts []string, ok bool) {
 	mediaType, params, ok := p.typed()
 	boundary := params["boundary"]

@@ -144,7 +144,7 @@ func (g *handler) ServeHTTP(w http.ResponseWriter, came *http.Request) {
 	g.reject(w, came, conflict)
 }
 
-// reject has a request answered that was refused, and tells the runs of the guards around this one how. If the handler of
+// reject has a request answered that was refused, and reports that to the runs of the guards around this one. If the handler of
 // refusals writes nothing, net/http would answer 200, as if the request had run.
 func (g *guard) reject(w http.ResponseWriter, r *http.Request, conflict *Conflict) {
 	watched := watch(w)
@@ -244,7 +244,7 @@ func (r *run) begin(ctx context.Context) context.Context {
 	return r.ctx
 }
 
-// tell has the hooks told of a refusal, and the runs around.
+// tell reports a refusal to the hooks and to the runs around.
 func (c *Conflict) tell(ctx context.Context, not *core.NotRun) {
 	c.KeyHash, c.Waited = not.KeyHash, not.Waited
 	not.Reason, not.RetryAfter, not.Err = c.Code, c.RetryAfter, c
@@ -287,7 +287,7 @@ func early(h http.Header) bool {
 	return len(lines) > 1 || len(lines) == 1 && textproto.TrimString(lines[0]) != "0"
 }
 
-// A guard that refuses a request tells the guards around it in the same process, whose runs are in the context: the
+// A guard that refuses a request reports that to the guards around it in the same process, whose runs are in the context: the
 // handler behind it did not run, so there is nothing to record, whatever the status of the refusal. A later guard in the
 // same runs that lets the request through takes that back.
 
@@ -296,10 +296,10 @@ const (
 	unsent     = -2 // one has refused it, and its answer is not known yet
 )
 
-// refusedInside tells all runs of ctx that a guard inside of them has refused the request.
+// refusedInside notes in all runs of ctx that a guard inside of them has refused the request.
 func refusedInside(ctx context.Context) { tellRuns(ctx, unsent) }
 
-// letThroughInside tells all runs of ctx that a guard inside of them has let the request through.
+// letThroughInside notes in all runs of ctx that a guard inside of them has let the request through.
 func letThroughInside(ctx context.Context) {
 	unansweredInside(runFrom(ctx), Auto)
 	tellRuns(ctx, notRefused)
@@ -325,7 +325,7 @@ func (r *run) refused(status int, failed, unanswered bool) bool {
 	case notRefused:
 		return false
 	case unsent:
-		return true // by an adapter that does not tell
+		return true // by an adapter that does not report it
 	case 0:
 		return unanswered || failed
 	default:
@@ -393,7 +393,7 @@ func (r *run) recorded() bool {
 	return false
 }
 
-// unansweredInside tells a run and those around it what became of a run inside that has not answered.
+// unansweredInside notes in a run and the runs around it what became of a run inside that has not answered.
 func unansweredInside(r *run, d Disposition) {
 	for ; r != nil; r = r.outer {
 		r.inside.Store(int32(d))

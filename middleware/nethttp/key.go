@@ -152,7 +152,7 @@ func (e *keyError) Error() string { return e.kind.Error() + ": " + e.text }
 
 func (e *keyError) Unwrap() error { return e.kind }
 
-// toldOf returns as a sentence what err has to tell a client, "" if that is nothing.
+// toldOf returns the sentence of err that is for the client, "" if there is none.
 func toldOf(err error) string {
 	var told *keyError
 	if !errors.As(err, &told) {

@@ -303,7 +303,7 @@ func RemoteAddr(r *http.Request) (netip.Addr, error) {
 	return addr.Addr(), nil
 }
 
-// clientBits is how much of an IPv6 address tells clients apart. Providers hand out networks of that size, so
+// clientBits is how much of an IPv6 address identifies a client. Providers hand out networks of that size, so
 // one client has as many longer addresses as it likes.
 const clientBits = 64
 

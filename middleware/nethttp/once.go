@@ -129,7 +129,7 @@ func (o *once) run(r *run) *Conflict {
 		}
 		replay(recorded, r.w)
 	case r.capture != nil && conflict == nil:
-		_ = r.capture.Send() // a client that is gone has no need of it, so nobody is told of an error
+		_ = r.capture.Send() // an error means that the client is gone, and does not need it
 		r.capture = nil
 	}
 	return conflict
@@ -318,7 +318,7 @@ func (r *run) judge(o *guards.Outcome) {
 // normalized fills in what a capture cannot know: whether the handler returned because its context was over, or the context of a
 // run inside. If it wrote nothing, the empty answer that the server would send is not the handler's. If it was streaming
 // its answer, the rest of that may be missing: a handler that stops at its context never meets a failing write. A handler
-// with a detached context may stop as well when the client leaves, because CloseNotify of net/http tells it.
+// with a detached context may stop as well when the client leaves, because CloseNotify of net/http reports it.
 func (o Handled) normalized(r *run) Handled {
 	over, left := r.ctx.Err() != nil, r.came.Context().Err() != nil
 	switch {

@@ -28,7 +28,7 @@ var (
 )
 
 // Guard is a guard of [NewOnce] or [NewIdempotent] as a value. Wrap is what [Once] and [Idempotent] return. The other methods are
-// for operators, and for pages that tell clients what became of their requests. They use the client, the secret, the codec and
+// for operators, and for pages that show clients what became of their requests. They use the client, the secret, the codec and
 // the retention of the guard. The zero Guard guards nothing: its methods return errors, or panic.
 type Guard struct{ once *once }
 

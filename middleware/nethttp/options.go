@@ -167,7 +167,7 @@ func WithFingerprint(of func(Payload) []byte) Option {
 	return newOption("WithFingerprint", func(s *settings) { s.Compare, s.StrictBody, s.Fingerprint = true, true, of })
 }
 
-// WithComparedHeader adds header fields to what is compared of a request, for operations that a field tells apart:
+// WithComparedHeader adds header fields to what is compared of a request, for operations that a field distinguishes:
 // X-HTTP-Method-Override, X-Amz-Target, SOAPAction. They are also in [Payload.Header], for the function of [WithFingerprint].
 // Defaults to none.
 func WithComparedHeader(names ...string) Option {

@@ -15,9 +15,9 @@ type pattern struct {
 	// segments are the pieces between slashes. Literal ones are escaped as in a URL, so only wildcards have braces:
 	// "{id}", "{rest...}", "{id:[0-9]+}" of chi. Its "*" is "{*...}" here.
 	segments []string
-	// slash tells that the path ends in a slash.
+	// slash is true if the path ends in a slash.
 	slash bool
-	// subtree tells that the pattern matches all paths that begin like it: it ends in a slash or "{rest...}".
+	// subtree is true if the pattern matches all paths that begin like it: it ends in a slash or "{rest...}".
 	subtree bool
 }
 
@@ -205,7 +205,7 @@ func (rt routing) fit(r *http.Request, p pattern) (fit, error) {
 	return fits[0], nil
 }
 
-// fits returns the fits of a path by each way in which the router may have cut it. The router of decoded paths can be told to match
+// fits returns the fits of a path by each way in which the router may have cut it. The router of decoded paths can be configured to match
 // escaped ones.
 func (rt routing) fits(u *url.URL, by func(cut func(*url.URL) []string) (prefix []string, ok bool)) (found []fit) {
 	if rt.Decoded {

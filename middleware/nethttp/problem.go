@@ -180,5 +180,5 @@ func Refuse(w http.ResponseWriter, _ *http.Request, conflict *Conflict) {
 	problem := conflict.Problem().For(w.Header())
 	maps.Copy(w.Header(), problem.Header())
 	w.WriteHeader(problem.Status)
-	_, _ = w.Write(problem.Body()) // nobody is left to tell of a client that does not read its answer
+	_, _ = w.Write(problem.Body()) // an error means that the client does not read its response
 }

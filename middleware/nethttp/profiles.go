@@ -108,5 +108,5 @@ func writeJSON(w http.ResponseWriter, c *Conflict, body any) {
 		w.Header().Set("Retry-After", strconv.FormatInt(int64(c.RetryAfter/time.Second), 10))
 	}
 	w.WriteHeader(c.Status)
-	_, _ = w.Write(text) // nobody is left to tell of a client that does not read its answer
+	_, _ = w.Write(text) // an error means that the client does not read its response
 }

@@ -34,7 +34,7 @@ func (b *bodyBuffer) usedUp() bool {
 // recall finds what a body that is used up has consisted of, for the comparison: the form that was parsed of it. The error
 // is [errBodyRead] if there is none and the body was not empty.
 //
-// A body without Content-Length of which nothing is left passes: an empty one cannot be told from one that was read.
+// A body without Content-Length of which nothing is left passes: an empty one looks like one that was read.
 func (b *bodyBuffer) recall(r *http.Request, limit int64) error {
 	if b.parsed != nil { // by a guard around this one
 		return nil

@@ -18,7 +18,7 @@ import (
 // MarkerField is the header field that marks a replay.
 const MarkerField = "Idempotency-Replayed"
 
-// omittedField tells a client that the answer had a body, of which nothing is left.
+// omittedField says in a response that the recorded one had a body, of which nothing is left.
 const omittedField = "Idempotency-Replay"
 
 // Response is an answer as it is recorded and replayed.
@@ -36,7 +36,7 @@ type Response struct {
 	around map[string]int
 	// unbegun is true if the handler has at most set a status, which is sent when it has returned.
 	unbegun bool
-	// streamed is true if the body was sent as it was written, and nothing but the handler's return tells that it ended.
+	// streamed is true if the body was sent as it was written, and only the handler's return shows that it ended.
 	streamed bool
 	// marker is the header field that marks the replay; "" for [MarkerField].
 	marker string
@@ -170,7 +170,7 @@ func replay(r *Response, w http.ResponseWriter) {
 	switch {
 	case len(r.Body) > 0:
 		// A writer that compresses changes the header in the first Write, so nothing sends it before that.
-		_, _ = w.Write(r.Body) // nobody is left to tell of a client that does not read its answer
+		_, _ = w.Write(r.Body) // an error means that the client does not read its response
 	case !r.unbegun, r.Status < http.StatusMultipleChoices:
 		headerNow(w)
 	}

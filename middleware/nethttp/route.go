@@ -283,7 +283,7 @@ func checkPath(r *http.Request) error {
 
 // unescaped returns the value of a wildcard as a text that does not depend on how the client has spelled it.
 //
-// chi takes values from the escaped path if the client has escaped more than it must, and gin does if it is told to.
+// chi takes values from the escaped path if the client has escaped more than it must, and gin does if it is configured to.
 // Then "7" and "%37" are two values of one resource, for a handler that unescapes them. A router that unescapes by itself
 // has left no escape that also stands in that place of the path: there a percent sign is "%25".
 func unescaped(value string, places ...string) string {
