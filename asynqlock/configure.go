@@ -86,7 +86,7 @@ func errorHandler(next asynq.ErrorHandler) asynq.ErrorHandler {
 }
 
 // workers belong to one asynq server: a task that waits in a guard occupies one of them. [Configure] puts them into
-// the context of every handler, because asynq does not tell a handler how many there are.
+// the context of every handler, because a handler cannot learn the number from asynq.
 type workers struct {
 	all     int
 	waiting atomic.Int64

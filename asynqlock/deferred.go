@@ -34,7 +34,7 @@ func (e *DeferredError) Error() string {
 	return fmt.Sprintf("%s for %v: %v", deferredText, e.RetryIn.Round(time.Millisecond), e.Err)
 }
 
-// deferredText tells a deferred task from one that has failed, in asynq's record of its last error.
+// deferredText distinguishes a deferred task from a failed one, in asynq's record of its last error.
 const deferredText = "holdfast: asynqlock: task deferred"
 
 // Unwrap returns the reason.

@@ -110,7 +110,7 @@ func (e *enqueuer) enqueue(ctx context.Context, id string) error {
 
 // checkTask finds what is wrong with a task and its options, which asynq keeps to itself until the task is enqueued. It
 // enqueues the task with a client whose commands go nowhere: asynq has accepted the options if it gets as far as the
-// script that would enqueue the task, tells of some in what it returns, and has a key for [asynq.Unique].
+// script that would enqueue the task, returns some of the conflicts, and has a key for [asynq.Unique].
 func checkTask(task *asynq.Task) error {
 	rdb := redis.NewClient(&redis.Options{MaxRetries: -1})
 	defer func() { _ = rdb.Close() }()

@@ -228,7 +228,7 @@ func parseTickID(id string) (job string, tick time.Time, ok bool) {
 
 type selectiveKey struct{}
 
-// reportSelective tells the guard that calls a key function that its key names what makes two tasks one, so that the rest of
+// reportSelective reports to the guard that calls a key function that its key names what makes two tasks one, so that the rest of
 // the payload may differ. It does so through the context because a [KeyFunc] returns the key alone, and because that passes
 // through [Keys] and functions of the user.
 func reportSelective(ctx context.Context) {

@@ -211,7 +211,7 @@ func (v *visit) call(next []string, room int) {
 	}
 }
 
-// called tells what became of a call.
+// called is what became of a call.
 type called int
 
 const (

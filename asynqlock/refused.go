@@ -31,7 +31,7 @@ type idleError struct{ error }
 // Unwrap returns the reason.
 func (e idleError) Unwrap() error { return e.error }
 
-// refuse decides what becomes of a task that does not run, and what asynq is told.
+// refuse decides what becomes of a task that does not run, and what asynq gets.
 func (v *visit) refuse(_ context.Context, not *core.NotRun) {
 	if v.lined {
 		v.line.called.Delete(v.member()) // it may be called again

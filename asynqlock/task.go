@@ -72,7 +72,7 @@ func (g *guard) visit(ctx context.Context, t *asynq.Task) *visit {
 	return v
 }
 
-// process lets the engine run a task or not, and returns what to tell asynq.
+// process lets the engine run a task or not, and returns asynq's result.
 func (v *visit) process(next asynq.Handler) error {
 	v.runs.visits.Add(1)
 	defer v.gone()
@@ -149,7 +149,7 @@ func (v *visit) judge(o *guards.Outcome) {
 	}
 }
 
-// ended returns what to tell asynq of a task that has run. One that has succeeded has done so, whatever became of its lease: it
+// ended returns asynq's result for a task that has run. One that has succeeded has done so, whatever became of its lease: it
 // would only be run once more.
 func (v *visit) ended(o *guards.Outcome) error {
 	err := v.err
@@ -248,7 +248,7 @@ func ContextWithTask(ctx context.Context, info *asynq.TaskInfo) context.Context 
 	return context.WithValue(ctx, taskKey{}, *info)
 }
 
-// taskOf returns what asynq tells a handler of its task. The ID is zero if ctx is not a handler's.
+// taskOf returns what a handler's context has about its task. The ID is zero if ctx is not a handler's.
 func taskOf(ctx context.Context) asynq.TaskInfo {
 	task, made := ctx.Value(taskKey{}).(asynq.TaskInfo)
 	if !made {
@@ -290,7 +290,7 @@ var thisProcess = sync.OnceValue(func() string {
 	return host + ":" + strconv.Itoa(os.Getpid())
 })
 
-// note tells those who read a record who runs the task: which one, and where. To make the note compact, the place loses its
+// note names the task and the process that runs it, for readers of the record. To make the note compact, the place loses its
 // beginning: the end of a host name is what tells the pods of a service apart, and the process ID follows it.
 func note(t asynq.TaskInfo, place string) string {
 	task := identity(t)

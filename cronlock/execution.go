@@ -278,7 +278,7 @@ func (e *execution) refuse(_ context.Context, not *core.NotRun) {
 }
 
 // overrun ends the attempt of a run that does not stop. Its lease runs out: the function may be at it for some time
-// yet. What did not take too long, but was told to end, is left to others.
+// yet. A run that did not take too long, but was cancelled, is left to others.
 func (e *execution) overrun(ctx context.Context) {
 	before := e.live.Load()
 	run := *before

@@ -215,7 +215,7 @@ func (j *job) retention(tick time.Time) time.Duration {
 	return whole(retention)
 }
 
-// rememberedFor is how long [JobHandle.History] tells of a tick, at most.
+// rememberedFor is how long [JobHandle.History] has a tick, at most.
 func rememberedFor(history int, each time.Duration) time.Duration {
 	const most = 30 * 24 * time.Hour
 	if each > most/time.Duration(max(history, 1)) {

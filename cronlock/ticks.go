@@ -11,7 +11,7 @@ import (
 )
 
 // progress remembers the latest tick that a job has handled, because the scheduler starts a job without a tick. Next may be called by
-// anyone, so it cannot tell the tick either, and the clock alone shows neither ticks that the scheduler has missed nor a tick
+// anyone, so it does not show the tick either, and the clock alone shows neither ticks that the scheduler has missed nor a tick
 // for which the job was started twice.
 type progress struct {
 	mu      sync.Mutex

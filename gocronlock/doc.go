@@ -14,7 +14,7 @@
 //
 // # What a Locker does not promise
 //
-// gocron gives its Locker the name of the job, and not the tick. So the lock cannot tell whether a tick has run:
+// gocron gives its Locker the name of the job, and not the tick. So the lock does not know whether a tick has run:
 //
 //   - Hosts whose clocks differ run a tick twice, one after the other, unless the minimum hold is longer than the
 //     difference. It is [DefaultMinHold] unless [core.WithMinHold] says otherwise.

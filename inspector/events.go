@@ -27,7 +27,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, p page, ac
 	key := fmt.Sprint(p.template, "?", q.Encode(), " ", acts)
 	v, leave, ok := h.live.join(key, func(ctx context.Context) event { return h.readEvent(ctx, p, q, acts) })
 	if !ok {
-		// 204 tells a browser not to come again.
+		// After 204 a browser does not reconnect.
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}

@@ -100,7 +100,7 @@ func (v *visit[M]) read() (key string, err error) {
 	return v.key(v.ctx, v.m)
 }
 
-// handle lets the engine handle the message or not, and returns what to tell the consumer.
+// handle lets the engine handle the message or not, and returns the consumer's result.
 func (v *visit[M]) handle() error {
 	if v.own.beat != nil {
 		defer v.beats()()

@@ -78,7 +78,7 @@ func start(rdb *redis.Client, name string, out io.Writer, enqueued map[string]st
 	locks, err := core.New(rdb, core.WithHooks(core.Hooks{NotRun: func(ctx context.Context, n core.NotRun) {
 		id, _ := asynq.GetTaskID(ctx)
 		fmt.Fprintf(out, "%s  order %s, other task: %s\n", name, enqueued[id], what[n.Reason])
-	}}), core.WithLogger(nil)) // the hook prints what the log would tell
+	}}), core.WithLogger(nil)) // the hook prints what the log would say
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func (r *row) update(text string, token int64) error {
 }
 
 func run(ctx context.Context, out io.Writer, rdb *redis.Client) error {
-	locks, err := core.New(rdb, core.WithLogger(nil)) // the log would tell that the lease is lost
+	locks, err := core.New(rdb, core.WithLogger(nil)) // the log would report the lost lease
 	if err != nil {
 		return err
 	}

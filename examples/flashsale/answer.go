@@ -23,7 +23,7 @@ var (
 	errBadRequest = errors.New("malformed request")
 )
 
-// refusals tell the client what an error means. The first that fits counts.
+// refusals map an error to the client's response. The first match counts.
 var refusals = []struct {
 	err    error
 	status int

@@ -60,11 +60,11 @@ func (s *shop) buy(ctx context.Context, user string) (*order, error) {
 	return o, nil
 }
 
-// ordered tells the guard that the user has ordered now. The commit of the database was the point of no return, not the
+// ordered records in the guard that the user has ordered now. The commit of the database was the point of no return, not the
 // answer: without this word, a stock lock that is lost between the two (503), a panic or a crash of the process would
 // count as a failed order, and the user could order again.
 //
-// What is left is a crash between the commit and this word, and a commit of which the database does not tell how it
+// What is left is a crash between the commit and this call, and a commit without a reply, of which nobody knows how it
 // ended. A shop that cannot take even that says [core.Hold] before the commit, or has the database refuse the
 // second order. An error only means that Redis has not confirmed the word: it counts all the same when the handler
 // ends.

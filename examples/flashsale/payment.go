@@ -37,7 +37,7 @@ func (s *shop) pay(w http.ResponseWriter, r *http.Request) {
 }
 
 // charge has the payment gateway take the money and writes that down. An error of the shop's own database before that
-// has charged nothing, nor has a wait for the gateway that was too long: the guard is told, so that the client can try
+// has charged nothing, nor has a wait for the gateway that was too long: the handler releases the key, so that the client can try
 // again. An error after that says nothing about the money, and the guard holds the key.
 func (s *shop) charge(ctx context.Context, user string, c *charge) error {
 	buyer, err := s.store.buyer(ctx, c.Order)

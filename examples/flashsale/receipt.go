@@ -23,7 +23,7 @@ type receipt struct {
 }
 
 // enqueueReceipt enqueues a receipt twice, as a producer does that has not heard of the first time: the two tasks have two
-// IDs, and only the order tells that they are one. The money is taken, so it does so although the client may have hung up.
+// IDs, and only the order shows that they are one. The money is taken, so it does so although the client may have hung up.
 // A shop that must not lose a receipt when Redis is unreachable keeps it in the database first.
 func (s *shop) enqueueReceipt(ctx context.Context, r receipt) {
 	ctx = context.WithoutCancel(ctx)

@@ -46,7 +46,7 @@ func startEmbedded() (*server, error) {
 // compared with leases of 30 s.
 const tick = 50 * time.Millisecond
 
-// moveTime lets keys expire, which the embedded Redis, made for tests, does only when told. Its own ClockTTL
+// moveTime lets keys expire, which the embedded Redis, made for tests, does only on request. Its own ClockTTL
 // does the same on every command, and visits all keys each time: too slow for thousands of them.
 func moveTime(mini *miniredis.Miniredis) (stop func()) {
 	done := make(chan struct{})

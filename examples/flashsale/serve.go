@@ -20,7 +20,7 @@ func keepOpen(ctx context.Context, cfg config) (err error) {
 	return nil
 }
 
-// serve tells how to try the shop by hand and waits for Ctrl-C.
+// serve prints how to try the shop by hand and waits for Ctrl-C.
 func serve(ctx context.Context, out io.Writer, s *site) {
 	urls := s.urls()
 	other := urls[len(urls)-1]

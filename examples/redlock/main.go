@@ -22,7 +22,7 @@ import (
 )
 
 func main() {
-	logging.Disable() // go-redis would tell of each dial that fails
+	logging.Disable() // go-redis would log each failed dial
 	if err := run(context.Background(), os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -1,4 +1,4 @@
-// Package hosts tells requests for one of some names from others, for pages that may have no login: any site that is open in
+// Package hosts distinguishes requests for some names from others, for pages that may have no login: any site that is open in
 // a browser can let its own name point to the address of such a page (DNS rebinding).
 package hosts
 

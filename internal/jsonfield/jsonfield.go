@@ -17,15 +17,15 @@ const maxDepth = 32
 
 var errTooDeep = fmt.Errorf("arrays and objects are nested more than %d deep", maxDepth)
 
-// Error tells why a document has no scalar at a pointer that can be used.
+// Error is why a document has no usable scalar at a pointer.
 type Error struct {
-	// Missing tells that there is nothing; otherwise it is there in a form that is refused, or the document is.
+	// Missing is true if there is nothing; otherwise the value or the document is in a form that is refused.
 	Missing bool
-	// Text tells what is wrong, without quoting the document.
+	// Text says what is wrong, without quoting the document.
 	Text string
 }
 
-// Error tells what is wrong.
+// Error returns the text.
 func (e *Error) Error() string { return e.Text }
 
 // Find returns the string, number or boolean at an RFC 6901 pointer of a JSON document. In front of it is what it is:

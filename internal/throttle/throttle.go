@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// logInterval is how long failures of one kind are counted before another line tells of them.
+	// logInterval is how long failures of one kind are counted before another line reports them.
 	logInterval = time.Minute
 	// mostKinds bounds the memory of a Throttle; further kinds share one count.
 	mostKinds = 64

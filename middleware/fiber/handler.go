@@ -70,7 +70,7 @@ func (v *visit) guard(guarded http.Handler, r *http.Request) {
 		p := recover()
 		switch {
 		case p == nil, p == any(errEnded):
-		case v.streams: // nobody is left to tell
+		case v.streams: // nobody is left to respond to
 			log.Printf("holdfast: panic at the end of a run: %v\n%s", p, debug.Stack())
 		default:
 			v.panicked = p

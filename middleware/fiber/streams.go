@@ -11,7 +11,7 @@ import (
 )
 
 // fasthttp closes the stream of a response when another one takes its place, and does not hand out the handler of a connection that
-// was taken over. So what tells of their end is put around them in fasthttp's own fields. If a version of fasthttp lacks one,
+// was taken over. So wrappers that report their end are put around them in fasthttp's own fields. If a version of fasthttp lacks one,
 // the guard ends with the chain.
 
 // field returns a pointer to a field of a struct, nil if there is none of that type.
@@ -33,14 +33,14 @@ func (v *visit) untilStreamEnds(r *fasthttp.Response) bool {
 	return true
 }
 
-// stream is the body of a response whose end is told.
+// stream is the body of a response whose end is reported.
 type stream struct {
 	io.Reader
 	done   func()
 	closed error
 }
 
-// Read also tells of the end of a stream that nobody closes.
+// Read also reports the end of a stream that nobody closes.
 func (s *stream) Read(p []byte) (int, error) {
 	n, err := s.Reader.Read(p)
 	if err != nil {

@@ -46,7 +46,7 @@ func Refuse(c *gin.Context, conflict *httplock.Conflict) {
 	problem := conflict.Problem().For(c.Writer.Header())
 	maps.Copy(c.Writer.Header(), problem.Header())
 	c.Status(problem.Status)
-	_, _ = c.Writer.Write(problem.Body()) // nobody is left to tell of a client that does not read its answer
+	_, _ = c.Writer.Write(problem.Body()) // an error means that the client does not read its response
 }
 
 // statusOnly leaves the answer to a middleware around the guard.

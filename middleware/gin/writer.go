@@ -152,7 +152,7 @@ func (f *front) WriteHeaderNow() {
 	}
 }
 
-// serve calls next with a writer of gin's own, and tells the guard how the chain has ended.
+// serve calls next with a writer of gin's own, and reports to the guard how the chain has ended.
 func (f *front) serve(w http.ResponseWriter, next func(*gin.Context) error) {
 	c, answer := f.c, writer.Behind(w).(writer.Answer)
 	status, begun, errors := f.own.Status(), f.own.Written(), len(c.Errors)

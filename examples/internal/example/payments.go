@@ -29,7 +29,7 @@ func Payments(out io.Writer, handler http.Handler) error {
 	return nil
 }
 
-// pay sends one request and tells the answer.
+// pay sends one request and prints the response.
 func pay(server *httptest.Server, user, key string) (string, error) {
 	r, err := http.NewRequest(http.MethodPost, server.URL+"/payments", http.NoBody)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package grace lets a consumer finish what it handles when its process is told to end.
+// Package grace lets a consumer finish what it handles when its process gets SIGTERM.
 package grace
 
 import (

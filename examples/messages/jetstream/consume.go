@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/msglock"
 )
 
-// Heartbeat tells the server that a message is still being handled. Its interval is a third of the AckWait.
+// Heartbeat reports to the server that a message is still being handled. Its interval is a third of the AckWait.
 func Heartbeat(ackWait time.Duration) msglock.Option {
 	return msglock.WithHeartbeat(ackWait/3, func(_ context.Context, m jetstream.Msg) error { return m.InProgress() })
 }

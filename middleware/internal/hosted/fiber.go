@@ -55,7 +55,7 @@ func patternSegment(segment string, params []string) (pattern string, used int) 
 }
 
 // Spelled returns the target of a request with the segments that the route has word for word spelled as there: /ORDERS and
-// /orders are one route of fiber unless it is told otherwise.
+// /orders are one route of fiber unless it is configured otherwise.
 func Spelled(target, pattern string) string {
 	path, query, asked := strings.Cut(target, "?")
 	words, segments := strings.Split(pattern, "/"), strings.Split(path, "/")

@@ -20,7 +20,7 @@ func Copy(r *http.Request, ctx context.Context) *http.Request {
 	return made
 }
 
-// GiveBack tells the request that came to a guard what the programs behind it have found out about the copy that they got.
+// GiveBack copies to the request that came to a guard what the programs behind it have found out about their copy.
 // A middleware around the guard sees the route that a mux inside has found, and net/http removes the files of a form.
 func GiveBack(outer, inner *http.Request) {
 	if inner.MultipartForm != nil {

@@ -19,7 +19,7 @@ import (
 // without a bound a small request could cost the square of its size. What lies deeper counts by its bytes.
 const deepestAny = 8
 
-// fingerprint returns what tells a request apart from others, whatever build or language has sent it. Marshalling is not canonical
+// fingerprint returns what distinguishes a request from others, whatever build or language has sent it. Marshalling is not canonical
 // across builds, so it hashes a walk: fields by number, maps by key, an Any by its content. Unknown fields and the ignored
 // ones are left out.
 func fingerprint(secret []byte, method string, m proto.Message, ignored fieldTree) []byte {

@@ -18,7 +18,7 @@ import (
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
-// Place is what hooks are told of calls as [core.Work.Place].
+// Place is the [core.Work.Place] of calls.
 const Place = "rpc"
 
 // Guard guards calls. It is safe for concurrent use.

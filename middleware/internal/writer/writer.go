@@ -1,7 +1,7 @@
 // Package writer makes the writers of the guards: each stands in front of another writer, changes some of its methods, and has
 // the optional methods that the other one has.
 //
-// A program asks by a type assertion whether a writer can flush, hijack, push or tell that the client has left, so a writer has these
+// A program finds out by a type assertion whether a writer can flush, hijack, push or report that the client has left, so a writer has these
 // methods only if the other one has. It has ReadFrom in any case, because io.Copy writes to the other writer all the same, and the
 // methods of [http.ResponseController], which return [http.ErrNotSupported] if the other writer has none.
 package writer
@@ -138,7 +138,7 @@ func Behind(w http.ResponseWriter) Full {
 // Answer is what stands behind the writer that a guard hands to a handler, for frameworks with writers of their own.
 type Answer interface {
 	Full
-	// Ended tells what the framework knows of a handler that has returned: the status that it sends in the end, whether the
+	// Ended returns what the framework knows of a handler that has returned: the status that it sends in the end, whether the
 	// handler has answered by it, which includes that the answer has begun, and whether the handler has reported errors that
 	// something around the guard answers.
 	Ended(status int, answered, failed bool)
@@ -202,7 +202,7 @@ func (f Forward) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return http.NewResponseController(f.ResponseWriter).Hijack()
 }
 
-// CloseNotify returns a channel that tells when the client leaves; it blocks for ever if the other writer has none.
+// CloseNotify returns a channel that receives when the client leaves; it blocks for ever if the other writer has none.
 func (f Forward) CloseNotify() <-chan bool {
 	if n, found := reach[notifier](f.ResponseWriter); found {
 		return n.CloseNotify()
