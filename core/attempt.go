@@ -17,8 +17,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
-// Attempt is one run of a [Once] in progress. The client renews it until it is completed, released, held or abandoned. Exactly one call can end it. Its methods may be called from several goroutines at once. Those that end a nil
-// Attempt return [ErrNotHeld].
+// Attempt is one run of a [Once] in progress. The client renews it until it is completed, released, held or abandoned.
+// Exactly one call can end it. Its methods may be called from several goroutines at once. Those that end a nil Attempt
+// return [ErrNotHeld].
 type Attempt struct {
 	handle
 	once     *Once
@@ -260,8 +261,8 @@ func (a *Attempt) notHeld() error {
 	return errorf("%w: once %q, attempt %d has ended", ErrNotHeld, a.once.key, a.number)
 }
 
-// replayed is the result of a run that has found the effect of an earlier one: the result of the earlier run, unless fn has made one of
-// its own from it.
+// replayed is the result of a run that has found the effect of an earlier one: the result of the earlier run, unless fn
+// has made one of its own from it.
 func replayed(value []byte, err, found error) Result {
 	var done *CompletedError
 	errors.As(found, &done)

@@ -35,10 +35,10 @@
 //		return pay(ctx) // runs once; later calls get what it returned
 //	})
 //
-// Call [Complete] right after the effect: then a failure or a crash behind it does not let the next call run. [Release] says that
-// nothing happened, [Hold] that nobody knows. [WithFailurePolicy] decides about runs that fail without such a call. [KeyHash] is the same
-// for every attempt of a key: pass it to another service as its idempotency key. All of these work in the guards for HTTP, cron jobs
-// and tasks too. [OnceValue] is for a value of any type.
+// Call [Complete] right after the effect: then a failure or a crash behind it does not let the next call run. [Release]
+// says that nothing happened, [Hold] that nobody knows. [WithFailurePolicy] decides about runs that fail without such a
+// call. [KeyHash] is the same for every attempt of a key: pass it to another service as its idempotency key. All of
+// these work in the guards for HTTP, cron jobs and tasks too. [OnceValue] is for a value of any type.
 //
 // # Errors
 //

@@ -65,12 +65,12 @@ const (
 // The context that lead gets carries the term as its fencing token: see [TokenFrom]. It ends when ctx ends, or when the
 // lead does, with [ErrLeaseLost] as its cause if leadership was lost.
 //
-// If lead returns while it leads, Run waits for calls of TryDo, and gives up leadership, which elects the next candidate at
-// once. It returns what lead returned. If lead returns after leadership was lost, the client logs an error of lead that the end of its context does not
-// explain.
+// If lead returns while it leads, Run waits for calls of TryDo, and gives up leadership, which elects the next
+// candidate at once. It returns what lead returned. If lead returns after leadership was lost, the client logs an error
+// of lead that the end of its context does not explain.
 //
-// If lead panics, or calls [runtime.Goexit], what it has started may still run. So leadership is abandoned, and the election is free after
-// the TTL at most; the panic continues. See [Lease.Abandon].
+// If lead panics, or calls [runtime.Goexit], what it has started may still run. So leadership is abandoned, and the
+// election is free after the TTL at most; the panic continues. See [Lease.Abandon].
 //
 // While Redis does not reply, Run continues campaigning. It returns other errors of Campaign. With [WithWait], that is
 // [ErrNotAcquired] after that time. If ctx ends during a campaign, the error also wraps the error of ctx.

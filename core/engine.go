@@ -122,8 +122,8 @@ func (e *engine) work() transport.Background {
 	return transport.Background{Now: e.now, Operations: e.operations, Go: e.background, Recovered: e.recovered, Confirmed: e.confirmed}
 }
 
-// confirmed makes Close continue: Redis has confirmed a release or the completion of an attempt. A refusal does not count, because a command that
-// Redis refuses is sent again and again, and Close would not end.
+// confirmed makes Close continue: Redis has confirmed a release or the completion of an attempt. A refusal does not
+// count, because a command that Redis refuses is sent again and again, and Close would not end.
 func (e *engine) confirmed() {
 	if e.operations.IsClosed() {
 		e.silence.Reset(acquire.ReleaseTimeout)

@@ -29,8 +29,8 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 // Name and Holders are ignored.
 //
 // The 1,000 holders that Inspect returns at most are compared. A lock that more owners share is not taken: use
-// [Client.ForceUnlockHolder], or ForceUnlock. A Redisson client has no token, so its later hold cannot be distinguished from the one that
-// was seen if it has the same owner.
+// [Client.ForceUnlockHolder], or ForceUnlock. A Redisson client has no token, so its later hold cannot be distinguished
+// from the one that was seen if it has the same owner.
 func (c *Client) ForceUnlockSeen(ctx context.Context, seen Info) (bool, error) {
 	k, err := keysOf(c.prefix, seen.Name)
 	if err != nil {

@@ -52,8 +52,9 @@ func (c *Client) Held() []Held { return c.engine.held() }
 // Held is [Client.Held] for the leases of the Redlock.
 func (r *Redlock) Held() []Held { return r.engine.held() }
 
-// Waiting returns the calls that wait at one instant, by name and position. It asks no server: the position in a queue in Redis
-// is the position at the last heartbeat, a few seconds ago at most. Names are as the caller chose them, and may contain a user's data.
+// Waiting returns the calls that wait at one instant, by name and position. It asks no server: the position in a queue
+// in Redis is the position at the last heartbeat, a few seconds ago at most. Names are as the caller chose them, and
+// may contain a user's data.
 func (c *Client) Waiting() []Waiting { return c.engine.waiting() }
 
 // Waiting is [Client.Waiting] for the calls of the Redlock. They have no queue in Redis.

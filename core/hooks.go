@@ -282,8 +282,8 @@ type AttemptEnd struct {
 type Work struct {
 	// Place is where: "http", "rpc", "cron", "task" or "message".
 	Place string
-	// Label is its kind, one of few: the route of a request, the name of a job, the type of a task, the consumer of a message. It is "" if the guard
-	// knows none.
+	// Label is its kind, one of few: the route of a request, the name of a job, the type of a task, the consumer of a
+	// message. It is "" if the guard knows none.
 	Label string
 	// KeyHash is the key_hash of log lines. Within a run that has a record, [KeyHash] returns it too. It is "" without a key.
 	KeyHash string

@@ -8,11 +8,12 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// WithInstance sets the name under which other clients see this one as the holder of a lock: in [Client.Inspect], errors, hooks and the
-// log. The text is written to Redis in the background, after the first grant or wait, and again while the client has leases
-// or waiters: at intervals that double from a minute to an hour. A lock costs nothing for it. Others may see no instance in
-// the first seconds. After [Client.Close], Redis keeps the text for the longest TTL. A process that is killed leaves it for
-// about twice as long as it has lived, two hours at most, and longer by that TTL.
+// WithInstance sets the name under which other clients see this one as the holder of a lock: in [Client.Inspect],
+// errors, hooks and the log. The text is written to Redis in the background, after the first grant or wait, and again
+// while the client has leases or waiters: at intervals that double from a minute to an hour. A lock costs nothing for
+// it. Others may see no instance in the first seconds. After [Client.Close], Redis keeps the text for the longest TTL.
+// A process that is killed leaves it for about twice as long as it has lived, two hours at most, and longer by that
+// TTL.
 //
 // Each record of [Once] has the text too, see [Record], for as long as the record is kept.
 //

@@ -140,9 +140,10 @@ func (l *Leadership) Resign(ctx context.Context) error {
 	return nil
 }
 
-// valid returns true if neither the leadership nor the context of Run has ended. It also looks at the end of the lease, because a loss
-// cancels the contexts of jobs before leading is cleared, and a job whose context was cancelled must not find its leadership valid. It
-// compares with the clock because, after a pause of the process, the timer that ends the lease may fire later than this call.
+// valid returns true if neither the leadership nor the context of Run has ended. It also looks at the end of the lease,
+// because a loss cancels the contexts of jobs before leading is cleared, and a job whose context was cancelled must not
+// find its leadership valid. It compares with the clock because, after a pause of the process, the timer that ends the
+// lease may fire later than this call.
 func (l *Leadership) valid() bool {
 	e := l.lease.engine
 	return l.leading.Err() == nil && l.lease.end.Cause() == nil && e.now() < e.renewer.ValidUntil(&l.lease.entry)

@@ -111,8 +111,8 @@ var noLease = func() context.Context {
 
 var errNoLease = errorf("%w: nothing was acquired: look at the error first", ErrNotHeld)
 
-// EndIfOver implements [keepalive.Expirer]: it ends the lease if it is over by the clock, before the renewer finds that out. Hooks and logger are called by a
-// goroutine of the client.
+// EndIfOver implements [keepalive.Expirer]: it ends the lease if it is over by the clock, before the renewer finds that
+// out. Hooks and logger are called by a goroutine of the client.
 func (l keptLease) EndIfOver() {
 	if l.multi != nil {
 		l.multi.endIfOver()
@@ -329,7 +329,8 @@ func (l *Lease) notHeld() error {
 // the same rate (NTP slews by up to 500 ppm).
 func drift(ttl time.Duration) time.Duration { return 2*time.Millisecond + ttl/1000 }
 
-// keptLease is a [Lease] as its renewer, its contexts and adapters see it. It is a separate type so that its methods are not part of the API.
+// keptLease is a [Lease] as its renewer, its contexts and adapters see it. It is a separate type so that its methods
+// are not part of the API.
 type keptLease struct{ *Lease }
 
 func (l keptLease) Hold() *script.Hold                    { return &l.hold }

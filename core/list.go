@@ -52,9 +52,10 @@ type RecordEntry struct {
 	Size int
 }
 
-// Locks returns the locks that are held and whose names begin with prefix, for operators. It ends after the first error. It reads
-// them in pages, and the entries of a page are sorted by name. No command of it keeps the server busy for a long time. The walk ends when ctx does:
-// give it a deadline where the server may not be what it seems, because a server decides when a walk is at its end.
+// Locks returns the locks that are held and whose names begin with prefix, for operators. It ends after the first
+// error. It reads them in pages, and the entries of a page are sorted by name. No command of it keeps the server busy
+// for a long time. The walk ends when ctx does: give it a deadline where the server may not be what it seems, because a
+// server decides when a walk is at its end.
 //
 // The list is no snapshot. A lock that is held during the whole walk is in it, perhaps twice. One that is taken or released
 // meanwhile may be in it or not. That also holds for a Cluster whose slots move, and after a restart or a failover: then the scan

@@ -211,9 +211,10 @@ func (c *Client) Fair(name string, opts ...LockOption) *Lock {
 // Read returns the read side of a read-write lock: any number of owners hold it at once, but none while the lock is
 // held for writing. Read does no I/O; Lock and TryLock report a wrong name or option.
 //
-// Readers and writers take turns as with [sync.RWMutex]. A waiting writer holds back new readers, and the readers that waited while it
-// wrote go before the next writer. So neither side starves the other. Writers get the lock in the order of arrival,
-// across all processes. After a writer that crashed, or was force-released, the order of arrival applies to all.
+// Readers and writers take turns as with [sync.RWMutex]. A waiting writer holds back new readers, and the readers that
+// waited while it wrote go before the next writer. So neither side starves the other. Writers get the lock in the order
+// of arrival, across all processes. After a writer that crashed, or was force-released, the order of arrival applies to
+// all.
 //
 // Both sides are reentrant. An owner that writes may also read, and may then unlock the write side first, which lets
 // the waiting readers in at once. An owner that reads cannot write: it gets [ErrUpgrade], because it would wait for

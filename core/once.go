@@ -233,9 +233,9 @@ func (o *Once) Peek(ctx context.Context) (Record, error) {
 // how a run of unknown outcome ended. The record leaves its group too, whether or not this Once is one [WithGroup].
 //
 // It applies to the record that was seen, as [Once.Peek] or [Client.Records] returned it: to the same state, the same
-// attempt and the same end. A record that has become another one meanwhile is kept. The State, the Token, the Ended and the OnExpiry of
-// seen count, the Attempt if the State is StateNone, and the Key unless it is empty; so a page can carry them from its question to the
-// answer. The zero Record means that there was none, and no attempt.
+// attempt and the same end. A record that has become another one meanwhile is kept. The State, the Token, the Ended and
+// the OnExpiry of seen count, the Attempt if the State is StateNone, and the Key unless it is empty; so a page can
+// carry them from its question to the answer. The zero Record means that there was none, and no attempt.
 //
 // Errors:
 //
@@ -376,10 +376,11 @@ func (o *Once) retryUntilAnswered(ctx, bounded context.Context, what string, com
 // OnceValue is [Once.Do] for a function that returns a value of type T. It runs fn, or returns the value that an earlier run
 // recorded. Values are recorded as JSON, by [encoding/json], unless the Once has [WithEncoding].
 //
-// It returns the same errors as Once.Do. If fn returned a value that cannot be encoded, the run counts as failed: the error is the one of the
-// encoding, the failure policy decides what becomes of the record, and the value is returned too. If a recorded value cannot be
-// decoded into a T, the error names the type, and the record stays as it is: the key may be in use for another type, or by an
-// older version of the program. If the earlier run had a value that was not recorded, see [Result], the error is [ErrCompleted].
+// It returns the same errors as Once.Do. If fn returned a value that cannot be encoded, the run counts as failed: the
+// error is the one of the encoding, the failure policy decides what becomes of the record, and the value is returned
+// too. If a recorded value cannot be decoded into a T, the error names the type, and the record stays as it is: the key
+// may be in use for another type, or by an older version of the program. If the earlier run had a value that was not
+// recorded, see [Result], the error is [ErrCompleted].
 func OnceValue[T any](ctx context.Context, o *Once, fn func(context.Context) (T, error)) (T, error) {
 	var value T
 	if o == nil || fn == nil {
@@ -445,8 +446,8 @@ func (o *Once) decode(r Result, to any, as reflect.Type) error {
 // returned for each, by index: an attempt or an error. The requests leave in one pipeline per master, or one for every 256, and
 // Redis executes them in the order given. Of two with one key, the first one begins, and the second gets [ErrInProgress].
 //
-// A Once with [WithWait] waits after that, at the same time as the others. BeginAll returns when the last wait has ended. The caller must end each
-// attempt.
+// A Once with [WithWait] waits after that, at the same time as the others. BeginAll returns when the last wait has
+// ended. The caller must end each attempt.
 //
 // A nil Once gets [ErrInvalidOption]. If a hook panics, no attempt is left behind, and the panic continues.
 func (c *Client) BeginAll(ctx context.Context, onces ...*Once) ([]*Attempt, []error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
-// TestUnconfirmedEndsComeFirst: Redis is unreachable when runs have taken effect, for longer than their leases. The same client is asked
-// for the same keys all the time, and runs none of them again.
+// TestUnconfirmedEndsComeFirst: Redis is unreachable when runs have taken effect, for longer than their leases. The
+// same client is asked for the same keys all the time, and runs none of them again.
 func TestUnconfirmedEndsComeFirst(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(*testkit.Relay){

@@ -321,9 +321,9 @@ const maxReplicas = 1000
 // valid.
 //
 // Each of these commands costs a round trip to the replicas; before Redis 7.2, even one that is answered "held".
-// Commands that wait for replicas share the waiting, among themselves only. n is 1,000 at most. Whole milliseconds, shorter than the TTL: choose it far shorter,
-// so that a renewal has time for a second try. The client has to be a [redis.Client], even one for Sentinel, or a
-// [redis.ClusterClient]. A [Redlock] refuses the option. Defaults to none.
+// Commands that wait for replicas share the waiting, among themselves only. n is 1,000 at most. Whole milliseconds,
+// shorter than the TTL: choose it far shorter, so that a renewal has time for a second try. The client has to be a
+// [redis.Client], even one for Sentinel, or a [redis.ClusterClient]. A [Redlock] refuses the option. Defaults to none.
 func WithReplicaAck(n int, timeout time.Duration) LockOption {
 	return newLockOption("WithReplicaAck", nil, func(c *lockConfig) {
 		switch {

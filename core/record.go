@@ -110,9 +110,10 @@ func (o *Once) seen(r Record) (script.Seen, error) {
 	return s, nil
 }
 
-// GroupRecords reads the records of a group, the latest first: the records of a [Once] with [WithGroup] or [WithQuota] whose keys have the
-// same text in their first pair of braces as key. It scans nothing, so it is cheap where [Client.Records] is not. The answer may be
-// outdated when it arrives, and each record is read by itself. Records without state are left out.
+// GroupRecords reads the records of a group, the latest first: the records of a [Once] with [WithGroup] or [WithQuota]
+// whose keys have the same text in their first pair of braces as key. It scans nothing, so it is cheap where
+// [Client.Records] is not. The answer may be outdated when it arrives, and each record is read by itself. Records
+// without state are left out.
 func (c *Client) GroupRecords(ctx context.Context, key string) ([]Record, error) {
 	if _, err := keysOf(c.prefix, key); err != nil {
 		return nil, err
@@ -135,7 +136,8 @@ func (c *Client) GroupRecords(ctx context.Context, key string) ([]Record, error)
 	return records, nil
 }
 
-// maxGroup is how many members of a group are read. More are an error: a server that never comes to an end must not use up the memory.
+// maxGroup is how many members of a group are read. More are an error: a server that never comes to an end must not use
+// up the memory.
 const maxGroup = 1_000_000
 
 // groupNames returns the keys of the records of a group.

@@ -26,7 +26,7 @@ type Request struct {
 	NamedOwner bool          // true if WithOwner has named the owner
 	Reentries  []Reentry     // of its holds, see dropParents
 	Reenters   bool          // true if the owner may hold the lock already
-	// ForeignParent is true for a semaphore under the lease of another client, which may lie in another Redis.
+	// ForeignParent is true for a semaphore under the lease of another client, which may be in another Redis.
 	ForeignParent bool
 	// RenewsGrants is true if a grant by message may become a lease. It is false if the time of the lease begins only when
 	// Redis is asked for it.
@@ -58,7 +58,7 @@ type Acquisition struct {
 	Requests  int   // that were sent
 	Answered  bool  // true if Redis has answered at least once
 	LastErr   error // of the last request; nil if Redis has answered it
-	Outage    error // the last error that was not merely the end of the wait; nil if Redis has answered since
+	Outage    error // the last error that was not only the end of the wait; nil if Redis has answered since
 	Contended bool  // true if the lock was held, or others waited before this acquisition
 	Position  int   // in the queue in Redis when the wait began, from 1; 0 if unknown
 	script.WaitState
@@ -356,7 +356,7 @@ type Reentry struct {
 }
 
 // leaveForeignParent makes a request a new owner that Redis has refused although it has a parent. The request took no place in
-// the queue, because a re-entry into a semaphore never has to wait, so Redis does not know the parent, which lies in another
+// the queue, because a re-entry into a semaphore never has to wait, so Redis does not know the parent, which is in another
 // Redis. As the parent's owner, all callers with its context would share the permits of one.
 func (a *Acquisition) leaveForeignParent(ctx context.Context) {
 	a.ForeignParent = false
@@ -410,7 +410,7 @@ const (
 // returns an error, the release is not confirmed and is retried in the background, so the caller need not repeat it.
 //
 // On one server the first try has no timer of its own, because that costs more than the release. Retries follow, unless ctx
-// has ended during the first try: the caller wants to leave, and the background goes on. If ctx had ended before, its end
+// has ended during the first try: the caller wants to leave, and the background continues. If ctx had ended before, its end
 // says nothing about how long the caller can wait.
 func (e *Environment) Release(ctx context.Context, p script.Strategy, h *script.Hold, what script.ReleaseReason) (held bool, err error) {
 	over := ctx.Err() != nil

@@ -58,7 +58,7 @@
 //	                │ └───── heartbeat: the place is gone, or the owner has the lock ──► MustAsk ── update ──► waiting
 //	                └── unregister ──► without heartbeats, Redis drops the place after PlaceTTL
 //
-// An [Observer] waits for changes of the lead. A message is only a hint, so it also polls:
+// An [Observer] waits for changes of leadership. A message is only a hint, so it also polls:
 //
 //	reading ──► nothing new, an older answer, or an error ──► waiting ── a message, or the poll interval is over ──► reading
 //	   └──────► a new state ──► its caller is told, and works ──► waiting

@@ -498,8 +498,9 @@ func (a *Acquisition) unregisterClient(t *waiter) {
 	})
 }
 
-// Waits counts the callers that wait for each name, whatever the strategy. It bounds them, and decides when to warn of waits that last.
-// Each name has a count of its own, so that a busy name does not affect callers of other names. It is safe for concurrent use.
+// Waits counts the callers that wait for each name, whatever the strategy. It bounds them, and decides when to warn of
+// waits that last. Each name has a count of its own, so that a busy name does not affect callers of other names. It is
+// safe for concurrent use.
 //
 // There is a bound because each waiter keeps a goroutine, and mostly a request of a user, in memory. While the lock is held,
 // they would pile up without end.
@@ -559,8 +560,8 @@ func (w *Waits) Count(key string) int {
 	return w.byLock[key].callers
 }
 
-// Due returns true if one of the callers that wait for a name has waited for long, and the last warning of the name is long enough
-// ago. Then the caller must warn.
+// Due returns true if one of the callers that wait for a name has waited for a long time, and the last warning of the
+// name is long enough ago. Then the caller must warn.
 func (w *Waits) Due(key string, waited time.Duration, now keepalive.Instant) bool {
 	if w.WarnAfter == 0 || waited < w.WarnAfter {
 		return false

@@ -4,7 +4,7 @@
 // # Lists
 //
 // A walk goes over the whole keyspace with SCAN. Its position is a cursor, which travels through the caller as text. So a
-// walk has no state here, and may go on in another process.
+// walk has no state here, and may continue in another process.
 //
 // # Lists of a Cluster
 //

@@ -24,7 +24,7 @@ const (
 	maxCount = 1000
 	// maxScans bounds how many SCANs one call of Next sends, if few keys match.
 	maxScans = 16
-	// outageLimit is how long a SCAN is sent again while it fails. It is short because the caller has a cursor, and may go on
+	// outageLimit is how long a SCAN is sent again while it fails. It is short because the caller has a cursor, and may continue
 	// later.
 	outageLimit = time.Second
 )

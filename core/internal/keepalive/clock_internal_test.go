@@ -22,7 +22,7 @@ func TestClockInABubble(t *testing.T) {
 	})
 }
 
-// TestClockOutsideOfABubble: a client of a process measures leases with a clock that goes on in a suspend.
+// TestClockOutsideOfABubble: a client of a process measures leases with a clock that continues in a suspend.
 func TestClockOutsideOfABubble(t *testing.T) {
 	t.Parallel()
 	before := SystemClock()

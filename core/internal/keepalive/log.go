@@ -39,7 +39,7 @@ func (r *Log) Note(now Instant, err error) (failures int, again bool) {
 	return failures, false
 }
 
-// burstInterval is how long after the first loss the log says how many have followed. While a burst goes on, it says so again
+// burstInterval is how long after the first loss the log says how many have followed. While a burst continues, it says so again
 // every logInterval.
 const burstInterval = time.Second
 

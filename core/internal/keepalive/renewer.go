@@ -26,11 +26,11 @@ type Lease[H any] interface {
 	// HeldLong is called when the lease has been held for Terms.WarnAfter, and again at doubling intervals. It is called for
 	// the lease that was granted first of those that are due within some seconds. others counts the others.
 	HeldLong(others int)
-	// Renewed is called when a renewal has succeeded, or has failed and the lease goes on.
+	// Renewed is called when a renewal has succeeded, or has failed and the lease continues.
 	Renewed(answer Answer)
 }
 
-// Answer is how a renewal went whose lease goes on.
+// Answer is how a renewal went whose lease continues.
 type Answer struct {
 	Left time.Duration // for which the lease was still valid, without this renewal; may be negative if the answer is late
 	Took time.Duration // from the sending to the answer; 0 if it was not sent

@@ -206,9 +206,9 @@ func (q *Strategy) releaseAllLater(h *script.Hold) {
 	}
 }
 
-// askAll asks all servers concurrently, and counts their answers until enough returns true or all have come. It returns ErrNotAnswered
-// if ctx ends before. All servers are asked in any case. So ask runs on several goroutines at once and may outlive askAll: it must not
-// write to what the caller shares.
+// askAll asks all servers concurrently, and counts their answers until enough returns true or all have come. It returns
+// ErrNotAnswered if ctx ends before. All servers are asked in any case. So ask runs on several goroutines at once and
+// may outlive askAll: it must not write to what the caller shares.
 func askAll[T any](ctx context.Context, q *Strategy, ask func(ctx context.Context, v *node) (T, error), enough func(answers []T) bool) (answers []T, errs []error, err error) {
 	type reply struct {
 		answer T

@@ -89,8 +89,8 @@ var written = []string{
 	strings.Repeat("1", 40_000) + "x",
 }
 
-// addScore gives a member of a sorted set the score that a text says, as Redis reads it. It returns false if the text is no score, which
-// Redis refuses.
+// addScore gives a member of a sorted set the score that a text says, as Redis reads it. It returns false if the text
+// is no score, which Redis refuses.
 func (c *coTenant) addScore(ctx context.Context, at, text, member string) bool {
 	return c.rdb.Do(ctx, "ZADD", at, text, member).Err() == nil
 }
@@ -235,10 +235,10 @@ const (
 	mostElements = 2 * script.MaxPermits
 )
 
-// FuzzCoTenant lets a co-tenant write to the keys of a lock twice, and one client work with the lock after each. The operation may
-// fail, but not as an outage, nor by a command that a script gave a number of the co-tenant. If it is refused as data of another
-// program, it has written nothing. It grants no token that is none, it does a bounded amount of work, and it leaves no key without expiry
-// that the co-tenant has not made.
+// FuzzCoTenant lets a co-tenant write to the keys of a lock twice, and one client work with the lock after each. The
+// operation may fail, but not as an outage, nor by a command that a script gave a number of the co-tenant. If it is
+// refused as data of another program, it has written nothing. It grants no token that is none, it does a bounded amount
+// of work, and it leaves no key without expiry that the co-tenant has not made.
 func FuzzCoTenant(f *testing.F) {
 	// A third of the seeds has each operation on each key, and each text in each place, though not all of them together.
 	step := testkit.Rounds(3, 1)

@@ -4,7 +4,7 @@
 // # Locks
 //
 // A [Strategy] acquires, renews and releases a [Hold] with one script each. It knows nothing of waiting, of retries or of
-// leases. The scripts lie in lua/lock and lua/once, one file an operation; files whose names end in _common are parts that
+// leases. The scripts are in lua/lock and lua/once, one file an operation; files whose names end in _common are parts that
 // several scripts share. Each script runs atomically on one server, and every request of a hold is idempotent: it may be sent
 // again after an unknown outcome.
 //
@@ -42,10 +42,10 @@
 // the record was resolved. [Recreated] means that the record was lost or overwritten meanwhile and is written anew. [Recorded] is
 // the usual one. Complete and Hold have a fourth one: another attempt is running.
 //
-// So an attempt can record its end even after its lease has expired. A later attempt that was released, withdrawn, or that has
-// crashed before any effect that is known, does not keep it from that: it did nothing, and the earlier run did. While a later
-// attempt is running, an unconfirmed end is sent again and again in the background. See [Unconfirmed] for what a client does before it
-// begins the same key again.
+// So an attempt can record its end even after its lease has expired. A later attempt that was released, withdrawn, or
+// that has crashed before any effect that is known, does not keep it from that: it did nothing, and the earlier run
+// did. While a later attempt is running, an unconfirmed end is sent again and again in the background. See
+// [Unconfirmed] for what a client does before it begins the same key again.
 //
 // # An end of a Once without an answer
 //

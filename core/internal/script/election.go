@@ -76,7 +76,7 @@ func (i *Instance) announce(k Keys) {
 	i.Exec.SubmitRenewals([]*transport.Command{c})
 }
 
-// SubscribeToLeader subscribes to the changes of the lead. The caller must call Close.
+// SubscribeToLeader subscribes to the changes of leadership. The caller must call Close.
 func (i *Instance) SubscribeToLeader(k Keys) *transport.Subscriber {
 	return i.Subs.Subscribe(k.leaderChannel(), "")
 }

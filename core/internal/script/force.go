@@ -74,9 +74,9 @@ const (
 // errEndless is the error for a server that has always further shares of an owner.
 var errEndless = transport.WithOutcome(errors.New("holdfast: the owner's shares do not come to an end"), transport.Failed)
 
-// readForced returns what a reply of lua/lock/force_holder.lua to a request for the shares from that rank on says: how many holds it has
-// ended, the exclusive one among them, and the rank at which to go on, or -1. The shares that it has ended have no rank any more. A run that
-// has ended some may have looked at fewer than maxLooked.
+// readForced returns what a reply of lua/lock/force_holder.lua to a request for the shares from that rank on says: how
+// many holds it has ended, the exclusive one among them, and the rank at which to continue, or -1. The shares that it
+// has ended have no rank any more. A run that has ended some may have looked at fewer than maxLooked.
 func readForced(reply any, from int64) (ended, next int64, err error) {
 	d := newDecoder(reply)
 	ended = d.Int(0, maxLooked+1)

@@ -282,7 +282,8 @@ func permitsOf(mode string) (limit, permits int) {
 	return 0, 0
 }
 
-// permitsIn returns a limit and permits that a text has, with a separator between them. Both are 0 if one is none that a script writes.
+// permitsIn returns a limit and permits that a text has, with a separator between them. Both are 0 if one is none that
+// a script writes.
 func permitsIn(text, separator string) (limit, permits int) {
 	before, after, _ := strings.Cut(text, separator)
 	limit, permits = int(number(before, MaxLimit)), int(number(after, MaxPermits))

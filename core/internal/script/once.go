@@ -206,9 +206,9 @@ func (t *Terms) content(value int) int { return value + len(t.Fingerprint) + len
 
 // Acquire implements [Strategy]: it begins an attempt.
 //
-// It sends unconfirmed ends of the key first, and nothing else while one has no answer. If the reply to an end is that another attempt
-// is running, that is the answer to the begin as well. Not a begin then, because that attempt may have ended before the begin
-// arrives.
+// It sends unconfirmed ends of the key first, and nothing else while one has no answer. If the reply to an end is that
+// another attempt is running, that is the answer to the begin as well. Not a begin then, because that attempt may have
+// ended before the begin arrives.
 func (s Once) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error) {
 	var other *overtaken
 	if err := s.Unconfirmed.settle(ctx, h.Keys.Lock); errors.As(err, &other) {
@@ -333,8 +333,8 @@ func windowBound(t time.Time) any {
 	return t.UnixMilli()
 }
 
-// Refusal is why an attempt may not begin, a record cannot be resolved or forgotten, or a lock cannot be granted however long its owner
-// waits.
+// Refusal is why an attempt may not begin, a record cannot be resolved or forgotten, or a lock cannot be granted
+// however long its owner waits.
 type Refusal struct {
 	Kind       RefusalKind
 	Record     Record        // of Completed, OutcomeUnknown and Changed; zero for other kinds
@@ -388,7 +388,8 @@ func readRecord(reply any) (Record, error) {
 	return r, d.End()
 }
 
-// decodeRecord reads what report in lua/once/common.lua returns behind the status. A field with an impossible number counts as absent.
+// decodeRecord reads what report in lua/once/common.lua returns behind the status. A field with an impossible number
+// counts as absent.
 func decodeRecord(d *decoder) Record {
 	state, lease, retention, fields := d.Text(), d.TTL(), d.TTL(), d.Pairs()
 	r := Record{State: state, Attempt: int(number(usually(fields, "attempt", firstAttempt(fields)), math.MaxInt32))}

@@ -258,9 +258,10 @@ func (c *onceCoTenant) lasting(ctx context.Context, stored map[string]string) (k
 // mostCommands bounds one operation, however many scripts it takes.
 const mostOnceCommands = 2000
 
-// FuzzCoTenant lets a co-tenant write to the keys of a record twice, and one client work with the record after each. The operation may
-// be refused as data of another program before it has written anything, and an impossible reply may. It grants no token that is none,
-// does a bounded amount of work, and leaves no key without expiry that the co-tenant has not made.
+// FuzzCoTenant lets a co-tenant write to the keys of a record twice, and one client work with the record after each.
+// The operation may be refused as data of another program before it has written anything, and an impossible reply may.
+// It grants no token that is none, does a bounded amount of work, and leaves no key without expiry that the co-tenant
+// has not made.
 func FuzzOnceCoTenant(f *testing.F) {
 	// A part of the seeds has each operation on each key, field and text, though not all of them together.
 	step := testkit.Rounds(2, 1)

@@ -228,7 +228,7 @@ func (s Once) Forget(
 // Unconfirmed has the ends of attempts of one client that Redis has not answered yet. No attempt of this client begins for a
 // key that has one. Otherwise:
 //
-//  1. A run takes effect. Redis is away, and so long that the lease expires. The end waits to be sent again.
+//  1. A run takes effect. Redis is unreachable, and so long that the lease expires. The end waits to be sent again.
 //  2. Redis returns. The same client is asked to run the same key, before the end is sent.
 //  3. The request would begin another attempt, and the work would take effect twice.
 //
@@ -332,7 +332,7 @@ func (u *Unconfirmed) settle(ctx context.Context, key string) error {
 // Len returns the number of ends.
 func (u *Unconfirmed) Len() int { return int(u.count.Load()) }
 
-// Left returns the number of ends, and why one of them is not answered. The error is one of Redis being away, if an end has
+// Left returns the number of ends, and why one of them is not answered. The error is one of Redis being unreachable, if an end has
 // such an error. Otherwise a refusal comes first, and then transport.ErrNotYet for [errors.Is]. It is nil if no end was sent.
 func (u *Unconfirmed) Left() (ends int, err error) {
 	u.mu.Lock()

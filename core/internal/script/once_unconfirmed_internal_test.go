@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// TestLeftPrefersOutages: the reason why ends are not answered is that Redis is away, if one of them says so. The order of the keys
-// does not matter.
+// TestLeftPrefersOutages: the reason why ends are not answered is that Redis is unreachable, if one of them says so.
+// The order of the keys does not matter.
 func TestLeftPrefersOutages(t *testing.T) {
 	t.Parallel()
 	away, refused, other := transport.ErrNotAnswered, errors.ErrUnsupported, new(overtaken)

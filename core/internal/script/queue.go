@@ -111,8 +111,8 @@ func (q Queue) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error
 	return result, nil
 }
 
-// Slots returns how many slots a request for the hold may be granted one of, 0 if the lock has none. An owner that may have had permits before
-// keeps its slot, and a request with a larger limit may have got it.
+// Slots returns how many slots a request for the hold may be granted one of, 0 if the lock has none. An owner that may
+// have had permits before keeps its slot, and a request with a larger limit may have got it.
 func (h *Hold) Slots() int {
 	switch {
 	case h.Limit == 0 || h.Owner == h.ID:

@@ -12,7 +12,7 @@ import (
 )
 
 // Strategy is what a kind of lock does on its servers: one grant, one release, one renewal at a time. Waiting, retries, timely
-// renewal and the notice of losses are the same for all strategies, and lie in other packages.
+// renewal and the notice of losses are the same for all strategies, and are in other packages.
 //
 // Each operation is idempotent per hold: it may be sent again after an unknown outcome. Its errors come from package
 // transport, or have an Outcome of their own.
@@ -45,8 +45,8 @@ type Strategy interface {
 	DeploymentID(ctx context.Context, k Keys) (string, error)
 }
 
-// Abilities are what only some strategies can do. A strategy is asked for them once, when a lock is made. A field is the Redis that the
-// ability needs, and nil if the strategy does not have the ability.
+// Abilities are what only some strategies can do. A strategy is asked for them once, when a lock is made. A field is
+// the Redis that the ability needs, and nil if the strategy does not have the ability.
 type Abilities struct {
 	Queue   *Instance // waiters have places in a queue there, and are granted the lock by a message
 	WakeOne *Instance // a release there wakes one client of those that are registered, see internal/transport/subscriptions.go
@@ -167,7 +167,8 @@ type History struct {
 	Rounds      Rounds // of a Redlock; zero for other locks
 }
 
-// Rounds is what a Redlock remembers of its vote rounds for one hold, from one request to the next. Only the goroutine that acquires uses it.
+// Rounds is what a Redlock remembers of its vote rounds for one hold, from one request to the next. Only the goroutine
+// that acquires uses it.
 type Rounds struct {
 	// Lost is 0 before the first round, and 1 after a round that was not won. After a split, or after a majority without a
 	// lease, it is one more than before. Unless it is 0, the next round asks the servers one by one.

@@ -66,7 +66,7 @@
 //   - Ack: the acknowledgement of a write by replicas, with WAIT.
 //   - Batch group: goroutines whose first commands are sent in one batch.
 //   - Detached: the command is sent even after the context of its caller has ended.
-//   - Outage: failures in a row, after which the client gives up or goes on, depending on the limit of the caller.
+//   - Outage: failures in a row, after which the client gives up or continues, depending on the limit of the caller.
 //   - Refresh: reading again which master of a Cluster owns which slots.
 //   - Address: the first word of a message. A subscriber with an address receives only the messages that begin with it. A
 //     message for an address is its waiter's ID, and the token if the message grants the lock.

@@ -79,9 +79,10 @@ func (m *groupMember) submitLocked() {
 	}
 }
 
-// DoGrouped calls do n times concurrently and returns the errors by index. The first command that each call sends with its
-// context leaves in one batch with the commands of the others, in the order of i. If a call panics, DoGrouped waits for the others, and
-// then panics with a [GroupPanic] on the caller's goroutine. The error of a call that has ended its goroutine is errExited.
+// DoGrouped calls do n times concurrently and returns the errors by index. The first command that each call sends with
+// its context leaves in one batch with the commands of the others, in the order of i. If a call panics, DoGrouped waits
+// for the others, and then panics with a [GroupPanic] on the caller's goroutine. The error of a call that has ended its
+// goroutine is errExited.
 func DoGrouped(ctx context.Context, n int, do func(ctx context.Context, i int) error) []error {
 	errs := make([]error, n)
 	if n == 1 {

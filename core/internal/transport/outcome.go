@@ -183,7 +183,7 @@ func OutOfMemory(err error) bool { return hasCode(err, "OOM") }
 // UnknownCommand returns true if the server does not have the command, or has it under another name. err must not be nil.
 func UnknownCommand(err error) bool { return hasCode(err, "unknown command") }
 
-// CrossSlot returns true if the server has refused the keys because they lie in several slots. A client that the user takes
+// CrossSlot returns true if the server has refused the keys because they are in several slots. A client that the user takes
 // for one server may lead to a Cluster, through a proxy for instance. err must not be nil.
 func CrossSlot(err error) bool { return hasCode(err, "CROSSSLOT") }
 

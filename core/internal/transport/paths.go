@@ -159,7 +159,7 @@ const (
 	maxCommandsInFlight = 4
 	// maxRenewalsInFlight is the same for renewals. It is smaller because no caller waits for them.
 	maxRenewalsInFlight = 2
-	// MaxBatch bounds the commands of one batch, so that one batch does not hold a server or a connection for long.
+	// MaxBatch bounds the commands of one batch, so that one batch does not hold a server or a connection for a long time.
 	MaxBatch = 256
 	// StallTimeout is how long a batch may be in flight before its sender no longer counts, because on a dead connection
 	// go-redis waits for its whole read timeout, and the commands in the queue must not wait with it.
@@ -310,7 +310,7 @@ const (
 // directPath sends a command on its caller's goroutine if no other command is queued or in flight.
 //
 // Because the hand-over to a sender goroutine and back costs more than all else that a lock adds to a round trip. But a caller
-// on the direct path cannot return before the answer. So only a server that has answered quickly of late is used this way. A
+// on the direct path cannot return before the answer. So only a server that has answered quickly lately is used this way. A
 // Cluster is not, because go-redis may send one command to several masters one after the other.
 type directPath struct {
 	rdb          *redis.Client // nil if there is no direct path

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// OutageLimit is how long a waiting Lock goes on while Redis does not answer.
+	// OutageLimit is how long a waiting Lock continues while Redis does not answer.
 	OutageLimit = 5 * time.Second
-	// NoLimit is the limit of a caller that goes on until its context ends.
+	// NoLimit is the limit of a caller that continues until its context ends.
 	NoLimit = time.Duration(math.MaxInt64)
 	// minTries is how often a command is sent at least before it fails, unless OutageLimit has passed since its first failure.
 	// It is a minimum because the first tries may fail at once, such as on old connections or during a failover. The exception
@@ -29,7 +29,7 @@ const (
 	// a maximum. All are shortened by up to half at random.
 	FirstRetryInterval = 10 * time.Millisecond
 	maxRetryInterval   = time.Second
-	// MaxRequestRetryInterval is the maximum for a request, because it goes on for OutageLimit only.
+	// MaxRequestRetryInterval is the maximum for a request, because it continues for OutageLimit only.
 	MaxRequestRetryInterval = 250 * time.Millisecond
 	// MaxMigrationRetryInterval is the maximum while a slot moves from one master of a Cluster to another. It is short, so
 	// that the locks of the slot can be used soon after the move.
@@ -86,7 +86,7 @@ func Retry(ctx context.Context, limit time.Duration, retryable func(error) bool,
 }
 
 // RetryUntilAnswered sends an idempotent command until it is answered, until ctx ends, or as [Retry] does without a limit. While a
-// slot migrates, it goes on for OutageLimit. Each try has a timeout, so that the next one can use another connection. The
+// slot migrates, it continues for OutageLimit. Each try has a timeout, so that the next one can use another connection. The
 // first is FirstAnswerTimeout, and each further one twice as long, up to AnswerTimeout.
 func RetryUntilAnswered(ctx context.Context, command func(context.Context) error) error {
 	timeout := FirstAnswerTimeout
@@ -220,8 +220,8 @@ func (p *Pending) await(ctx context.Context, wait time.Duration, added <-chan st
 }
 
 // next takes out the commands to send now, at most limit. It drops those whose time Until has passed. While the client
-// closes, it also drops those whose first Due is still to come, and those that are Moot, without calling Ended. A command that can do nothing yet is
-// then sent at once, and dropped in the same way if that was in vain.
+// closes, it also drops those whose first Due is still to come, and those that are Moot, without calling Ended. A
+// command that can do nothing yet is then sent at once, and dropped in the same way if that was in vain.
 //
 // If the batch is empty, wait is the time until the next command is due. If more is false, no command is left, and the
 // caller must end its goroutine.

@@ -1,4 +1,4 @@
--- Tells the observers of an election that the lead was given up, so that they ask for the state.
+-- Tells the observers of an election that leadership was given up, so that they ask for the state.
 --
 -- KEYS[1] lock    which the script does not touch: the key only decides which master of a Cluster publishes
 -- ARGV[1] channel of the observers     ARGV[2] SPUBLISH or PUBLISH, see publish.lua, which comes in front of this file

@@ -6,7 +6,7 @@
 -- ARGV[3] ms for which the result is kept
 -- ARGV[4] owner, empty for any     ARGV[5] fencing token, 0 for any     ARGV[6] rank of the first share to look at
 --
--- Returns {number of holds that were ended, rank at which the next call has to go on, or -1}
+-- Returns {number of holds that were ended, rank at which the next call has to continue, or -1}
 --
 -- One run looks at maxLooked shares, or at fewer if it has ended many permits. The ranks of shares change between two runs, so the caller has to begin anew after
 -- the last one, until it ends no hold.

@@ -2,7 +2,7 @@
 --
 -- KEYS[1] lock    hash, see queue_common.lua and compact_grant.lua
 --
--- Returns {owner, token, us of the grant, ms until the lead ends without a renewal, number of the proclamation, value}
+-- Returns {owner, token, us of the grant, ms until leadership ends without a renewal, number of the proclamation, value}
 --         {} of a vacancy: the lock is free, has expired, stays taken for its minimum hold time only, or is held by
 --            another strategy
 --

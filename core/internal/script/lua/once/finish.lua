@@ -23,7 +23,7 @@
 -- A later attempt has taken no effect if it was released or withdrawn, or if its lease has expired and another attempt
 -- may follow. Then the end of this one is recorded, because otherwise the next attempt would run what was done. A later
 -- attempt may even be one that no caller has, for moments: its begin was given up, and arrived before its withdrawal.
--- If the later attempt is paused and goes on, its next renewal and its end find out that they are late.
+-- If the later attempt is paused and continues, its next renewal and its end find out that they are late.
 --
 -- Running it twice changes nothing that is recorded, and returns the same. The first run is recognised by the record that
 -- it has left, by its mark if that record was forgotten or resolved since, or by the result at KEYS[2]. The result is

@@ -23,7 +23,7 @@
 --
 -- Order of writes: HDEL of no field first, which a full server accepts, and after it the other writes of the script. The
 -- attempt ends by one HDEL or DEL. Commands that change nothing come before it, so that the script fails there if the user may
--- not use them. A repetition then finds the attempt running. A record that goes on counting counts as released before that.
+-- not use them. A repetition then finds the attempt running. A record that continues counting counts as released before that.
 
 local r = read('state', 'id', 'attempt')
 local before = earlierResult(KEYS[2], ARGV[6] or ARGV[2])
