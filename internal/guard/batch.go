@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
-// Item is a work item in a batch. Ask and Run are Do's arguments, and Handle calls Do with them. Together sets Turn of Ask, and Around
-// and Pass of Run.
+// Item is a work item in a batch. Ask and Run are Do's arguments, and Handle calls Do with them. Together sets Turn of
+// Ask, and Around and Pass of Run.
 type Item struct {
 	Ask    *Ask
 	Run    *Run
@@ -39,8 +39,8 @@ func (o *Once) Together(ctx context.Context, items []*Item) []error {
 	})
 }
 
-// inTurn handles an item when it is its turn. What it asks Redis first with grouped leaves with the requests of the others, which wait for
-// that until it has called alone.
+// inTurn handles an item when it is its turn. What it asks Redis first with grouped leaves with the requests of the
+// others, which wait for that until it has called alone.
 func (o *Once) inTurn(grouped context.Context, it *Item, alone func()) error {
 	leave := sync.OnceFunc(func() {
 		<-it.turn

@@ -234,7 +234,7 @@ func TestAround(t *testing.T) {
 	}
 }
 
-// TestDetached: the run goes on when its item ends, but not when its lease does. Err tells of that even if a context of the
+// TestDetached: the run continues when its item ends, but not when its lease does. Err tells of that even if a context of the
 // place's does not pass it on.
 func TestDetached(t *testing.T) {
 	t.Parallel()
@@ -358,7 +358,7 @@ func TestNestedAfterTheOuter(t *testing.T) {
 	}
 }
 
-// TestNestedWithoutRedis: the same while Redis is away, and for locks. A run inside one without Redis is degraded too.
+// TestNestedWithoutRedis: the same while Redis is unreachable, and for locks. A run inside one without Redis is degraded too.
 func TestNestedWithoutRedis(t *testing.T) {
 	t.Parallel()
 	c := guard.Config{FailOpen: true, AskTimeout: 100 * time.Millisecond, FinishTimeout: 100 * time.Millisecond}

@@ -28,7 +28,7 @@ type end struct {
 	note        string
 	until       time.Time // when the record would expire
 	// once returns the record with that retention, for a run that began without Redis. It is nil for a run that Redis has
-	// granted: then its client goes on to send the end, and what is remembered counts only while Redis cannot be asked.
+	// granted: then its client continues to send the end, and what is remembered counts only while Redis cannot be asked.
 	once func(retention time.Duration) *core.Once
 	// failed is called if the end could not be recorded for as long as it is remembered. It may be nil.
 	failed func(error)
@@ -182,7 +182,7 @@ func (m *memory) recordLate() {
 	m.armLate()
 }
 
-// recordEnd tries to record the end of a run, unless Redis is known to be away. It returns true if it has to be tried again.
+// recordEnd tries to record the end of a run, unless Redis is known to be unreachable. It returns true if it has to be tried again.
 func (m *memory) recordEnd(key string, away bool) (again bool, err error) {
 	e, free := m.take(key)
 	switch {

@@ -19,7 +19,7 @@ const (
 	mostRemembered = 10_000
 	// sweepInterval lies between two searches of a full memory for what has expired.
 	sweepInterval = time.Second
-	// endMemory is how long the end of a run counts that Redis does not know: as long as a client goes on to send its record.
+	// endMemory is how long the end of a run counts that Redis does not know: as long as a client continues to send its record.
 	endMemory = 10 * time.Minute
 	// mostValues bounds the bytes of all remembered results. A run that ends beyond it is recorded without its result.
 	mostValues = 32 << 20

@@ -117,7 +117,7 @@ func FuncName(fn any) string {
 }
 
 // Heartbeat calls beat at intervals until stop is called, which waits for the last call. A panic of beat is its error; failed gets
-// the errors. The end of ctx does not stop it, because a function may go on after that.
+// the errors. The end of ctx does not stop it, because a function may continue after that.
 func Heartbeat(ctx context.Context, every time.Duration, beat func(context.Context) error, failed func(context.Context, error)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	once := func() (err error) {

@@ -45,7 +45,7 @@ func runningFrom(ctx context.Context) *running {
 	return r
 }
 
-// entered returns the innermost run of ctx for which same returns true, if it goes on under its lease.
+// entered returns the innermost run of ctx for which same returns true, if it continues under its lease.
 func entered(ctx context.Context, same func(*running) bool) *running {
 	for r := runningFrom(ctx); r != nil; r = r.outer {
 		if same(r) && r.goesOn() {
@@ -305,7 +305,7 @@ func (r *running) write(value []byte, failure error) {
 	}
 }
 
-// watch ends the lease of a run that goes on for longer than the grace after its context has ended: nobody may wait for its
+// watch ends the lease of a run that continues for longer than the grace after its context has ended: nobody may wait for its
 // function any more, and it would keep its name for ever. Until then the lease is renewed, so that no other run is beside it.
 func (r *running) watch(ctx context.Context) (stop func() bool) {
 	if r.ZombieGrace <= 0 || r.grant == nil {
@@ -320,7 +320,7 @@ func (r *running) watch(ctx context.Context) (stop func() bool) {
 	})
 }
 
-// overrun is called when a run goes on for longer than the grace. It runs on a goroutine of its own, where a panic of the place
+// overrun is called when a run continues for longer than the grace. It runs on a goroutine of its own, where a panic of the place
 // or of a hook would end the process.
 func (r *running) overrun() {
 	r.mu.Lock()

@@ -54,7 +54,7 @@ type Ask struct {
 	// By is when the caller needs its answer. Before it, a second is kept free of waiting, and half of the time that is left
 	// at the end of a run may be spent on recording. Zero means that there is no such time.
 	By time.Time
-	// Detached lets the run go on when the context of the item ends. It still ends with the lease.
+	// Detached lets the run continue when the context of the item ends. It still ends with the lease.
 	Detached bool
 	// Turn decides when Redis is asked, and for how long the item waits. It calls ask once or several times, and returns the
 	// error of the last call, or its own reason why the item does not run. ask with a wait below 1 ms asks once. After ask has
