@@ -84,8 +84,9 @@ func use(w http.ResponseWriter) (did []string) {
 	return did
 }
 
-// TestEveryChoiceOfMethods: whatever the server's writer can do, itself or by unwrapping, the handler's writer can behind
-// every guard, and no more. That it reads from a source in any case does not matter to a program, which calls io.Copy. So can the writer of a handler of refusals.
+// TestEveryChoiceOfMethods: whatever the server's writer can do, itself or by unwrapping, the handler's writer can
+// behind every guard, and no more. That it reads from a source in any case does not matter to a program, which calls
+// io.Copy. So can the writer of a handler of refusals.
 func TestEveryChoiceOfMethods(t *testing.T) {
 	t.Parallel()
 	locks, err := core.New(testkit.Start(t).Client(), core.WithLogger(nil))

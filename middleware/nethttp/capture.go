@@ -225,9 +225,9 @@ func (c *capture) Send() error {
 	return err
 }
 
-// Abandon is for a handler that has panicked or has not answered. It sends nothing of what was held back, and restores the header from
-// before the handler. So the answer of a recovery around the guard contains nothing of the handler's answer. What was
-// passed through cannot be taken back.
+// Abandon is for a handler that has panicked or has not answered. It sends nothing of what was held back, and restores
+// the header from before the handler. So the answer of a recovery around the guard contains nothing of the handler's
+// answer. What was passed through cannot be taken back.
 func (c *capture) Abandon() {
 	c.released = true
 	if c.passing {

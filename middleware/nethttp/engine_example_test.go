@@ -9,7 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/locktest"
 )
 
-// The engine of a guard, without HTTP: an adapter makes a key of the request, gives the engine the handler to run, and writes what it says instead.
+// The engine of a guard, without HTTP: an adapter makes a key of the request, gives the engine the handler to run, and
+// writes what it says instead.
 func Example_engine() {
 	server := locktest.NewServer()
 	defer server.Close()

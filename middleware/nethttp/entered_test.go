@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// TestEntered: a request within a run of its key passes only while that run goes on and has its lease. What keeps the
+// TestEntered: a request within a run of its key passes only while that run continues and has its lease. What keeps the
 // context of the run for longer is guarded as any other request.
 func TestEntered(t *testing.T) {
 	t.Parallel()

@@ -135,7 +135,7 @@ func (g *handler) ServeHTTP(w http.ResponseWriter, came *http.Request) {
 		host.Refused(conflict)
 	}
 	if conflict.Code == CodeClientGone {
-		// For the log. It also keeps net/http from answering 200, which a client that has merely closed its
+		// For the log. It also keeps net/http from answering 200, which a client that has only closed its
 		// sending side would take for success.
 		w.WriteHeader(conflict.Status)
 		refusalSent(came.Context(), conflict.Status)
@@ -254,8 +254,9 @@ func (c *Conflict) tell(ctx context.Context, not *core.NotRun) {
 // Degraded returns true if ctx belongs to a request that runs unguarded: see [FailOpen].
 func Degraded(ctx context.Context) bool { return guards.Degraded(ctx) }
 
-// answerBy returns the time until which the server of a request writes answers, by its WriteTimeout. ctx is the context of the request. The time counts from the call, which is a little late: the server's
-// time began when it had read the header. The zero time is no limit.
+// answerBy returns the time until which the server of a request writes answers, by its WriteTimeout. ctx is the context
+// of the request. The time counts from the call, which is a little late: the server's time began when it had read the
+// header. The zero time is no limit.
 func answerBy(ctx context.Context) time.Time {
 	srv, ok := ctx.Value(http.ServerContextKey).(*http.Server)
 	if !ok || srv.WriteTimeout <= 0 {

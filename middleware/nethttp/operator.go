@@ -52,8 +52,8 @@ func (g *Guard) made() (*once, error) {
 //	orders, _ := httplock.NewOnce(locks, httplock.Keys(httplock.ByRoute(), user, httplock.ByPathValue("id")))
 //	record, err := orders.Peek(ctx, "POST /carts/{id}/orders", "ada", "7")
 //
-// [FirstOf] takes its first function, and [ByPathValue] needs [ByRoute] before it. Keys that these parts do not determine, and keys of
-// functions of your own that do not call the ones of this package, are for PeekKey.
+// [FirstOf] takes its first function, and [ByPathValue] needs [ByRoute] before it. Keys that these parts do not
+// determine, and keys of functions of your own that do not call the ones of this package, are for PeekKey.
 //
 // [core.StateNone] means that no record prevents a request from running. The Value of a completed record is the response as text,
 // which [net/http.ReadResponse] reads. It is nil if there is none, or if the codec cannot decrypt it.

@@ -205,8 +205,8 @@ func (rt routing) fit(r *http.Request, p pattern) (fit, error) {
 	return fits[0], nil
 }
 
-// fits returns the fits of a path by each way in which the router may have cut it. The router of decoded paths can be configured to match
-// escaped ones.
+// fits returns the fits of a path by each way in which the router may have cut it. The router of decoded paths can be
+// configured to match escaped ones.
 func (rt routing) fits(u *url.URL, by func(cut func(*url.URL) []string) (prefix []string, ok bool)) (found []fit) {
 	if rt.Decoded {
 		if prefix, ok := by(cutDecoded); ok {

@@ -177,9 +177,10 @@ func replay(r *Response, w http.ResponseWriter) {
 	// Otherwise something around the guard may have added a body to the status of the first handler, and adds it again.
 }
 
-// Codec encrypts and authenticates recorded answers, so that a reader of Redis cannot read them, and a writer cannot forge them. It has
-// to be an AEAD, with the name as additional data: the name is the record's, so that one record cannot replace another. Open must
-// return an error for what Seal has not returned for that name. A Codec must be safe for concurrent use. Its methods are
+// Codec encrypts and authenticates recorded answers, so that a reader of Redis cannot read them, and a writer cannot
+// forge them. It has to be an AEAD, with the name as additional data: the name is the record's, so that one record
+// cannot replace another. Open must return an error for what Seal has not returned for that name. A Codec must be safe
+// for concurrent use. Its methods are
 //
 //	Seal(plain []byte, name string) (sealed []byte, err error)
 //	Open(sealed []byte, name string) (plain []byte, err error)
