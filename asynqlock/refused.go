@@ -82,7 +82,7 @@ const (
 //
 // A redelivery is what the guard is for: it is not logged, and is recognised by a retry that it has used up. A first delivery
 // with the ID of the task that completed is most likely the next run of a periodic task with a fixed ID, which is lost. It
-// may also be a task that a shutdown has given back though its handler went on and succeeded, or one that left the archive
+// may also be a task that a shutdown has given back though its handler continued and succeeded, or one that left the archive
 // after [Guard.Resolve]. A first delivery with another ID is a duplicate, and expected.
 func (v *visit) replay(_ context.Context, r core.Record) error {
 	if v.task.ID != "" && v.task.Retried == 0 {

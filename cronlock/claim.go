@@ -121,8 +121,8 @@ func untilAnswered(ctx context.Context, ask func() error) error {
 	}
 }
 
-// isAnswer reports whether it makes no sense to ask again, as after a mistake in the program, which waiting does not fix. A server that
-// is full, or rights that are being changed, are asked again like a server that does not answer.
+// isAnswer reports whether it makes no sense to ask again, as after a mistake in the program, which waiting does not
+// fix. A server that is full, or rights that are being changed, are asked again like a server that does not answer.
 func isAnswer(err error) bool {
 	for _, answer := range []error{
 		core.ErrCompleted, core.ErrOutcomeUnknown, core.ErrOutsideWindow, core.ErrMisconfigured, core.ErrClosed,

@@ -28,8 +28,9 @@ import (
 // token, [core.TokenFrom], and the [Run], see [RunFrom]. An error of fn is recorded and logged; the tick does not run
 // again. A panic is recorded and continues: see [cron.Recover].
 //
-// AddFunc does no I/O. With [WithFailover] or [WithCatchUp], c has one more entry until it has started. AddFunc returns an error for a wrong argument, spec or option, and for a name that c has already. A spec that no date fits, such
-// as "0 0 30 2 *", is logged: the job never runs.
+// AddFunc does no I/O. With [WithFailover] or [WithCatchUp], c has one more entry until it has started. AddFunc returns
+// an error for a wrong argument, spec or option, and for a name that c has already. A spec that no date fits, such as
+// "0 0 30 2 *", is logged: the job never runs.
 func AddFunc(
 	c *cron.Cron, locks *core.Client, spec, name string, fn func(context.Context) error, opts ...Option,
 ) (cron.EntryID, error) {

@@ -67,7 +67,7 @@ func ExampleLeader() {
 
 	c := cron.New(cron.WithChain(cron.Recover(cron.DefaultLogger), cronlock.Leader(election)))
 	id, err := c.AddJob("@hourly", cronlock.JobFunc(func(ctx context.Context) error {
-		_, ok := core.TokenFrom(ctx) // the term, for every write; ctx ends with the lead
+		_, ok := core.TokenFrom(ctx) // the term, for every write; ctx ends with leadership
 		fmt.Println("the leader runs, with a token:", ok)
 		return nil
 	}))

@@ -274,7 +274,7 @@ func TestExclusiveLimitWaits(t *testing.T) {
 	ran := make(chan struct{})
 	third := cronlock.Exclusive(there.Limit(2), "report", options...)(cron.FuncJob(func() { close(ran) }))
 	running.Go(third.Run)
-	close(second.release) // the first one goes on
+	close(second.release) // the first one continues
 	receive(t, ran, "the third run")
 	close(first.release)
 	running.Wait()

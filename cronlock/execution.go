@@ -44,7 +44,7 @@ type execution struct {
 	limited context.Context     // of the run, with its timeout
 	ctx     context.Context     // of the function
 	err     error               // what the function has returned
-	overran atomic.Bool         // the outcome is recorded, though the function goes on
+	overran atomic.Bool         // the outcome is recorded, though the function continues
 }
 
 func (j *job) newExecution(base context.Context, t tick) *execution {
@@ -248,7 +248,7 @@ func (e *execution) call(ctx context.Context) {
 // judge judges a run. Whatever its outcome, it is not repeated, but what was interrupted is left to others, which wait for it, if
 // they may try.
 func (e *execution) judge(o *guard.Outcome) {
-	e.current.Store(nil) // the function has returned, though Redis may not hear of that for long
+	e.current.Store(nil) // the function has returned, though Redis may not hear of that for a long time
 	run := *e.live.Load()
 	run.Took, run.Outcome = o.Took, outcome(e.ctx, o.Returned, e.err)
 	e.live.Store(&run)
@@ -329,7 +329,7 @@ func (j *job) outlivesLease() bool {
 var errHere = fmt.Errorf("%w: in this process", ErrOverlap)
 
 // enter lets no other run of the job start in this process until the slot is empty again: whatever becomes of the lease, the
-// function may go on. It waits for so long, and returns false if the slot was not free.
+// function may continue. It waits for so long, and returns false if the slot was not free.
 func (j *job) enter(ctx context.Context, limit time.Duration) bool {
 	select {
 	case j.slot <- struct{}{}:

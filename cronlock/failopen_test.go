@@ -173,7 +173,7 @@ func TestPausedAndThenSilent(t *testing.T) {
 	r.expect(t, 2, cronlock.Paused, cronlock.Paused)
 }
 
-// TestUnguardedTickDoesNotRunAgain: a tick that has run while Redis was stopped comes again when Redis goes on, in its time. It
+// TestUnguardedTickDoesNotRunAgain: a tick that has run while Redis was stopped comes again when Redis continues, in its time. It
 // is recorded, so that other replicas do not run it either.
 func TestUnguardedTickDoesNotRunAgain(t *testing.T) {
 	t.Parallel()

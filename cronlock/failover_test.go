@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// expire ends the leases of the runs in progress, as if their runner had not been heard of for long.
+// expire ends the leases of the runs in progress, as if their runner had not been heard of for a long time.
 func expire(t *testing.T, rdb *redis.Client) {
 	t.Helper()
 	ctx := t.Context()
@@ -120,7 +120,7 @@ func TestPausedRunnerHasNoHeir(t *testing.T) {
 	}
 }
 
-// TestHeirWithoutAnswer: Redis is silent when an heir asks whether the job is paused. It goes on asking, but not once its client is
+// TestHeirWithoutAnswer: Redis is silent when an heir asks whether the job is paused. It continues asking, but not once its client is
 // closed.
 func TestHeirWithoutAnswer(t *testing.T) {
 	t.Parallel()
@@ -323,7 +323,7 @@ func newTakeover(
 	return o
 }
 
-// TestStopWaitsForAWatch: a cron that is stopped goes on watching, and the end of the jobs' context ends that at once. The tick is
+// TestStopWaitsForAWatch: a cron that is stopped continues watching, and the end of the jobs' context ends that at once. The tick is
 // left to another replica.
 func TestStopWaitsForAWatch(t *testing.T) {
 	t.Parallel()

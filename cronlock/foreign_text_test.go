@@ -42,8 +42,8 @@ func jobsCalled(ctx context.Context, locks *core.Client, tick time.Time, name st
 	return []error{added, again, spec, paused, history, info, jobs, job.Pause(ctx, name), job.Resume(ctx)}
 }
 
-// TestForeignTextInLogs: whatever name a job has, and whatever another program has written to its records, lines of the log and errors
-// are short, and show each character. So are the errors that hooks get.
+// TestForeignTextInLogs: whatever name a job has, and whatever another program has written to its records, lines of the
+// log and errors are short, and show each character. So are the errors that hooks get.
 func TestForeignTextInLogs(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -145,7 +145,7 @@ func TestExclusiveTimeout(t *testing.T) {
 	}
 }
 
-// TestLostLeaseInProcess: a run whose lease is lost and that goes on is not joined by another one in its process.
+// TestLostLeaseInProcess: a run whose lease is lost and that continues is not joined by another one in its process.
 func TestLostLeaseInProcess(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
@@ -223,7 +223,7 @@ func TestUnclaimedRunKnowsItsDeadline(t *testing.T) {
 	}
 }
 
-// TestSkipsOverlap: a tick that comes while an earlier run goes on, on another replica, is skipped and stays so.
+// TestSkipsOverlap: a tick that comes while an earlier run continues, on another replica, is skipped and stays so.
 func TestSkipsOverlap(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)

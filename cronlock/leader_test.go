@@ -137,7 +137,7 @@ func TestLeaderLoss(t *testing.T) {
 	here.awaitLead(t)
 }
 
-// TestLeaderEnds: however a job ends, the replica goes on leading. After the end of the jobs' context nothing runs.
+// TestLeaderEnds: however a job ends, the replica continues leading. After the end of the jobs' context nothing runs.
 func TestLeaderEnds(t *testing.T) {
 	t.Parallel()
 	locks := newClient(t, testkit.Start(t).Client())

@@ -234,7 +234,7 @@ func TestWordOfARun(t *testing.T) {
 	}
 }
 
-// TestPanics: however a function or a hook ends, that is recorded, a panic goes on to the wrappers of the cron, and the
+// TestPanics: however a function or a hook ends, that is recorded, a panic continues to the wrappers of the cron, and the
 // next tick finds the job free.
 func TestPanics(t *testing.T) {
 	t.Parallel()

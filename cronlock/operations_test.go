@@ -123,7 +123,7 @@ func TestRunNowEnds(t *testing.T) {
 	expectOutcomes(t, locks, cronlock.Interrupted, cronlock.Interrupted)
 }
 
-// TestRunNowOverlaps: nobody enters a run that goes on, not even from within.
+// TestRunNowOverlaps: nobody enters a run that continues, not even from within.
 func TestRunNowOverlaps(t *testing.T) {
 	t.Parallel()
 	r := newReplica(t, newClient(t, testkit.Start(t).Client()), idle)

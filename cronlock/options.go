@@ -159,15 +159,17 @@ func WithHistory(periods int) Option {
 }
 
 // FailOpen runs a tick on every replica that could not claim it until its start deadline because Redis did not answer.
-// Such a run has no lock, so it may overlap runs of other replicas. The replica does not run its tick again, and records it
-// when Redis is back; then it is in the [JobHandle.History]. The log has an error for the first one, and then counts them. A Redis that serves no client at the moment counts as silent: LOADING, READONLY, BUSY. So
-// may one whose answers are about a second late each, or more: a new connection needs several within 5 s. [Exclusive] with
+// Such a run has no lock, so it may overlap runs of other replicas. The replica does not run its tick again, and
+// records it when Redis is back; then it is in the [JobHandle.History]. The log has an error for the first one, and
+// then counts them. A Redis that serves no client at the moment counts as silent: LOADING, READONLY, BUSY. So may one
+// whose answers are about a second late each, or more: a new connection needs several within 5 s. [Exclusive] with
 // [core.WithWait] gives them 5 s, however short the wait.
 //
-// FailOpen does not apply if Redis refuses, because it is full or the user lacks a right. Nor does it apply if Redis has
-// said that another run has the lock, and falls silent later. Nor does it apply if the last answer of Redis to this
+// FailOpen does not apply if Redis refuses, because it is full or the user lacks a right. Nor does it apply if Redis
+// has said that another run has the lock, and falls silent later. Nor does it apply if the last answer of Redis to this
 // replica, at a tick, was that the job is paused: the tick is skipped as [Paused]. A replica that was started in the
-// outage, or has met no tick since [JobHandle.Pause], cannot know of the pause, and runs the job. Defaults to off: the tick is skipped.
+// outage, or has met no tick since [JobHandle.Pause], cannot know of the pause, and runs the job. Defaults to off: the
+// tick is skipped.
 func FailOpen() Option { return guard.FailOpen() }
 
 // WithTimeout sets how long a run may take. Then its context ends, with the cause [ErrTimeout]. If the function returns an

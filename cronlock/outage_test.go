@@ -70,7 +70,7 @@ func (dials) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPi
 	return next
 }
 
-// TestRedisComesBack: a tick that was due while Redis was away runs, once, as long as it is in time.
+// TestRedisComesBack: a tick that was due while Redis was unreachable runs, once, as long as it is in time.
 func TestRedisComesBack(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
@@ -141,7 +141,7 @@ func TestLostClaim(t *testing.T) {
 	other.expect(t, 0, cronlock.Taken)
 }
 
-// TestShutdownInOutage: who is stopped while Redis is away runs nothing, whatever the job says about outages.
+// TestShutdownInOutage: who is stopped while Redis is unreachable runs nothing, whatever the job says about outages.
 func TestShutdownInOutage(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)

@@ -139,8 +139,8 @@ func TestForgottenTicksAreNotMissed(t *testing.T) {
 	}
 }
 
-// TestImpossibleRegistration: a registration with numbers that no replica has is none, so that the lists of jobs always have a form as
-// JSON. The greatest that are allowed have one.
+// TestImpossibleRegistration: a registration with numbers that no replica has is none, so that the lists of jobs always
+// have a form as JSON. The greatest that are allowed have one.
 func TestImpossibleRegistration(t *testing.T) {
 	t.Parallel()
 	for text, valid := range map[string]bool{

@@ -52,12 +52,13 @@ func (c *config) exclusive(strategy core.Strategy, name string) (*guard.Exclusiv
 }
 
 // Leader returns a wrapper for [cron.NewChain] that runs jobs only on the replica whose election leads. Other replicas
-// skip silently: the NotRun of [core.Hooks] has the reason [NotLeader]. It suits one job, and the chain of a whole cron. A replica leads
-// while [core.Election.Run] or Campaign of this very Election does, so each replica needs one goroutine that campaigns.
+// skip silently: the NotRun of [core.Hooks] has the reason [NotLeader]. It suits one job, and the chain of a whole
+// cron. A replica leads while [core.Election.Run] or Campaign of this very Election does, so each replica needs one
+// goroutine that campaigns.
 //
-// A job with a method RunContext(context.Context) error, such as a [JobFunc], gets a context that ends with the lead. It
+// A job with a method RunContext(context.Context) error, such as a [JobFunc], gets a context that ends with leadership. It
 // carries the term as its fencing token, [core.TokenFrom]. Put Leader last in the chain: robfig's wrappers hide that
-// method from those before them. Run waits until the job has returned before it gives up the lead.
+// method from those before them. Run waits until the job has returned before it gives up leadership.
 //
 // Leader does not make a tick run once. If the leader changes between the ticks of two clocks that differ, both leaders
 // run the tick, one after the other. Ticks without a leader run nowhere. Use [AddFunc] with [WithLeader] against the first.
@@ -104,8 +105,8 @@ func (j *job) bare(
 }
 
 // WithLeader runs the ticks of a job only on the replica whose election leads, and there at most once, even if the leader
-// changes. Other replicas skip silently, for the reason [NotLeader]. The context of a run ends with the lead too, with
-// [core.ErrLeaseLost] as its cause if the lead was lost. Its fencing token, and the token of [Run], is the term.
+// changes. Other replicas skip silently, for the reason [NotLeader]. The context of a run ends with leadership too, with
+// [core.ErrLeaseLost] as its cause if leadership was lost. Its fencing token, and the token of [Run], is the term.
 //
 // A replica leads while [core.Election.Run] or Campaign of this very Election does. A tick without a leader is lost.
 // [JobHandle.Run] returns [core.ErrNotLeader] elsewhere. Not with [WithFailover] and [WithCatchUp], which let other
@@ -126,7 +127,7 @@ func (c *config) follow(e *core.Election) error {
 }
 
 // JobFunc returns a [cron.Job] of a function whose context ends with what a wrapper of this package holds: the lock of [Exclusive],
-// the lead of [Leader]. Without such a wrapper, or before another one in the chain, the context never ends and the error is
+// the leadership of [Leader]. Without such a wrapper, or before another one in the chain, the context never ends and the error is
 // dropped.
 func JobFunc(fn func(context.Context) error) cron.Job { return jobFunc(fn) }
 

@@ -23,7 +23,7 @@ var _ gocron.Elector = (*LeaderElector)(nil)
 // Elector returns an elector for [gocron.WithDistributedElector]: only the replica that leads the election starts jobs. Each
 // replica calls [LeaderElector.Lead] in a goroutine of its own. Elector does no I/O.
 //
-// gocron asks before each run. It asks no locker beside an elector. The lead may end during a run: give jobs that take long to
+// gocron asks before each run. It asks no locker beside an elector. Leadership may end during a run: give jobs that take long to
 // [LeaderElector.Func]. A tick at which no replica leads is lost; after a crash, that takes the TTL of the election. If the
 // leader changes between the ticks of two clocks that differ, both leaders run the tick, one after the other.
 //
@@ -73,10 +73,10 @@ func (l *LeaderElector) IsLeader(ctx context.Context) error {
 	return err
 }
 
-// Func returns a job that calls fn while this replica leads. The context of fn descends from gocron's, and so ends at
-// a shutdown of the scheduler. It is also cancelled when leadership is lost, with [core.ErrLeaseLost] as its cause after a loss. It carries the
-// term as the fencing token: see [core.TokenFrom]. [core.Hooks] get the run under the name of the election, since gocron does not
-// tell a job its own.
+// Func returns a job that calls fn while this replica leads. The context of fn descends from gocron's, and so ends at a
+// shutdown of the scheduler. It is also cancelled when leadership is lost, with [core.ErrLeaseLost] as its cause after
+// a loss. It carries the term as the fencing token: see [core.TokenFrom]. [core.Hooks] get the run under the name of
+// the election, since gocron does not tell a job its own.
 //
 // The job returns what fn returns. If leadership ended between the question of gocron and the call, the error is
 // [core.ErrNotLeader], and fn is not called. If leadership was lost before fn returned, the error is also ErrLeaseLost. gocron

@@ -53,8 +53,8 @@ func TestElector(t *testing.T) {
 	}
 }
 
-// TestElectorLoss force-releases a leader's lock during a run. The context of the job ends, gocron gets the error, and the replica leads
-// again only after the run.
+// TestElectorLoss force-releases a leader's lock during a run. The context of the job ends, gocron gets the error, and
+// the replica leads again only after the run.
 func TestElectorLoss(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)

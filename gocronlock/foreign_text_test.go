@@ -36,8 +36,8 @@ func lockTwice(ctx context.Context, rdb *redis.Client, locker *gocronlock.JobLoc
 	return errs
 }
 
-// TestForeignTextInLogs: whatever name a job has, whatever another program has written to its lock, and whatever a server replies, lines of
-// the log and errors are short, and show each character. So are the errors that hooks get.
+// TestForeignTextInLogs: whatever name a job has, whatever another program has written to its lock, and whatever a
+// server replies, lines of the log and errors are short, and show each character. So are the errors that hooks get.
 func TestForeignTextInLogs(t *testing.T) {
 	t.Parallel()
 	for what, text := range testkit.ForeignTexts {

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
-// reporter reports jobs to the log and the hooks of a client. gocron does not pass the tick for which it starts a job, so none of them
-// learns of one.
+// reporter reports jobs to the log and the hooks of a client. gocron does not pass the tick for which it starts a job,
+// so none of them learns of one.
 type reporter struct {
 	*guard.Runner
 	hooks guard.Hooks
@@ -49,8 +49,8 @@ func reason(ctx context.Context, err error) string {
 	return "refused"
 }
 
-// run calls the function of a job if and as long as held calls its own, and returns whether it did. The error is the error of held, or why
-// gocron had ended the job before.
+// run calls the function of a job if and as long as held calls its own, and returns whether it did. The error is the
+// error of held, or why gocron had ended the job before.
 func (r reporter) run(
 	ctx context.Context, job string, fn func(context.Context) error, held func(context.Context, func(context.Context) error) error,
 ) (began bool, err error) {

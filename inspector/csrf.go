@@ -12,9 +12,10 @@ var errForged = errors.New("the request does not come from this page")
 
 // tokenCookie carries the token that a form has to repeat. The server keeps nothing, so any replica may take the form.
 //
-// Both this and the check of the origin are needed: the check trusts requests of old browsers and of programs, which send no origin. The
-// token alone could be set by another host of the same domain, whose requests the check refuses. A secret of this process would
-// sign the token against that, but then only the replica that has made the form could take it.
+// Both this and the check of the origin are needed: the check trusts requests of old browsers and of programs, which
+// send no origin. The token alone could be set by another host of the same domain, whose requests the check refuses. A
+// secret of this process would sign the token against that, but then only the replica that has made the form could take
+// it.
 const tokenCookie = "holdfast-inspector"
 
 // tokenOf returns the token of a browser, and gives it one if it has none.

@@ -56,8 +56,9 @@ func short(text string) string {
 // typedCharacters is how many characters an operator types to confirm an action.
 const typedCharacters = 8
 
-// confirmation returns what an operator types to confirm an action: the end of the name, which distinguishes it from names with the same
-// beginning, or the digest of one that is hard to type. Both have eight characters, and a shorter name is typed as it is.
+// confirmation returns what an operator types to confirm an action: the end of the name, which distinguishes it from
+// names with the same beginning, or the digest of one that is hard to type. Both have eight characters, and a shorter
+// name is typed as it is.
 func confirmation(name, digest string) string {
 	if plain(name) && len(name) <= longestShown {
 		all := []rune(name)

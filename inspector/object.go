@@ -16,8 +16,8 @@ func (o object) address(name string, more ...string) string {
 	return link(string(o), append([]string{"name", name}, more...)...)
 }
 
-// digestOf returns what the log shows in place of a name. The log has jobs by their names: the digest of a job is the digest of the lock of
-// its name, and only serves to confirm an action.
+// digestOf returns what the log shows in place of a name. The log has jobs by their names: the digest of a job is the
+// digest of the lock of its name, and only serves to confirm an action.
 func (h *Handler) digestOf(kind object, name string) string {
 	if kind == objectRecord {
 		return seal.NamesOf(h.locks).Digest(name, true)

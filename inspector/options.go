@@ -51,10 +51,11 @@ func (c *config) refuse(format string, args ...any) {
 	}
 }
 
-// WithActions allows actions to the requests for which authorise returns no error. It returns the name of the operator, which
-// goes into the log and to [WithAudit]. With an error the request gets 403, and the error is not shown. An empty name counts
-// as an error. So does a panic, which leaves a line in the log. Pages without a permitted operator do not offer actions. So authorise is called for each page of a
-// lock, a record or a job too, and delays it: it should be quick, and change nothing.
+// WithActions allows actions to the requests for which authorise returns no error. It returns the name of the operator,
+// which goes into the log and to [WithAudit]. With an error the request gets 403, and the error is not shown. An empty
+// name counts as an error. So does a panic, which leaves a line in the log. Pages without a permitted operator do not
+// offer actions. So authorise is called for each page of a lock, a record or a job too, and delays it: it should be
+// quick, and change nothing.
 //
 // Authorise by what the browser sends by itself, such as the session of your login. The handler adds protection against forged
 // requests, which a session alone has not. Defaults to no actions: the page only reads.
@@ -79,8 +80,8 @@ func WithAudit(record func(ctx context.Context, a Audit)) Option {
 	})
 }
 
-// WithCron lets operators run the jobs of this cron at once, on this replica: see [cronlock.JobHandle.Run]. Pausing and resuming need no
-// cron, since they go through Redis. Defaults to none.
+// WithCron lets operators run the jobs of this cron at once, on this replica: see [cronlock.JobHandle.Run]. Pausing and
+// resuming need no cron, since they go through Redis. Defaults to none.
 func WithCron(c *cron.Cron) Option {
 	return optionFunc(func(config *config) {
 		if c == nil {

@@ -9,10 +9,11 @@
 //	held     leases: name, mode, owner, token, permits, since, valid_until, ttl_ms, renewed
 //	waiting  calls that wait: name, mode, owner, since, position, in_redis
 //
-// The fields are the same as in [core.Held] and [core.Waiting]. Times are in UTC, as RFC 3339 has them. Both lists are empty rather than
-// absent. Later versions may add fields.
+// The fields are the same as in [core.Held] and [core.Waiting]. Times are in UTC, as RFC 3339 has them. Both lists are
+// empty rather than absent. Later versions may add fields.
 //
-// Names can contain a user's data, and whoever has an owner can enter its lock. So mount the page where pprof is mounted, on a port or
-// behind a login that only operators reach. A port of localhost is open to the browsers there: see [WithHosts]. The procedure that uses
-// the page is https://github.com/holdfast-go/holdfast/blob/main/docs/runbooks.md.
+// Names can contain a user's data, and whoever has an owner can enter its lock. So mount the page where pprof is
+// mounted, on a port or behind a login that only operators reach. A port of localhost is open to the browsers there:
+// see [WithHosts]. The procedure that uses the page is
+// https://github.com/holdfast-go/holdfast/blob/main/docs/runbooks.md.
 package lockdebug

@@ -19,10 +19,11 @@ func OnceBatch[M any](
 // keys are claimed in one pipeline per master, as [core.Client.BeginAll] does, before the first handler is called. Records are
 // written while the next handlers run. So a batch takes far fewer round trips than its messages alone.
 //
-// All claims are renewed until their message has been handled, and [WithHeartbeat] covers that time as well. A message whose key is
-// the key of an earlier one in the batch is claimed when the earlier one has ended, so it is acknowledged if that has completed. After
-// a failure, the messages behind it are handled all the same. If a handler panics, the others are handled, and the panic continues
-// after that, as an error that has the index of the message and the stack of its handler.
+// All claims are renewed until their message has been handled, and [WithHeartbeat] covers that time as well. A message
+// whose key is the key of an earlier one in the batch is claimed when the earlier one has ended, so it is acknowledged
+// if that has completed. After a failure, the messages behind it are handled all the same. If a handler panics, the
+// others are handled, and the panic continues after that, as an error that has the index of the message and the stack
+// of its handler.
 func (g *Guard[M]) HandleBatch(ctx context.Context, batch []M) []error {
 	items := make([]*guards.Item, len(batch))
 	for i, m := range batch {

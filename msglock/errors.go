@@ -48,9 +48,10 @@ func Disposition(err error) (Action, time.Duration) {
 	return Nack, 0
 }
 
-// DeferredError says that a message has to be delivered again, for a reason outside of it. The wrapped error is the reason: another
-// message with its key is being handled ([core.ErrInProgress], [core.ErrNotAcquired]), its lease was lost ([core.ErrLeaseLost]), or
-// Redis is unreachable ([core.ErrUnavailable]), or the database of its proof is ([core.ErrUndecided]). A handler may return one too, to set the delay.
+// DeferredError says that a message has to be delivered again, for a reason outside of it. The wrapped error is the
+// reason: another message with its key is being handled ([core.ErrInProgress], [core.ErrNotAcquired]), its lease was
+// lost ([core.ErrLeaseLost]), or Redis is unreachable ([core.ErrUnavailable]), or the database of its proof is
+// ([core.ErrUndecided]). A handler may return one too, to set the delay.
 type DeferredError struct {
 	RetryAfter time.Duration
 	Err        error

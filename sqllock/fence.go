@@ -12,10 +12,10 @@ import (
 // ErrFenced refuses a write because a holder with a greater fencing token has written: the lock, or the attempt, of this one is over.
 var ErrFenced = errors.New("holdfast: sqllock: a later holder has written")
 
-// Fence keeps the greatest fencing token that has written to a resource, and returns [ErrFenced] if the token of ctx is smaller: then roll
-// back. Call it first in each transaction that writes to the resource. ctx is the context of a lease or of a run, see
-// [core.TokenFrom]; without a token, as in a run without Redis, the error is [core.ErrNotHeld]. Later holders wait until the
-// transaction has ended. The resource has at most 512 bytes.
+// Fence keeps the greatest fencing token that has written to a resource, and returns [ErrFenced] if the token of ctx is
+// smaller: then roll back. Call it first in each transaction that writes to the resource. ctx is the context of a lease
+// or of a run, see [core.TokenFrom]; without a token, as in a run without Redis, the error is [core.ErrNotHeld]. Later
+// holders wait until the transaction has ended. The resource has at most 512 bytes.
 func (s *Store) Fence(ctx context.Context, tx *sql.Tx, resource string) error {
 	token, ok := core.TokenFrom(ctx)
 	switch {

@@ -261,8 +261,8 @@ func (p *proving) insertRow(ctx context.Context, tx *sql.Tx, value []byte) (inse
 	return n > 0, err
 }
 
-// decide finds out what has become of a commit without a reply. It inserts the row once more: if that succeeds, the commit has failed,
-// because the database lets no other transaction insert the row while the first one is open.
+// decide finds out what has become of a commit without a reply. It inserts the row once more: if that succeeds, the
+// commit has failed, because the database lets no other transaction insert the row while the first one is open.
 func (p *proving) decide(ctx context.Context, value []byte, lost error) ([]byte, error) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), decideTimeout)
 	defer cancel()
@@ -299,9 +299,10 @@ func (p *proving) found(ctx context.Context, c *core.Committed) ([]byte, error) 
 }
 
 // Prove inserts the proof in a transaction of your own, before its effect. After an error, roll back. The error is a
-// [core.CompletedError] if an earlier run has committed; then the record in Redis is completed. The proof has no value, so a later
-// caller gets none that Redis has lost. A run calls it once: if the transaction fails after it, call [core.Release] and return, and the
-// next attempt begins a transaction of its own. Prefer [Store.InTx], which also finds out what has become of a commit without a reply.
+// [core.CompletedError] if an earlier run has committed; then the record in Redis is completed. The proof has no value,
+// so a later caller gets none that Redis has lost. A run calls it once: if the transaction fails after it, call
+// [core.Release] and return, and the next attempt begins a transaction of its own. Prefer [Store.InTx], which also
+// finds out what has become of a commit without a reply.
 //
 // The transaction must be one in the database of the store. In PostgreSQL above READ COMMITTED, a conflict with another attempt is
 // an error 40001: begin anew.

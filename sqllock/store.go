@@ -169,9 +169,9 @@ func (s *Store) CreateTables(ctx context.Context) error {
 // OnlyEffect implements [core.Proof], see the function OnlyEffect.
 func (s *Store) OnlyEffect() bool { return s.only }
 
-// Committed implements [core.Proof]: it returns what a run has committed for a key, and nil if none has. The key is the ProofKey of the
-// [core.Record] that Peek of the Once or of its guard returns: it has the prefix of the client in front. A run that is about to commit
-// is not seen, so nil does not mean that none will.
+// Committed implements [core.Proof]: it returns what a run has committed for a key, and nil if none has. The key is the
+// ProofKey of the [core.Record] that Peek of the Once or of its guard returns: it has the prefix of the client in
+// front. A run that is about to commit is not seen, so nil does not mean that none will.
 func (s *Store) Committed(ctx context.Context, key string) (*core.Committed, error) {
 	scope, err := s.keyed(ctx, key)
 	if err != nil {
@@ -181,8 +181,8 @@ func (s *Store) Committed(ctx context.Context, key string) (*core.Committed, err
 	return found, err
 }
 
-// Delete deletes the proof of a key, as Committed takes it, and returns false if there was none. An operator calls it before Forget, if
-// the key is to run again.
+// Delete deletes the proof of a key, as Committed takes it, and returns false if there was none. An operator calls it
+// before Forget, if the key is to run again.
 func (s *Store) Delete(ctx context.Context, key string) (bool, error) {
 	scope, err := s.keyed(ctx, key)
 	if err != nil {
@@ -266,10 +266,11 @@ func idOf(scope []any, key string) []byte {
 	return h.Sum(nil)
 }
 
-// DeleteBefore deletes up to limit of the proofs that were made before a time, the oldest first, and returns how many. Call it until
-// it returns fewer. A key whose proof is deleted may run again once Redis has no record of it either: keep proofs for longer than
-// records, see [core.WithRetention], and for longer than clients retry. The log warns of a time that is too late for the records of this
-// process, or for their default retention if it has run no Once: once, and then at most every minute.
+// DeleteBefore deletes up to limit of the proofs that were made before a time, the oldest first, and returns how many.
+// Call it until it returns fewer. A key whose proof is deleted may run again once Redis has no record of it either:
+// keep proofs for longer than records, see [core.WithRetention], and for longer than clients retry. The log warns of a
+// time that is too late for the records of this process, or for their default retention if it has run no Once: once,
+// and then at most every minute.
 func (s *Store) DeleteBefore(ctx context.Context, t time.Time, limit int) (int64, error) {
 	if limit < 1 {
 		return 0, invalid("DeleteBefore: the limit is %d", limit)

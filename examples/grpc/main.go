@@ -1,5 +1,5 @@
-// Grpc places orders by gRPC. The server is killed (kill -9) in the middle of a call, and started again, while the client retries by its
-// service config. With the guard, each order is charged once.
+// Grpc places orders by gRPC. The server is killed (kill -9) in the middle of a call, and started again, while the
+// client retries by its service config. With the guard, each order is charged once.
 //
 // Run it from the root of the repository, and see what happens without the guard.
 //

@@ -1,5 +1,5 @@
-// Ledger debits an account from an HTTP handler, an asynq task and a message, with one proof in the database: a Redis that has lost its
-// records leads to no second debit, and the caller gets the first answer.
+// Ledger debits an account from an HTTP handler, an asynq task and a message, with one proof in the database: a Redis
+// that has lost its records leads to no second debit, and the caller gets the first answer.
 //
 // Run it from the root of the repository. With REDIS_URL, its records stay for a minute.
 //

@@ -58,7 +58,7 @@ func Find(document []byte, pointer string) (string, error) {
 	return value, nil
 }
 
-// search looks for a value in a valid document. It goes on to the end: what comes last may be what a
+// search looks for a value in a valid document. It continues to the end: what comes last may be what a
 // handler takes.
 type search struct {
 	*json.Decoder

@@ -66,7 +66,8 @@ func (p *Proving) Find(value []byte, same bool, found error) {
 	p.begun, p.committed, p.value, p.found = true, same, value, found
 }
 
-// Begun reports whether the run has a transaction that has not been rolled back. It is true for a nil Proving, of which no transaction is expected.
+// Begun reports whether the run has a transaction that has not been rolled back. It is true for a nil Proving, of which
+// no transaction is expected.
 func (p *Proving) Begun() bool {
 	if p == nil {
 		return true
@@ -87,8 +88,8 @@ func (p *Proving) Committed() (value []byte, committed bool, found error) {
 	return p.value, p.committed, p.found
 }
 
-// FoundEffect reports whether the transaction of the innermost run of ctx has found that an earlier run committed. Then the guard, and not
-// the function, has the result.
+// FoundEffect reports whether the transaction of the innermost run of ctx has found that an earlier run committed. Then
+// the guard, and not the function, has the result.
 func FoundEffect(ctx context.Context) bool {
 	_, _, found := ProvingFrom(ctx).Committed()
 	return found != nil

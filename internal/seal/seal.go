@@ -162,7 +162,8 @@ type Page struct {
 
 type pageKey struct{}
 
-// WithPage returns a context with which a list of a core client is limited to a page. The fields of p are set when the list has ended.
+// WithPage returns a context with which a list of a core client is limited to a page. The fields of p are set when the
+// list has ended.
 func WithPage(ctx context.Context, p *Page) context.Context {
 	return context.WithValue(ctx, pageKey{}, p)
 }

@@ -13,8 +13,9 @@ type kind struct {
 	only    int  // the row of its one fault; 0 for all
 }
 
-// kinds are the kinds of the seeds, in turn. One server has only one of the two faults: if it has lost its data and its clock is behind,
-// tokens may fall, see "Tokens" in docs/guarantees.md. A Redlock has both, because its other servers know the tokens.
+// kinds are the kinds of the seeds, in turn. One server has only one of the two faults: if it has lost its data and its
+// clock is behind, tokens may fall, see "Tokens" in docs/guarantees.md. A Redlock has both, because its other servers
+// know the tokens.
 var kinds = []kind{
 	{name: "one server", servers: 1, forgets: true},
 	{name: "one server, clock set", servers: 1, clocks: true},

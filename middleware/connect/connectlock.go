@@ -19,11 +19,11 @@ import (
 	"github.com/holdfast-go/holdfast/middleware/internal/rpc"
 )
 
-// Exclusive returns an interceptor that prevents two calls of one key from running at the same time. The strategy makes the lock, for
-// instance locks.Mutex; with locks.Limit(n), at most n calls of a key run at a time. A call waits for the one before it for 250 ms
-// unless [core.WithWait] says otherwise, at most until one second before its deadline, and is refused with aborted. Streams are refused
-// with internal: see [ExclusiveStream]. Exclusive panics if an argument is nil or an option is invalid: [NewExclusive] returns an
-// error instead.
+// Exclusive returns an interceptor that prevents two calls of one key from running at the same time. The strategy makes
+// the lock, for instance locks.Mutex; with locks.Limit(n), at most n calls of a key run at a time. A call waits for the
+// one before it for 250 ms unless [core.WithWait] says otherwise, at most until one second before its deadline, and is
+// refused with aborted. Streams are refused with internal: see [ExclusiveStream]. Exclusive panics if an argument is
+// nil or an option is invalid: [NewExclusive] returns an error instead.
 func Exclusive(strategy core.Strategy, key KeyFunc, opts ...Option) connect.Interceptor {
 	return guards.Must(NewExclusive(strategy, key, opts...))
 }
@@ -78,12 +78,13 @@ func NewOnce(client *core.Client, key KeyFunc, opts ...Option) (*Guard, error) {
 // user of the key, for instance [ByContext] with the logged-in user: no call reaches another user's response. [Unscoped] is for
 // services all of whose clients are one.
 //
-// A missing or malformed key gets invalid_argument, and so does the key of another call. While the first call is running, others get
-// aborted, unless [core.WithWait] lets them wait for its response. Streams are refused with internal. Idempotent panics if an argument
-// is nil or an option is invalid: [NewIdempotent] returns an error instead.
+// A missing or malformed key gets invalid_argument, and so does the key of another call. While the first call is
+// running, others get aborted, unless [core.WithWait] lets them wait for its response. Streams are refused with
+// internal. Idempotent panics if an argument is nil or an option is invalid: [NewIdempotent] returns an error instead.
 //
-// Requests are compared by their fields, whatever language, build or encoding has sent them. Fields that this process does not know are
-// left out. While instances with and without a new field run side by side, a retry may be refused as another call.
+// Requests are compared by their fields, whatever language, build or encoding has sent them. Fields that this process
+// does not know are left out. While instances with and without a new field run side by side, a retry may be refused as
+// another call.
 func Idempotent(client *core.Client, scope KeyFunc, opts ...Option) connect.Interceptor {
 	return guards.Must(NewIdempotent(client, scope, opts...))
 }

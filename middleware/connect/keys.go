@@ -40,8 +40,8 @@ func NewKey(name, value string) (Key, error) { return rpc.NewKey(name, value) }
 // ByMethod identifies calls by their full method: "/pay.v1.Payments/Charge".
 func ByMethod() KeyFunc { return rpc.ByMethod() }
 
-// ByMetadata identifies calls by a header field of the request that must occur exactly once. Clients choose it freely, so join it with
-// the user: [ByContext]. ByMetadata panics if the name is empty or ends in "-bin".
+// ByMetadata identifies calls by a header field of the request that must occur exactly once. Clients choose it freely,
+// so join it with the user: [ByContext]. ByMetadata panics if the name is empty or ends in "-bin".
 func ByMetadata(name string) KeyFunc { return rpc.ByMetadata(name) }
 
 // ByField identifies calls by a field of the request message, "request_id" or "order.id": a string, bytes, an integer or an enum. A
@@ -49,14 +49,15 @@ func ByMetadata(name string) KeyFunc { return rpc.ByMetadata(name) }
 // answered internal. ByField panics if the path is empty.
 func ByField(path string) KeyFunc { return rpc.ByField(path) }
 
-// ByContext identifies calls by the value of their context at ctxKey: the user, put there by an interceptor in front of the guard. It
-// may be a string, an integer, a [16]byte or an encoding.TextMarshaler. If it is absent or its type's zero value, no user is logged in,
-// and the error is [ErrScopeRequired]. Only its text makes the key. ByContext panics if ctxKey is nil.
+// ByContext identifies calls by the value of their context at ctxKey: the user, put there by an interceptor in front of
+// the guard. It may be a string, an integer, a [16]byte or an encoding.TextMarshaler. If it is absent or its type's
+// zero value, no user is logged in, and the error is [ErrScopeRequired]. Only its text makes the key. ByContext panics
+// if ctxKey is nil.
 func ByContext(ctxKey any) KeyFunc { return rpc.ByContext(ctxKey) }
 
-// ByPeer identifies calls by the client's certificate, which the server must verify (mTLS): by its URI if it has exactly one, as the certificate of
-// SPIFFE, and otherwise by its subject. The server's handler must be wrapped by [WithTLS]. The error is [ErrScopeRequired] if there is
-// no certificate.
+// ByPeer identifies calls by the client's certificate, which the server must verify (mTLS): by its URI if it has
+// exactly one, as the certificate of SPIFFE, and otherwise by its subject. The server's handler must be wrapped by
+// [WithTLS]. The error is [ErrScopeRequired] if there is no certificate.
 func ByPeer() KeyFunc { return rpc.ByPeer() }
 
 // Keys joins keys: all of them together identify a call. It fails with the first error of fns. Keys panics if there are no functions
@@ -84,8 +85,8 @@ func Unscoped() KeyFunc { return rpc.Constant("unscoped") }
 //   - [core.WithFailurePolicy] is about a run that may have taken effect although it failed. With [core.RetryFailures] the next call
 //     runs. With [core.HoldFailures] all calls get OUTCOME_UNKNOWN until an operator calls Resolve or Forget of the [Guard]. Defaults
 //     to core.RetryFailures.
-//   - [core.WithProof]: the transaction returns the bytes of an anypb.Any with the response, so that a retry that finds its effect gets
-//     the response. For other bytes it gets ALREADY_COMPLETED.
+//   - [core.WithProof]: the transaction returns the bytes of an anypb.Any with the response, so that a retry that finds
+//     its effect gets the response. For other bytes it gets ALREADY_COMPLETED.
 //   - [core.WithMaxValue] bounds the response with its metadata that is recorded. A call with the key of a larger one gets
 //     ALREADY_COMPLETED; of a larger error, only code and message are recorded, cut to fit. Defaults to 256 KiB.
 //   - [core.WithQuota] bounds how many records the keys of one scope of [Idempotent] may have at a time. One more is refused with
@@ -122,8 +123,8 @@ type Codec = rpc.Codec
 // behind it, on all instances, for as long as records are kept.
 func NewAESGCM(key []byte, older ...[]byte) (Codec, error) { return rpc.NewAESGCM(key, older...) }
 
-// WithCodec sets what encrypts recorded responses, for instance [NewAESGCM]. A response that the codec can no longer decrypt is refused
-// with ALREADY_COMPLETED. Defaults to none.
+// WithCodec sets what encrypts recorded responses, for instance [NewAESGCM]. A response that the codec can no longer
+// decrypt is refused with ALREADY_COMPLETED. Defaults to none.
 func WithCodec(codec Codec) Option { return rpc.WithCodec(codec) }
 
 // WithKeySecret makes the hashes of keys with a secret of 16 bytes at least (HMAC), so that a reader of Redis cannot guess whose they

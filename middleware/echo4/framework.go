@@ -38,9 +38,9 @@ var framework = hosted.Framework[echo.Context]{
 	Serve: serve,
 }
 
-// serve calls next with that writer. Echo answers an error when all middlewares have returned; here it does so at once, while the
-// guard still holds the key, as Echo's own RequestLogger can. The error is returned all the same, for the middlewares around the guard:
-// error handlers of Echo write nothing after a response that was committed.
+// serve calls next with that writer. Echo answers an error when all middlewares have returned; here it does so at once,
+// while the guard still holds the key, as Echo's own RequestLogger can. The error is returned all the same, for the
+// middlewares around the guard: error handlers of Echo write nothing after a response that was committed.
 func serve(c echo.Context, w http.ResponseWriter, _ writer.Full, next func(echo.Context) error) (err error, unanswered bool) {
 	real := c.Response()
 	response := echo.NewResponse(w, c.Echo())

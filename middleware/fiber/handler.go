@@ -17,9 +17,10 @@ import (
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
-// visit is a request at a guard. The guard is one of net/http, which holds its key for as long as its handler runs. In fiber a
-// response is sent after the handlers have returned. So the guard runs on a goroutine of its own: it calls handOver when the chain may run,
-// the chain runs on fiber's goroutine, and handOver returns when the response is complete.
+// visit is a request at a guard. The guard is one of net/http, which holds its key for as long as its handler runs. In
+// fiber a response is sent after the handlers have returned. So the guard runs on a goroutine of its own: it calls
+// handOver when the chain may run, the chain runs on fiber's goroutine, and handOver returns when the response is
+// complete.
 type visit struct {
 	c      fiber.Ctx
 	values hosted.Values[fiber.Ctx] // the context of the request
@@ -86,7 +87,7 @@ func handOver(w http.ResponseWriter, r *http.Request) {
 	v.w, v.ctx = w, r.Context()
 	close(v.may)
 	if <-v.ended; !v.returned {
-		panic(errEnded) // so that the guard knows; the chain's own panic goes on in fiber
+		panic(errEnded) // so that the guard knows; the chain's own panic continues in fiber
 	}
 }
 
@@ -118,7 +119,7 @@ func (v *visit) serve() error {
 	return nil
 }
 
-// wait returns when the guard has, and goes on with its panic.
+// wait returns when the guard has, and continues with its panic.
 func (v *visit) wait() {
 	<-v.over
 	switch {
@@ -135,8 +136,8 @@ func (v *visit) done() {
 	<-v.over
 }
 
-// run runs the chain with the context of the guard. If the response is a stream or the connection is taken over, the guard waits for the
-// end of that.
+// run runs the chain with the context of the guard. If the response is a stream or the connection is taken over, the
+// guard waits for the end of that.
 func (v *visit) run() {
 	c, outer, local := v.c, v.c.Context(), v.c.Locals(seal.ContextKey)
 	c.SetContext(v.ctx)
@@ -209,12 +210,12 @@ func keyFunc(key httplock.KeyFunc) httplock.KeyFunc {
 
 var errUse = errors.New("holdfast: fiber has not matched a route yet where Use has put the guard: put it at the route, app.Post(path, guard, handler)")
 
-// RefusalHandler answers a refused request. An error that it returns is answered by fiber's ErrorHandler. If there is no response then,
-// the guard answers with the problem of the conflict.
+// RefusalHandler answers a refused request. An error that it returns is answered by fiber's ErrorHandler. If there is
+// no response then, the guard answers with the problem of the conflict.
 type RefusalHandler func(c fiber.Ctx, conflict *httplock.Conflict) error
 
-// WithRefusalHandler is [httplock.WithRefusalHandler] for handlers of fiber. To have fiber's ErrorHandler answer refused requests as all
-// other errors:
+// WithRefusalHandler is [httplock.WithRefusalHandler] for handlers of fiber. To have fiber's ErrorHandler answer
+// refused requests as all other errors:
 //
 //	fiberlock.WithRefusalHandler(func(_ fiber.Ctx, conflict *httplock.Conflict) error {
 //		return fiber.NewError(conflict.Status, conflict.Code)

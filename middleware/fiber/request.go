@@ -143,8 +143,8 @@ func Context(r *http.Request) fiber.Ctx { return hosted.Context[fiber.Ctx](r) }
 // ByClientIP identifies requests by the address of the client as c.IP returns it: an IPv4 address or the /64
 // network of an IPv6 address. Many clients may share one, so prefer the logged-in user: [httplock.ByContext].
 //
-// Behind a proxy, set fiber's ProxyHeader and TrustProxy with the addresses of that proxy. A client whose own header is trusted gets any
-// address, and with it the lock of another client, or one that no other client asks for.
+// Behind a proxy, set fiber's ProxyHeader and TrustProxy with the addresses of that proxy. A client whose own header is
+// trusted gets any address, and with it the lock of another client, or one that no other client asks for.
 func ByClientIP() httplock.KeyFunc {
 	return hosted.ByClientIP(func(c fiber.Ctx) string { return c.IP() }, "fiberlock.ByClientIP")
 }

@@ -65,8 +65,8 @@ func (s *stream) CloseWithError(err error) error {
 	return s.closed
 }
 
-// untilConnectionEnds has the guard wait until the handler of a connection that was taken over has returned. It returns false if there
-// is none.
+// untilConnectionEnds has the guard wait until the handler of a connection that was taken over has returned. It returns
+// false if there is none.
 func (v *visit) untilConnectionEnds() bool {
 	ctx := v.c.RequestCtx()
 	handler := field[fasthttp.HijackHandler](ctx, "hijackHandler")

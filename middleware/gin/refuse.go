@@ -19,9 +19,9 @@ type RefusalHandler func(c *gin.Context, conflict *httplock.Conflict)
 
 // WithRefusalHandler sets the function that answers every refused request: 400, 401, 409, 503 and all other codes,
 // except requests whose client left before they ran. It also answers in place of a chain that has not answered because
-// its context was over: 503 not-answered, or what a retry gets. It may change the conflict and call [Refuse] for the writing. If it does
-// nothing, the guard calls Refuse: see [RefusalHandler]. Of this option and [ErrorsOnly] the last one counts. Defaults to
-// Refuse.
+// its context was over: 503 not-answered, or what a retry gets. It may change the conflict and call [Refuse] for the
+// writing. If it does nothing, the guard calls Refuse: see [RefusalHandler]. Of this option and [ErrorsOnly] the last
+// one counts. Defaults to Refuse.
 func WithRefusalHandler(handler RefusalHandler) httplock.Option {
 	if handler == nil {
 		return httplock.WithRefusalHandler(nil)

@@ -209,9 +209,9 @@ func callOf(ctx context.Context, method string, stream bool) *rpc.Call {
 	return c
 }
 
-// For applies an interceptor to the calls of a service, "/pay.v1.Payments/", or of one method, "/pay.v1.Payments/Charge". It panics if
-// calls would pass the interceptor in silence: if the protobuf files that are linked into the program have no method with that
-// prefix, or one that is a stream. [Check] asks the server itself.
+// For applies an interceptor to the calls of a service, "/pay.v1.Payments/", or of one method,
+// "/pay.v1.Payments/Charge". It panics if calls would pass the interceptor in silence: if the protobuf files that are
+// linked into the program have no method with that prefix, or one that is a stream. [Check] asks the server itself.
 func For(prefix string, interceptor grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
 	mustHave(prefix, false, interceptor == nil)
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {

@@ -125,7 +125,7 @@ func TestCancelEndsTheWait(t *testing.T) {
 	call(t.Context(), client, "k", "x").want(t, codes.OK, "", true)
 }
 
-// TestDetached: the handler goes on when its client has left.
+// TestDetached: the handler continues when its client has left.
 func TestDetached(t *testing.T) {
 	t.Parallel()
 	s, began, end := blocking()
@@ -203,8 +203,8 @@ func (c *deafConn) Close() error {
 	return c.Conn.Close()
 }
 
-// TestKeepalive: a connection that keepalive has found dead in the middle of a call ends its context. A detached handler continues, and
-// a retry by another connection gets its response.
+// TestKeepalive: a connection that keepalive has found dead in the middle of a call ends its context. A detached
+// handler continues, and a retry by another connection gets its response.
 func TestKeepalive(t *testing.T) {
 	t.Parallel()
 	guard := grpclock.Idempotent(newLocks(t), grpclock.Unscoped(), grpclock.WithDetachedContext(), core.WithWait(patience))

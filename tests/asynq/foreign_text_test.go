@@ -53,8 +53,8 @@ func overwriteAll(ctx context.Context, t *testing.T, rdb *redis.Client, text str
 	}
 }
 
-// TestForeignTextInLogs: whatever a task has, and whatever another program has written to the keys of guards, lines of the log and errors
-// are short, and show each character. So are the errors that hooks get.
+// TestForeignTextInLogs: whatever a task has, and whatever another program has written to the keys of guards, lines of
+// the log and errors are short, and show each character. So are the errors that hooks get.
 func TestForeignTextInLogs(t *testing.T) {
 	t.Parallel()
 	for what, text := range testkit.ForeignTexts {

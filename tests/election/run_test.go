@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
-// TestRunReturns what its function returned, and frees the lead only then.
+// TestRunReturns what its function returned, and frees leadership only then.
 func TestRunReturns(t *testing.T) {
 	t.Parallel()
 	locks := coretest.NewClient(t, testkit.Start(t).Client())
@@ -143,7 +143,7 @@ func TestRunAbandons(t *testing.T) {
 	}
 }
 
-// TestRunOutlastsOutages: a leader keeps its lead through a short outage, loses it in a long one within its TTL, and leads
+// TestRunOutlastsOutages: a leader keeps its leadership through a short outage, loses it in a long one within its TTL, and leads
 // again afterwards.
 func TestRunOutlastsOutages(t *testing.T) {
 	t.Parallel()

@@ -101,7 +101,7 @@ func headersOf(r *kgo.Record) map[string]string {
 	return headers
 }
 
-// TestKafkaDeferred: while one partition waits for a message that has to come again, the other one goes on.
+// TestKafkaDeferred: while one partition waits for a message that has to come again, the other one continues.
 func TestKafkaDeferred(t *testing.T) {
 	t.Parallel()
 	const others = 20

@@ -16,8 +16,9 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
-// TestFailOpenRemembersNoMore: a guard that fails open runs 10,000 keys in an outage. It cannot remember the effect of a further one, so
-// it refuses that with 503, and runs none of the others again. When Redis is back, it records them, and has room.
+// TestFailOpenRemembersNoMore: a guard that fails open runs 10,000 keys in an outage. It cannot remember the effect of
+// a further one, so it refuses that with 503, and runs none of the others again. When Redis is back, it records them,
+// and has room.
 //
 // It is not parallel: it takes all there is of a small machine, and other tests give Redis a second.
 func TestFailOpenRemembersNoMore(t *testing.T) {

@@ -108,7 +108,8 @@ func (s *onceScripts) giveUp(id string) string {
 	return s.run(coretest.ReleaseParts, id, id, hour, 1, "PUBLISH", "channel")
 }
 
-// see returns what the operator saw of the record before the first run of an action: its state, token, end, attempt and outcome on expiry.
+// see returns what the operator saw of the record before the first run of an action: its state, token, end, attempt and
+// outcome on expiry.
 func (s *onceScripts) see(id string) [5]any {
 	s.t.Helper()
 	if _, again := s.seen[id]; !again {

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
-// TestEndBehindABegin: the completion of an attempt without a lease is not confirmed when another begin of the same client is granted,
-// whose answer is late. The begin is taken back.
+// TestEndBehindABegin: the completion of an attempt without a lease is not confirmed when another begin of the same
+// client is granted, whose answer is late. The begin is taken back.
 func TestEndBehindABegin(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

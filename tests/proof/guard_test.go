@@ -243,8 +243,8 @@ func TestPlacesTakeProof(t *testing.T) {
 	coretest.WantInvalid(t, err, core.ErrInvalidOption, "core.WithProof")
 }
 
-// TestTick: a run that finds the effect of an earlier attempt of its tick is a run that succeeded, in the history of the job, in its log
-// and for hooks. That its function returns the error of the transaction is no failure.
+// TestTick: a run that finds the effect of an earlier attempt of its tick is a run that succeeded, in the history of
+// the job, in its log and for hooks. That its function returns the error of the transaction is no failure.
 func TestTick(t *testing.T) {
 	t.Parallel()
 	var log coretest.Record

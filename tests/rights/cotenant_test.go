@@ -57,7 +57,8 @@ func TestOverwrittenFields(t *testing.T) {
 	}
 }
 
-// foreignServer starts a server that replies the same to each script and SCAN, and OK to all other commands. It returns a client for it.
+// foreignServer starts a server that replies the same to each script and SCAN, and OK to all other commands. It returns
+// a client for it.
 func foreignServer(t *testing.T, reply string) *redis.Client { return serverOf(t, reply, reply) }
 
 // scanServer is foreignServer that answers no script.

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
-// TestWaiterOfNoClient: another program adds waiters to a queue whose ids name no client. They are removed as what no script writes, and get
-// no lock: a script that granted it to them would fail when it has to notify them.
+// TestWaiterOfNoClient: another program adds waiters to a queue whose ids name no client. They are removed as what no
+// script writes, and get no lock: a script that granted it to them would fail when it has to notify them.
 func TestWaiterOfNoClient(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -12,8 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
-// TestLongTexts: another program writes long texts of digits that end in a letter to the fields of a lock. The time that a script needs
-// for one does not grow with the square of its length, and a mode that is one is refused with ErrWrongType.
+// TestLongTexts: another program writes long texts of digits that end in a letter to the fields of a lock. The time
+// that a script needs for one does not grow with the square of its length, and a mode that is one is refused with
+// ErrWrongType.
 func TestLongTexts(t *testing.T) {
 	t.Parallel()
 	rdb := testkit.Start(t).Client()

@@ -12,8 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
-// TestForgedExpiredPermits: another program adds expired shares of many owners, each with the most permits and a minimum hold time. One
-// call ends the permits of a few owners, and later calls end the others, so that no script writes for each permit of all.
+// TestForgedExpiredPermits: another program adds expired shares of many owners, each with the most permits and a
+// minimum hold time. One call ends the permits of a few owners, and later calls end the others, so that no script
+// writes for each permit of all.
 func TestForgedExpiredPermits(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

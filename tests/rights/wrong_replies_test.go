@@ -111,8 +111,8 @@ func TestEndlessShares(t *testing.T) {
 	}
 }
 
-// TestImpossibleTimes: whatever times and numbers another program has written to a lock or a record, what is read of them has a form as
-// JSON, which times after the year 9999 have not.
+// TestImpossibleTimes: whatever times and numbers another program has written to a lock or a record, what is read of
+// them has a form as JSON, which times after the year 9999 have not.
 func TestImpossibleTimes(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -158,7 +158,8 @@ func walks(ctx context.Context, locks *core.Client) map[string]error {
 	return errs
 }
 
-// TestEndlessScan: a server whose SCAN never comes to an end keeps a list busy until the context of its caller ends, which is an error.
+// TestEndlessScan: a server whose SCAN never comes to an end keeps a list busy until the context of its caller ends,
+// which is an error.
 func TestEndlessScan(t *testing.T) {
 	t.Parallel()
 	locks := coretest.NewClient(t, foreignServer(t, repliesOf("*2 $1 5 *0")))
@@ -194,8 +195,8 @@ func TestForeignScan(t *testing.T) {
 	}
 }
 
-// TestLargeScan: a server replies to SCAN with many more keys than it was asked for. A list does not begin as many reads at once, and it
-// ends with its context.
+// TestLargeScan: a server replies to SCAN with many more keys than it was asked for. A list does not begin as many
+// reads at once, and it ends with its context.
 func TestLargeScan(t *testing.T) {
 	t.Parallel()
 	const keys = 100_000

@@ -171,8 +171,8 @@ func awaitGone(t *testing.T, stream *os.File, peer io.Closer) *os.File {
 // goneReaders are the streams that no process reads any more.
 var goneReaders = map[string]func(*testing.T) *os.File{"pipe": goneReader, "terminal": closedTerminal, "socket": resetSocket}
 
-// TestReplayToDisconnectedReader: with --replay a run has its own status, and is recorded in full, although no process reads its output
-// and its errors. So has a call that prints the record.
+// TestReplayToDisconnectedReader: with --replay a run has its own status, and is recorded in full, although no process
+// reads its output and its errors. So has a call that prints the record.
 func TestReplayToDisconnectedReader(t *testing.T) {
 	t.Parallel()
 	url := urlOf(testkit.Start(t))

@@ -448,8 +448,8 @@ func TestResolveValueInterrupted(t *testing.T) {
 	}
 }
 
-// TestResolvedAnewBehindTheQuestion: between question and answer, a record that was resolved by hand is forgotten and resolved by hand
-// again. The program keeps the second record, and exits with 75.
+// TestResolvedAnewBehindTheQuestion: between question and answer, a record that was resolved by hand is forgotten and
+// resolved by hand again. The program keeps the second record, and exits with 75.
 func TestResolvedAnewBehindTheQuestion(t *testing.T) {
 	t.Parallel()
 	srv := testkit.Start(t)

@@ -29,8 +29,8 @@ type Consumer struct {
 	Handle    func(context.Context, jetstream.Msg) error
 }
 
-// Run handles messages until ctx ends, and finishes the one that is being handled then. The AckWait of a message begins when it is sent, so one that has waited here for too long is
-// left to be delivered again.
+// Run handles messages until ctx ends, and finishes the one that is being handled then. The AckWait of a message begins
+// when it is sent, so one that has waited here for too long is left to be delivered again.
 func (c *Consumer) Run(ctx context.Context) error {
 	work, cancel := grace.Context(ctx, grace.Period)
 	defer cancel()
@@ -39,7 +39,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 		taken := time.Now()
 		batch, err := c.Consumer.Fetch(10, jetstream.FetchMaxWait(min(wait/4, time.Second)))
 		if err != nil {
-			pause(ctx, 100*time.Millisecond) // the broker is away
+			pause(ctx, 100*time.Millisecond) // the broker is unreachable
 			continue
 		}
 		for m := range batch.Messages() {

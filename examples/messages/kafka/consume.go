@@ -114,7 +114,7 @@ func (c *Consumer) partition(ctx context.Context, records []*kgo.Record, stops c
 	c.Client.MarkCommitRecords(done...)
 }
 
-// again has the partition of a record read again from there after the delay. Other partitions go on.
+// again has the partition of a record read again from there after the delay. Other partitions continue.
 func (c *Consumer) again(s stop) {
 	partition := map[string][]int32{s.Topic: {s.Partition}}
 	c.Client.PauseFetchPartitions(partition)

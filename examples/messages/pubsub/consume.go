@@ -1,5 +1,5 @@
-// Package pubsub consumes a subscription of Google Cloud Pub/Sub. Its client extends the deadline of a delivery itself, so the guard needs
-// no heartbeat.
+// Package pubsub consumes a subscription of Google Cloud Pub/Sub. Its client extends the deadline of a delivery itself,
+// so the guard needs no heartbeat.
 package pubsub
 
 import (
@@ -16,8 +16,8 @@ import (
 // Key is the ID that the producer has set, for a Key of msglock: the ID of a message is new when the producer publishes again.
 func Key(_ context.Context, m *pubsub.Message) (string, error) { return m.Attributes["id"], nil }
 
-// Consume handles messages until ctx ends, and finishes those that are being handled then. The retry policy of the subscription decides when a message comes again. parked is the
-// topic of messages for a person.
+// Consume handles messages until ctx ends, and finishes those that are being handled then. The retry policy of the
+// subscription decides when a message comes again. parked is the topic of messages for a person.
 func Consume(
 	ctx context.Context, subscriber *pubsub.Subscriber, parked *pubsub.Publisher, handle func(context.Context, *pubsub.Message) error,
 ) error {

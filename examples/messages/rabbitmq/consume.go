@@ -1,4 +1,5 @@
-// Package rabbitmq consumes a queue of RabbitMQ. A message to be parked is rejected, and goes to the dead-letter exchange of its queue.
+// Package rabbitmq consumes a queue of RabbitMQ. A message to be parked is rejected, and goes to the dead-letter
+// exchange of its queue.
 package rabbitmq
 
 import (
@@ -32,8 +33,8 @@ type Consumer struct {
 	Handle func(context.Context, amqp.Delivery) error
 }
 
-// Run handles messages until ctx ends, and finishes the one that is being handled then. It connects again when a connection is lost: RabbitMQ delivers again then what was not
-// acknowledged.
+// Run handles messages until ctx ends, and finishes the one that is being handled then. It connects again when a
+// connection is lost: RabbitMQ delivers again then what was not acknowledged.
 func (c *Consumer) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		_ = c.connected(ctx)

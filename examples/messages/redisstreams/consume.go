@@ -41,7 +41,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	defer cancel()
 	for ctx.Err() == nil {
 		if !c.take(ctx, work) {
-			pause(ctx, 100*time.Millisecond) // the broker is away
+			pause(ctx, 100*time.Millisecond) // the broker is unreachable
 		}
 	}
 	return ctx.Err()

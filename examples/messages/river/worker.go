@@ -1,5 +1,5 @@
-// Package river guards a worker of River. River inserts a job once by its unique options, but says nothing about two jobs that are for one
-// order, and runs a job again whose worker has died. Behind a guard each key takes effect once.
+// Package river guards a worker of River. River inserts a job once by its unique options, but says nothing about two
+// jobs that are for one order, and runs a job again whose worker has died. Behind a guard each key takes effect once.
 package river
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/msglock"
 )
 
-// Once returns a worker that works each key once. A job that has to come later is snoozed, which does not count as an attempt. One that a
-// person has to look at is cancelled, with the reason in its errors.
+// Once returns a worker that works each key once. A job that has to come later is snoozed, which does not count as an
+// attempt. One that a person has to look at is cancelled, with the reason in its errors.
 func Once[T river.JobArgs](
 	locks *core.Client, key func(T) string, work func(context.Context, *river.Job[T]) error, opts ...msglock.Option,
 ) river.Worker[T] {

@@ -35,6 +35,6 @@ type Lead interface {
 	Term() int64
 	// Valid returns true while the process believes that it leads.
 	Valid() bool
-	// Resign ends the lead.
+	// Resign ends leadership.
 	Resign(ctx context.Context) error
 }

@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
 
-// ttl is so long that no leader loses its lead on a busy machine.
+// ttl is so long that no leader loses its leadership on a busy machine.
 const ttl = 3 * time.Second
 
 func recipe() election.Contestant { return election.Recipe("by hand", 30, true) }

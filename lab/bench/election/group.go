@@ -172,7 +172,7 @@ func (g *group) next(ctx context.Context, ttls int) (*win, error) {
 }
 
 // newest returns the present leader, given the leader of the last win that was seen. It may be another one: on a busy machine a
-// leader can lose its lead.
+// leader can lose its leadership.
 func (g *group) newest(w *win) *win {
 	for {
 		select {

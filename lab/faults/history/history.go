@@ -25,7 +25,7 @@ const (
 	Calm  Kind = "calm"  // nothing is broken from here on, until the next fault
 	Write Kind = "write" // the register was written to, see Refused
 	Key   Kind = "key"   // found in Redis at the end: Value ms to live
-	Final Kind = "final" // all is healed, for good; the workers go on for a while
+	Final Kind = "final" // all is healed, for good; the workers continue for a while
 )
 
 // Event is something that happened. Times are in nanoseconds of the monotonic clock, which all processes of a host

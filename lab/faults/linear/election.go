@@ -8,7 +8,7 @@ import (
 // electionPart makes the operations of an election whose leader was asked for.
 //
 // Two operations have no last moment there. An end without a proof may come as late as the next grant, because an answer
-// may still tell of a leader whose own client has given up its lead. A term that an answer tells of, and that no
+// may still tell of a leader whose own client has given up its leadership. A term that an answer tells of, and that no
 // campaign has returned, belongs to a campaign whose outcome the candidate does not know: it was granted at any time
 // before the answer.
 func electionPart(name string, leases []*lease, looks []look, faults []loss) part {

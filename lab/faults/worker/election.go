@@ -12,7 +12,7 @@ import (
 // electionName is not the name of a lock.
 const electionName = "l"
 
-// elect asks who leads, or campaigns, works under the lead and resigns.
+// elect asks who leads, or campaigns, works under leadership and resigns.
 func (w *worker) elect(ctx context.Context, random *rand.Rand) {
 	// Each candidate has an Election of its own, so that IsLeader tells of its own lead only.
 	election := w.locks.Election(electionName)

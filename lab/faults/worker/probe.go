@@ -41,7 +41,7 @@ func (h *held) probe(name string) {
 	}
 	reply, err := probeScript.Run(ctx, h.w.direct, []string{"lock:" + name}).Slice()
 	if err != nil || len(reply) != 2 {
-		return // the server is away
+		return // the server is unreachable
 	}
 	at := history.Now()
 	token, _ := reply[0].(int64)

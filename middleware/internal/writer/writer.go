@@ -1,9 +1,10 @@
 // Package writer makes the writers of the guards: each stands in front of another writer, changes some of its methods, and has
 // the optional methods that the other one has.
 //
-// A program finds out by a type assertion whether a writer can flush, hijack, push or report that the client has left, so a writer has these
-// methods only if the other one has. It has ReadFrom in any case, because io.Copy writes to the other writer all the same, and the
-// methods of [http.ResponseController], which return [http.ErrNotSupported] if the other writer has none.
+// A program finds out by a type assertion whether a writer can flush, hijack, push or report that the client has left,
+// so a writer has these methods only if the other one has. It has ReadFrom in any case, because io.Copy writes to the
+// other writer all the same, and the methods of [http.ResponseController], which return [http.ErrNotSupported] if the
+// other writer has none.
 package writer
 
 import (

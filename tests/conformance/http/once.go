@@ -204,8 +204,8 @@ func testIdempotent(t *testing.T, s *suite) {
 	}
 }
 
-// testProof: a request whose record is lost gets the response that was committed with the proof of the first one, in place of what its
-// handler answers to the error of its transaction. Another request with its key is refused at once.
+// testProof: a request whose record is lost gets the response that was committed with the proof of the first one, in
+// place of what its handler answers to the error of its transaction. Another request with its key is refused at once.
 func testProof(t *testing.T, s *suite) {
 	p := coretest.NewProof()
 	site := s.mount(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -16,8 +16,8 @@ import (
 
 var textTests = tests{"ForeignTextIsShortAndVisible": testForeignText}
 
-// testForeignText: whatever a client sends, whatever another program has written to the keys of guards, and whatever a handler says of its
-// own run, lines of the log, errors for hooks and refusals are short, and show each character.
+// testForeignText: whatever a client sends, whatever another program has written to the keys of guards, and whatever a
+// handler says of its own run, lines of the log, errors for hooks and refusals are short, and show each character.
 func testForeignText(t *testing.T, s *suite) {
 	const mostText, mostLine = 1024, 2048
 	for what, text := range testkit.ForeignTexts {

@@ -98,8 +98,9 @@ func (c checked) Validate() error {
 	return nil
 }
 
-// TestAuthAndValidation: around a guard, auth and validator of go-grpc-middleware refuse a call before it has a record. Inside of one, a
-// refusal by auth is released, and one by the validator is recorded as a decision. The client has their timeout.
+// TestAuthAndValidation: around a guard, auth and validator of go-grpc-middleware refuse a call before it has a record.
+// Inside of one, a refusal by auth is released, and one by the validator is recorded as a decision. The client has
+// their timeout.
 func TestAuthAndValidation(t *testing.T) {
 	t.Parallel()
 	for _, inside := range []bool{false, true} {

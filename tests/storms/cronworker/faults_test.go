@@ -57,7 +57,7 @@ func TestCronFaults(t *testing.T) {
 	}
 	t.Run("stopped with failover", func(t *testing.T) {
 		job := failover
-		job.Spec, job.Length = "@every 7s", 4*time.Second // it is still at work when it goes on
+		job.Spec, job.Length = "@every 7s", 4*time.Second // it is still at work when it continues
 		f := newFleet(t, "", testkit.Start(t), job).joined(0, 0, 0)
 		var after []time.Duration
 		over, refused := 0, 0

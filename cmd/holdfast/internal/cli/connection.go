@@ -107,8 +107,8 @@ func (c *clients) report(env *environment, found bool, nothing string) {
 // lookTimeout bounds the look for anything under the prefix, which is only for a message.
 const lookTimeout = 5 * time.Second
 
-// explainNothing says on standard error that nothing was found, and whether the prefix has nothing at all: then it is probably the prefix of
-// other services.
+// explainNothing says on standard error that nothing was found, and whether the prefix has nothing at all: then it is
+// probably the prefix of other services.
 func (c *clients) explainNothing(env *environment, found string) {
 	ctx, cancel := context.WithTimeout(env.ctx, lookTimeout)
 	defer cancel()

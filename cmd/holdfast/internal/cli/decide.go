@@ -123,7 +123,8 @@ type decision struct {
 	change func(ctx context.Context, locks *core.Client, seen core.Record) error
 }
 
-// decide shows a record, asks, and changes it, unless it has changed meanwhile. Without a record there is nothing to decide: none is made.
+// decide shows a record, asks, and changes it, unless it has changed meanwhile. Without a record there is nothing to
+// decide: none is made.
 func decide(env *environment, key string, yes bool, d decision) error {
 	all, err := env.open()
 	if err != nil {

@@ -24,8 +24,8 @@ func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 // narrowest is the width to which a column shrinks at least.
 const narrowest = 8
 
-// write prints the table. On a terminal of that width the widest columns are cut, with an ellipsis, and then the lines; 0 is any width. Colours
-// are for terminals only.
+// write prints the table. On a terminal of that width the widest columns are cut, with an ellipsis, and then the lines;
+// 0 is any width. Colours are for terminals only.
 func (t *table) write(w io.Writer, width int, colours bool) {
 	lines := [][]string{t.head}
 	for _, row := range t.rows {

@@ -231,8 +231,8 @@ func (t *top) answer(key string) {
 	}
 }
 
-// askToUnlock asks whether to take the chosen lock away, and takes it from the holders of the entry that is shown. If there are others,
-// it does nothing: of a lock with many holders the list has some only.
+// askToUnlock asks whether to take the chosen lock away, and takes it from the holders of the entry that is shown. If
+// there are others, it does nothing: of a lock with many holders the list has some only.
 func (t *top) askToUnlock() {
 	shown := t.shown()
 	if len(shown) == 0 {

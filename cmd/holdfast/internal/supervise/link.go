@@ -22,8 +22,8 @@ const (
 	wordSay     = "say"     // supervisor: a quoted text for standard error
 )
 
-// linkQueue bounds the messages that wait to be written. Messages may have to wait because the other process may be stopped. Further ones
-// are dropped, because the supervisor must not wait for the parent while it renews.
+// linkQueue bounds the messages that wait to be written. Messages may have to wait because the other process may be
+// stopped. Further ones are dropped, because the supervisor must not wait for the parent while it renews.
 const linkQueue = 256
 
 // link exchanges messages between parent and supervisor. It ends when the other process does.
