@@ -9,8 +9,8 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// TestHalfOfTheWorkersWait: and all but two, if they wait for last attempts.
-func TestHalfOfTheWorkersWait(t *testing.T) {
+// TestLimitOfWaitingWorkers: half of them may wait, and all but two for last attempts.
+func TestLimitOfWaitingWorkers(t *testing.T) {
 	t.Parallel()
 	w := newWorkers(10)
 	var stand []func()
@@ -58,8 +58,8 @@ func TestFewWorkers(t *testing.T) {
 	}
 }
 
-// TestConfigureTellsTheWorkers: the handler's context has them, and what the config's own context had.
-func TestConfigureTellsTheWorkers(t *testing.T) {
+// TestConfigurePassesTheWorkers: the handler's context has them, and what the config's own context had.
+func TestConfigurePassesTheWorkers(t *testing.T) {
 	t.Parallel()
 	type key struct{}
 	cfg := asynq.Config{Concurrency: 7, BaseContext: func() context.Context {

@@ -41,7 +41,7 @@ func TestConformance(t *testing.T) {
 			"FailureIsRetried":             notRepeated,
 			"FailureIsHeldByPolicy":        notRepeated,
 			"PanicIsHeldByPolicy":          notRepeated,
-			"ReleaseOutweighsASuccess":     "another replica may run it with WithFailover only, see TestWordOfARun",
+			"ReleaseOutweighsASuccess":     "another replica may run it with WithFailover only, see TestDispositionOfARun",
 			"CrashAfterTheEffectIsRetried": "another replica may run it with WithFailover only, see TestDeadRunner",
 			"LateEndDoesNotCount":          "another replica may run it with WithFailover only, see TestDeadRunner",
 			"OverrunLosesItsLease":         "a run is too long after its WithTimeout only, see TestRunThatDoesNotStop",

@@ -166,8 +166,8 @@ func TestLostLeaseInProcess(t *testing.T) {
 	ended()
 }
 
-// TestRunKnowsItsDeadline: the function of a job can tell until when its tick may start, for what it tries again.
-func TestRunKnowsItsDeadline(t *testing.T) {
+// TestRunHasItsDeadline: the function of a job can find out until when its tick may start, for what it tries again.
+func TestRunHasItsDeadline(t *testing.T) {
 	t.Parallel()
 	locks := newClient(t, testkit.Start(t).Client())
 	deadlines := make(chan time.Time, 1)
@@ -204,8 +204,8 @@ func wantNow(t *testing.T, r *replica, ctx context.Context) {
 	}
 }
 
-// TestUnclaimedRunKnowsItsDeadline: so does one that began without Redis.
-func TestUnclaimedRunKnowsItsDeadline(t *testing.T) {
+// TestUnclaimedRunHasItsDeadline: so does one that began without Redis.
+func TestUnclaimedRunHasItsDeadline(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
 	locks := newClient(t, server.Client())

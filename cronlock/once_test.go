@@ -199,8 +199,8 @@ func TestContextOfRun(t *testing.T) {
 	}
 }
 
-// TestWordOfARun: what the function says of its run counts more than how it ends.
-func TestWordOfARun(t *testing.T) {
+// TestDispositionOfARun: what the function declares about its run outweighs how it ends.
+func TestDispositionOfARun(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		say   func(context.Context) error

@@ -70,8 +70,8 @@ func (dials) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPi
 	return next
 }
 
-// TestRedisComesBack: a tick that was due while Redis was unreachable runs, once, as long as it is in time.
-func TestRedisComesBack(t *testing.T) {
+// TestTickAfterAnOutage: a tick that was due while Redis was unreachable runs, once, as long as it is in time.
+func TestTickAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
 	failed := make(dials, 1000)

@@ -334,9 +334,9 @@ func (l *ledger) once(t *testing.T, period time.Duration) {
 	}
 }
 
-// TestEveryTickIsTold: each tick is started or skipped, once, though the period is shorter than the scheduler is late,
+// TestHooksGetEveryTick: each tick is started or skipped, once, though the period is shorter than the scheduler is late,
 // and although others ask the schedule for its ticks.
-func TestEveryTickIsTold(t *testing.T) {
+func TestHooksGetEveryTick(t *testing.T) {
 	t.Parallel()
 	jitter := func(job cron.Job) cron.Job {
 		return cron.FuncJob(func() {

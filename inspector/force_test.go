@@ -96,8 +96,8 @@ func TestEightCharacters(t *testing.T) {
 	}
 }
 
-// TestOddJobs: a job whose name cannot be typed is confirmed by a digest, like a lock.
-func TestOddJobs(t *testing.T) {
+// TestUntypableJobNames: a job whose name cannot be typed is confirmed by a digest, like a lock.
+func TestUntypableJobNames(t *testing.T) {
 	t.Parallel()
 	locks := newClient(t, testkit.Start(t).Client())
 	s := newSite(t, locks, inspector.WithActions(asAda))

@@ -59,8 +59,8 @@ func TestOddNames(t *testing.T) {
 	}
 }
 
-// TestOddPrefix: a prefix is no pattern, and text in the page.
-func TestOddPrefix(t *testing.T) {
+// TestPrefixIsNoPattern: a prefix is no pattern, and text in the page.
+func TestPrefixIsNoPattern(t *testing.T) {
 	t.Parallel()
 	locks := newClient(t, testkit.Start(t).Client())
 	s := newSite(t, locks)

@@ -219,7 +219,7 @@ var locks = []Mutant{
 	{
 		"quota without failures", "a run that fails leaves the quota, and its record stays", "core/internal/script/lua/once/release.lua",
 		[][2]string{{"  call('DEL', record)\n", ""}},
-		inTests("once", "TestQuotaAgainstEverNewKeys"),
+		inTests("once", "TestQuotaBoundsNewKeys"),
 	},
 	{
 		"ValidUntil read after the process was stopped", "found by the work on this suite", "core/lease.go",

@@ -88,9 +88,9 @@ func write(t *testing.T, seed uint64, events []history.Event, judgement *linear.
 	t.Logf("check it again: cd lab && go run ./faults/recheck %s", path)
 }
 
-// TestLossesMustBeKnown is a control: without the excuse that a clock was put forward, the checkers find violations. It has no
+// TestUnexcusedLossesAreViolations is a baseline: without the excuse that a clock was put forward, the checkers find violations. It has no
 // other fault, because among all of them the few steps of a run sometimes meet no lease.
-func TestLossesMustBeKnown(t *testing.T) {
+func TestUnexcusedLossesAreViolations(t *testing.T) {
 	logging.Disable()
 	control := kind{name: "control", servers: 1, clocks: true, only: 38}
 	events := simulate(t, control, *first, 20*time.Minute)

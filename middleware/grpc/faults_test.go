@@ -163,8 +163,8 @@ func TestKeyFailedLog(t *testing.T) {
 	}
 }
 
-// TestFirstUnknown: the call that ended without an outcome is told of itself, with what its handler returned.
-func TestFirstUnknown(t *testing.T) {
+// TestFirstUnknownOutcome: the call that ended without an outcome gets its own, with what its handler returned.
+func TestFirstUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	locks, log := newLogging(t)
 	client := serve(t, &testService{unary: func(context.Context, *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {

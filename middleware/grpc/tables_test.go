@@ -94,8 +94,8 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// TestWordOfTheHandler: it outweighs the code.
-func TestWordOfTheHandler(t *testing.T) {
+// TestHandlerDisposition: it outweighs the code.
+func TestHandlerDisposition(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t)
 	for name, test := range map[string]struct {

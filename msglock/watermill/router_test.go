@@ -80,9 +80,9 @@ func (f *flaky) Publish(topic string, messages ...*message.Message) error {
 	return f.Publisher.Publish(topic, messages...)
 }
 
-// TestProducedAgain: after a failure between handling and publishing, the messages are published again, as they were, and the
+// TestRepublishedAfterAFailure: after a failure between handling and publishing, the messages are published again, as they were, and the
 // handler does not run again. Duplicates publish them too: they have the same UUIDs.
-func TestProducedAgain(t *testing.T) {
+func TestRepublishedAfterAFailure(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	s.router.AddMiddleware(watermilllock.Once(s.locks, "billing", watermilllock.ByMetadata("order")))

@@ -150,9 +150,9 @@ func TestLineOfLastAttempts(t *testing.T) {
 	}
 }
 
-// TestLinePassesOverTasksThatDoNotCome: tasks in a paused queue stand in front, and tasks of another queue run. There are
+// TestLineSkipsAbsentTasks: tasks in a paused queue stand in front, and tasks of another queue run. There are
 // more of the paused ones than a call reaches, and none waits in a worker.
-func TestLinePassesOverTasksThatDoNotCome(t *testing.T) {
+func TestLineSkipsAbsentTasks(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	free := make(chan struct{})
@@ -185,8 +185,8 @@ func TestLinePassesOverTasksThatDoNotCome(t *testing.T) {
 	})
 }
 
-// TestLineElsewhere: a client of another Redis, where asynq's tasks are not, is reported, and tasks run as without.
-func TestLineElsewhere(t *testing.T) {
+// TestLineOnAnotherRedis: a client of another Redis, where asynq's tasks are not, is reported, and tasks run as without.
+func TestLineOnAnotherRedis(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	var hooks heard

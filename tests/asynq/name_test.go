@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/asynqlock"
 )
 
-// TestOddKeys: whatever is in a task, Redis sees a hash, another one for another key.
-func TestOddKeys(t *testing.T) {
+// TestKeysAreHashed: whatever is in a task, Redis sees a hash, another one for another key.
+func TestKeysAreHashed(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	values := []string{

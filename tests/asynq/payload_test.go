@@ -161,8 +161,8 @@ func means(word string, returned error, panics, atMostOnce bool) meaning {
 	return meaning{core.StateNone, false, returned != nil}
 }
 
-// TestWords: all words, ends and policies.
-func TestWords(t *testing.T) {
+// TestDispositions: all dispositions, ends and policies.
+func TestDispositions(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for _, atMostOnce := range []bool{false, true} {

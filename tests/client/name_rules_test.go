@@ -129,8 +129,8 @@ func handOver(t *testing.T, other *core.Client, kind string, leases map[string]*
 	}
 }
 
-// TestOddKeysOfOnce: each has a record of its own, beside the lock of that name, and is read as it was written.
-func TestOddKeysOfOnce(t *testing.T) {
+// TestUnusualKeysOfOnce: each has a record of its own, beside the lock of that name, and is read as it was written.
+func TestUnusualKeysOfOnce(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	for _, prefix := range []string{"lock:", "", "{app}:", "\r\n\xff"} {

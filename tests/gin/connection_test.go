@@ -88,7 +88,7 @@ func TestClientThatLeavesIsNeverRun(t *testing.T) {
 }
 
 // A client may close its sending side and continue reading. It must not take silence for success.
-func TestHalfClosedClientReadsNoSuccess(t *testing.T) {
+func TestHalfClosedClientGetsNoSuccess(t *testing.T) {
 	t.Parallel()
 	stage, watch := newStage(t), newWatch()
 	locks := newLocks(t, testkit.Start(t).Client(), watch.hooks())

@@ -100,8 +100,8 @@ func TestHooksTellOfTheGrant(t *testing.T) {
 	}
 }
 
-// TestHooksTellTheMargin: how long a lease was still valid at its renewal and its release.
-func TestHooksTellTheMargin(t *testing.T) {
+// TestHooksHaveTheMargin: how long a lease was still valid at its renewal and its release.
+func TestHooksHaveTheMargin(t *testing.T) {
 	t.Parallel()
 	const ttl = 3 * time.Second
 	renewed, ends := make(chan core.Renewed, 8), make(chan core.ReleaseEnd, 1)

@@ -85,7 +85,7 @@ func TestClientThatLeavesIsNeverRun(t *testing.T) {
 }
 
 // A client may close its sending side and continue reading. It must not take silence for success.
-func TestHalfClosedClientReadsNoSuccess(t *testing.T) {
+func TestHalfClosedClientGetsNoSuccess(t *testing.T) {
 	t.Parallel()
 	stage, watch := httpkit.NewStage(t), newWatch()
 	locks := newLocks(t, testkit.Start(t).Client(), watch.hooks())

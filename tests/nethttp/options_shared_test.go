@@ -128,8 +128,8 @@ func TestStricterGuardInside(t *testing.T) {
 	}
 }
 
-// TestUnknownDispositionIsNoJudgement: a judge that returns none of the dispositions has not judged.
-func TestUnknownDispositionIsNoJudgement(t *testing.T) {
+// TestUnknownDispositionIsIgnored: the verdict of a classifier that returns none of the dispositions is ignored.
+func TestUnknownDispositionIsIgnored(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	runs := 0

@@ -145,7 +145,7 @@ func TestKeyErrors(t *testing.T) {
 }
 
 // What a client sends is in no key of Redis, no value and no answer.
-func TestNothingOfTheRequestGetsOut(t *testing.T) {
+func TestRefusalsDoNotQuoteTheRequest(t *testing.T) {
 	t.Parallel()
 	rdb := testkit.Start(t).Client()
 	locks := newLocks(t, rdb)

@@ -99,9 +99,9 @@ func besiege(n int, run func(i int)) {
 	all.Wait()
 }
 
-// TestQuotaAgainstEverNewKeys plays a client that chooses ever new keys, whose runs fail, complete, or lose their lease
+// TestQuotaBoundsNewKeys plays a client that chooses ever new keys, whose runs fail, complete, or lose their lease
 // and are followed by some that fail. However many there are, Redis keeps no more than the quota says.
-func TestQuotaAgainstEverNewKeys(t *testing.T) {
+func TestQuotaBoundsNewKeys(t *testing.T) {
 	t.Parallel()
 	const attempts, quota = 800, 20
 	ctx := context.Background()

@@ -128,8 +128,8 @@ func TestPartialScriptOfOnce(t *testing.T) {
 	}
 }
 
-// TestOnceOfAnotherType: a key that is no record is left alone.
-func TestOnceOfAnotherType(t *testing.T) {
+// TestOnceWrongType: a key that is no record is left alone.
+func TestOnceWrongType(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	rdb := testkit.Start(t).Client()

@@ -96,9 +96,9 @@ func TestRedlockRestartDelayCoversEveryLease(t *testing.T) {
 	coretest.Unlock(t, lease)
 }
 
-// TestRedlockTwinThatWasDown leads two clients to one server which is down when they are introduced. It must not get
+// TestRedlockDuplicateServerThatWasDown leads two clients to one server which is down when they are introduced. It must not get
 // two votes later.
-func TestRedlockTwinThatWasDown(t *testing.T) {
+func TestRedlockDuplicateServerThatWasDown(t *testing.T) {
 	t.Parallel()
 	two := coretest.StartMasters(t, 2)
 	servers := two.Servers

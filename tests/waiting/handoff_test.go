@@ -75,9 +75,9 @@ func TestEndOfAHolderHandsOver(t *testing.T) {
 	}
 }
 
-// TestFlushedLine: Redis forgets everything. One of the waiters finds the lock free, whichever asks first; the others
+// TestFlushedQueue: Redis forgets everything. One of the waiters finds the lock free, whichever asks first; the others
 // line up as before. Tokens grow on.
-func TestFlushedLine(t *testing.T) {
+func TestFlushedQueue(t *testing.T) {
 	t.Parallel()
 	rdb := testkit.Start(t).Client()
 	held := coretest.MustLock(t, coretest.NewClient(t, rdb).Fair("name"), core.WithTTL(coretest.Long))

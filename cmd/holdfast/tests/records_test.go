@@ -68,8 +68,8 @@ func TestRecords(t *testing.T) {
 	run(t, url, "once", "charge:7", "--", "echo", "ran").want(t, 0, "ran", "")
 }
 
-// TestNothingToDecide: resolve makes no record and changes none that is completed, and forget of no record says so.
-func TestNothingToDecide(t *testing.T) {
+// TestResolveAndForgetWithoutCause: resolve makes no record and changes none that is completed, and forget of no record says so.
+func TestResolveAndForgetWithoutCause(t *testing.T) {
 	t.Parallel()
 	srv := testkit.Start(t)
 	url, locks := urlOf(srv), newLocks(t, srv)

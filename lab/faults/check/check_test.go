@@ -263,7 +263,7 @@ func TestLossWithoutATimeIsNotMeasured(t *testing.T) {
 	}
 }
 
-func TestRunWithoutGrantsProvesNothing(t *testing.T) {
+func TestRunWithoutGrantsFails(t *testing.T) {
 	s := *begin().fault(1, 2, "")
 	if got := check.Check(s).Violations; len(got) != 1 || !strings.HasPrefix(got[0], "inconclusive") {
 		t.Errorf("violations: %q", got)

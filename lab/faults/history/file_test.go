@@ -32,14 +32,14 @@ func TestReadReturnsWhatWasWrittenInOrder(t *testing.T) {
 	}
 }
 
-func TestReadTellsTheLineThatIsNoEvent(t *testing.T) {
+func TestReadNamesTheMalformedLine(t *testing.T) {
 	_, err := history.Read(strings.NewReader("{}\n{\n"))
 	if err == nil || !strings.Contains(err.Error(), "line 2") {
 		t.Errorf("error %v", err)
 	}
 }
 
-func TestClockMovesOn(t *testing.T) {
+func TestClockAdvances(t *testing.T) {
 	if a, b := history.Now(), history.Now(); a <= 0 || b < a {
 		t.Errorf("%d, then %d", a, b)
 	}

@@ -70,8 +70,8 @@ func TestReportOfAnIllegalHistory(t *testing.T) {
 	}
 }
 
-// TestNothingToJudge shows that other events make no operations.
-func TestNothingToJudge(t *testing.T) {
+// TestOtherEventsAreNoOperations shows that other events make no operations.
+func TestOtherEventsAreNoOperations(t *testing.T) {
 	t.Parallel()
 	s := begin().add(1, history.Event{By: "a", Kind: history.Up}).unlock("a", 2, 3, "").lost("a", 4, 5, "")
 	if r := s.check(); len(r.Models) != 0 {

@@ -14,8 +14,8 @@ import (
 
 func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
 
-// TestHashesAreThoseOfCore: the requests that links look for are those that core sends.
-func TestHashesAreThoseOfCore(t *testing.T) {
+// TestHashesEqualCore: the requests that links look for are those that core sends.
+func TestHashesEqualCore(t *testing.T) {
 	server := testkit.Start(t)
 	rdb := server.Client()
 	locks, err := core.New(rdb, core.WithTTL(450*time.Millisecond), core.WithLogger(nil))
