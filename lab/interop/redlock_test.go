@@ -132,8 +132,8 @@ func lastMasterDown(t *testing.T, last *testkit.Server, java, golang *party) {
 	}
 }
 
-// TestRedlockContention lets two processes contend for one name on three masters: of both sides, and as controls of each
-// side alone. One more process of each side is killed in the middle, though not in the controls. Then the last master is
+// TestRedlockContention lets two processes contend for one name on three masters: of both sides, and as baselines of each
+// side alone. One more process of each side is killed in the middle, though not in the baselines. Then the last master is
 // killed, and comes back with its data.
 func TestRedlockContention(t *testing.T) {
 	t.Parallel()

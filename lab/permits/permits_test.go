@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.VerifyTestMain(m) }
 
-// counter is a control: it counts with INCR and DECR, and has neither a TTL nor names for its permits.
+// counter is a baseline: it counts with INCR and DECR, and has neither a TTL nor names for its permits.
 func counter() permits.Contestant {
 	return permits.Contestant{Name: "counter", Sends: []string{"incr", "decr"}, Open: func(c permits.Config) (permits.Process, error) {
 		return &counting{redis.NewClient(&redis.Options{Addr: c.Addr}), c.Name, int64(c.N)}, nil
@@ -53,7 +53,7 @@ type counted struct{ *counting }
 func (c *counted) Valid() bool                       { return true }
 func (c *counted) Release(ctx context.Context) error { return c.rdb.Decr(ctx, c.name).Err() }
 
-// TestPlays: a semaphore of holdfast neither loses nor over-issues a permit, but by a server that forgets. The control
+// TestPlays: a semaphore of holdfast neither loses nor over-issues a permit, but by a server that forgets. The baseline
 // fails each play in the way that is known of counters, which shows that the referee counts.
 func TestPlays(t *testing.T) {
 	t.Parallel()

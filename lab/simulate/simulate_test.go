@@ -92,8 +92,8 @@ func write(t *testing.T, seed uint64, events []history.Event, judgement *linear.
 // other fault, because among all of them the few steps of a run sometimes meet no lease.
 func TestUnexcusedLossesAreViolations(t *testing.T) {
 	logging.Disable()
-	control := kind{name: "control", servers: 1, clocks: true, only: 38}
-	events := simulate(t, control, *first, 20*time.Minute)
+	baseline := kind{name: "baseline", servers: 1, clocks: true, only: 38}
+	events := simulate(t, baseline, *first, 20*time.Minute)
 	if report := check.Check(events); len(report.Violations) > 0 {
 		t.Errorf("violations with the excuse: %v", report.Violations)
 	}

@@ -41,7 +41,7 @@ func TestLostTask(t *testing.T) {
 				s.t.Errorf("attempt %d, %d runs, deferred %d times", attemptOf(first), s.begun(), s.deferrals())
 			}
 		},
-		once: outcome{1, 1}, exclusive: outcome{1, 1}, control: outcome{1, 1},
+		once: outcome{1, 1}, exclusive: outcome{1, 1}, baseline: outcome{1, 1},
 	})
 }
 
@@ -61,7 +61,7 @@ func TestStaleLease(t *testing.T) {
 			}
 			s.finish()
 		},
-		once: outcome{1, 1}, exclusive: outcome{1, 1}, control: outcome{2, 2},
+		once: outcome{1, 1}, exclusive: outcome{1, 1}, baseline: outcome{2, 2},
 	})
 }
 
@@ -91,7 +91,7 @@ func TestLostAcknowledgement(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			play(t, story{
 				tell: func(s *stage) { loseAcknowledgement(s, opts) },
-				once: outcome{1, 1}, exclusive: outcome{2, 1}, control: outcome{2, 1},
+				once: outcome{1, 1}, exclusive: outcome{2, 1}, baseline: outcome{2, 1},
 			})
 		})
 	}
@@ -144,7 +144,7 @@ func TestTwoRecoverers(t *testing.T) {
 			}
 			s.finish()
 		},
-		once: outcome{1, 1}, exclusive: outcome{1, 1}, control: outcome{2, 2},
+		once: outcome{1, 1}, exclusive: outcome{1, 1}, baseline: outcome{2, 2},
 	})
 }
 
@@ -155,7 +155,7 @@ func TestTwoRecoverers(t *testing.T) {
 func TestStalledHeartbeat(t *testing.T) {
 	play(t, story{
 		tell: stallHeartbeat,
-		once: outcome{1, 1}, exclusive: outcome{1, 1}, control: outcome{2, 2},
+		once: outcome{1, 1}, exclusive: outcome{1, 1}, baseline: outcome{2, 2},
 	})
 }
 
@@ -284,7 +284,7 @@ func TestPartition(t *testing.T) {
 	play(t, story{
 		options: []asynqlock.Option{core.WithTTL(3 * time.Second)},
 		tell:    partition,
-		once:    outcome{1, 1}, exclusive: outcome{1, 1}, control: outcome{2, 2},
+		once:    outcome{1, 1}, exclusive: outcome{1, 1}, baseline: outcome{2, 2},
 	})
 }
 
@@ -398,7 +398,7 @@ func TestPartitionOfTheQueue(t *testing.T) {
 			s.again(2)
 			s.finish()
 		},
-		once: outcome{1, 1}, exclusive: outcome{2, 1}, control: outcome{2, 2},
+		once: outcome{1, 1}, exclusive: outcome{2, 1}, baseline: outcome{2, 2},
 	})
 }
 
@@ -411,21 +411,21 @@ func TestCrash(t *testing.T) {
 	for name, told := range map[string]story{
 		"before the effect": {
 			tell: func(s *stage) { crash(s, noEffect, takeover) },
-			once: outcome{1, 1}, control: outcome{1, 1},
+			once: outcome{1, 1}, baseline: outcome{1, 1},
 		},
 		"after the effect, which it declared": {
 			tell: func(s *stage) { crash(s, effectAndComplete, nobodyRuns) },
-			once: outcome{1, 1}, control: outcome{2, 1},
+			once: outcome{1, 1}, baseline: outcome{2, 1},
 		},
 		"after the effect, and it is found out": {
 			options: atMostOnce,
 			tell:    func(s *stage) { crash(s, effectOnly, resolve) },
-			once:    outcome{1, 1}, control: outcome{2, 1},
+			once:    outcome{1, 1}, baseline: outcome{2, 1},
 		},
 		"before the effect, and it is found out": {
 			options: atMostOnce,
 			tell:    func(s *stage) { crash(s, noEffect, forget) },
-			once:    outcome{1, 1}, control: outcome{1, 1},
+			once:    outcome{1, 1}, baseline: outcome{1, 1},
 		},
 	} {
 		t.Run(name, func(t *testing.T) { play(t, told) })

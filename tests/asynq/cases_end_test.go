@@ -34,7 +34,7 @@ func TestTimeout(t *testing.T) {
 			}
 			s.finish()
 		},
-		once: outcome{1, 1}, exclusive: outcome{2, 1}, control: outcome{2, 2},
+		once: outcome{1, 1}, exclusive: outcome{2, 1}, baseline: outcome{2, 2},
 	})
 }
 
@@ -49,7 +49,7 @@ func TestSuccessAfterTheDeadline(t *testing.T) {
 			s.awaitState(info.ID, asynq.TaskStateRetry)
 			s.finish()
 		},
-		once: outcome{1, 1}, exclusive: outcome{2, 1}, control: outcome{2, 1},
+		once: outcome{1, 1}, exclusive: outcome{2, 1}, baseline: outcome{2, 1},
 	})
 }
 
@@ -81,7 +81,7 @@ func TestSuccessAtTheDeadline(t *testing.T) {
 			}
 			s.finish()
 		},
-		once: outcome{1, 1}, control: outcome{2, 1},
+		once: outcome{1, 1}, baseline: outcome{2, 1},
 	})
 }
 
@@ -138,7 +138,7 @@ func breakDown(t *testing.T, limit time.Duration, down func(), check func(s *sta
 	for name, told := range map[string]story{
 		"before the effect": {
 			tell: tell(noEffect),
-			once: outcome{1, 1}, exclusive: outcome{1, 1}, control: outcome{1, 1},
+			once: outcome{1, 1}, exclusive: outcome{1, 1}, baseline: outcome{1, 1},
 		},
 		"after the effect, which it declared": {
 			tell: tell(func(r *turn) {
@@ -147,7 +147,7 @@ func breakDown(t *testing.T, limit time.Duration, down func(), check func(s *sta
 					r.stage.t.Errorf("Complete: %v", err)
 				}
 			}),
-			once: outcome{1, 1}, exclusive: outcome{2, 1}, control: outcome{2, 1},
+			once: outcome{1, 1}, exclusive: outcome{2, 1}, baseline: outcome{2, 1},
 		},
 	} {
 		t.Run(name, func(t *testing.T) { play(t, told) })
@@ -171,7 +171,7 @@ func TestShutdown(t *testing.T) {
 				s.t.Errorf("%d retries burned", burned)
 			}
 		},
-		once: outcome{1, 1}, exclusive: outcome{2, 1}, control: outcome{2, 2},
+		once: outcome{1, 1}, exclusive: outcome{2, 1}, baseline: outcome{2, 2},
 	})
 }
 
@@ -194,7 +194,7 @@ func TestShutdownOfTheProcess(t *testing.T) {
 			s.again(2)
 			s.finish()
 		},
-		once: outcome{1, 1}, control: outcome{2, 2},
+		once: outcome{1, 1}, baseline: outcome{2, 2},
 	})
 }
 
@@ -219,7 +219,7 @@ func TestShutdownInTime(t *testing.T) {
 				s.t.Errorf("%d runs", n)
 			}
 		},
-		once: outcome{1, 1}, exclusive: outcome{1, 1}, control: outcome{1, 1},
+		once: outcome{1, 1}, exclusive: outcome{1, 1}, baseline: outcome{1, 1},
 	})
 }
 
@@ -242,7 +242,7 @@ func TestCancelledTask(t *testing.T) {
 			s.again(2)
 			s.finish()
 		},
-		once: outcome{1, 1}, exclusive: outcome{2, 1}, control: outcome{2, 2},
+		once: outcome{1, 1}, exclusive: outcome{2, 1}, baseline: outcome{2, 2},
 	})
 }
 
@@ -272,7 +272,7 @@ func TestCancelledBaseContext(t *testing.T) {
 			}
 			s.finish()
 		},
-		once: outcome{1, 1}, exclusive: outcome{2, 1}, control: outcome{2, 2},
+		once: outcome{1, 1}, exclusive: outcome{2, 1}, baseline: outcome{2, 2},
 	})
 }
 
@@ -302,6 +302,6 @@ func TestCancelledHandlerStops(t *testing.T) {
 				s.t.Errorf("%d runs", n)
 			}
 		},
-		once: outcome{1, 1}, exclusive: outcome{1, 1}, control: outcome{1, 1},
+		once: outcome{1, 1}, exclusive: outcome{1, 1}, baseline: outcome{1, 1},
 	})
 }

@@ -36,7 +36,7 @@ func TestUniqueForTooShort(t *testing.T) {
 			s.again(2)
 			s.finish()
 		},
-		once: outcome{1, 1}, exclusive: outcome{2, 1}, control: outcome{2, 2},
+		once: outcome{1, 1}, exclusive: outcome{2, 1}, baseline: outcome{2, 2},
 	})
 }
 
@@ -71,7 +71,7 @@ func TestOneIDInTwoQueues(t *testing.T) {
 			}
 			s.effects.want(s.t, "b", 1, 1)
 		},
-		once: outcome{1, 1}, exclusive: outcome{1, 1}, control: outcome{2, 2},
+		once: outcome{1, 1}, exclusive: outcome{1, 1}, baseline: outcome{2, 2},
 	})
 }
 
@@ -85,7 +85,7 @@ func TestProducerTriesAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			play(t, story{
 				key: key, tell: tryAgain,
-				once: outcome{1, 1}, control: outcome{2, 1},
+				once: outcome{1, 1}, baseline: outcome{2, 1},
 			})
 		})
 	}
@@ -138,7 +138,7 @@ func TestSchedulers(t *testing.T) {
 			s.start()
 			s.finish()
 		},
-		once: outcome{1, 1}, control: outcome{2, 1},
+		once: outcome{1, 1}, baseline: outcome{2, 1},
 	})
 }
 
@@ -155,7 +155,7 @@ func TestAggregatedTwice(t *testing.T) {
 			s.turnOf("c", 1)
 			s.finish()
 		},
-		once: outcome{1, 1}, control: outcome{2, 1},
+		once: outcome{1, 1}, baseline: outcome{2, 1},
 	})
 }
 
@@ -187,7 +187,7 @@ func TestAggregatedWithOthers(t *testing.T) {
 			s.finish()
 			s.effects.want(s.t, "c", 1, 1)
 		},
-		once: outcome{1, 1}, control: outcome{2, 1},
+		once: outcome{1, 1}, baseline: outcome{2, 1},
 	})
 }
 

@@ -52,10 +52,10 @@ type story struct {
 	// about is the thing of which the outcome is told, "7" if empty.
 	about string
 	tell  func(s *stage)
-	// once is what comes of it behind Once, exclusive behind Exclusive, and control without a guard. What is zero is not
+	// once is what comes of it behind Once, exclusive behind Exclusive, and baseline without a guard. What is zero is not
 	// told. Where the first worker still reaches asynq, exclusive has one effect or two: the first worker's acknowledgement
 	// deletes the task if that task is active again at this moment, although the second delivery was deferred.
-	once, exclusive, control outcome
+	once, exclusive, baseline outcome
 }
 
 // outcome is how often the thing was done, and by how many handlers at most at the same time.
@@ -77,14 +77,14 @@ type guarding string
 const (
 	byOnce      guarding = "once"
 	byExclusive guarding = "exclusive"
-	byNobody    guarding = "control"
+	byNobody    guarding = "baseline"
 )
 
 // play tells a story in all ways, at the same time.
 func play(t *testing.T, told story) {
 	t.Parallel()
 	for how, want := range map[guarding]outcome{
-		byOnce: told.once, byExclusive: told.exclusive, byNobody: told.control,
+		byOnce: told.once, byExclusive: told.exclusive, byNobody: told.baseline,
 	} {
 		if want == (outcome{}) {
 			continue

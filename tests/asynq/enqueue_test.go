@@ -168,7 +168,7 @@ func TestEnqueueKeepsTheOptions(t *testing.T) {
 	}
 }
 
-// TestArchivedTaskBlocksItsTickOnly: the control is a fixed task ID, under which nothing can be enqueued any more.
+// TestArchivedTaskBlocksItsTickOnly: the baseline is a fixed task ID, under which nothing can be enqueued any more.
 func TestArchivedTaskBlocksItsTickOnly(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

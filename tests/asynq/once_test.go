@@ -22,7 +22,7 @@ import (
 // TestDuplicates: a producer enqueues the same twice. Without the guard, both run.
 func TestDuplicates(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]int{"guarded": 1, "control": 2} {
+	for name, want := range map[string]int{"guarded": 1, "baseline": 2} {
 		s := newShop(t)
 		var guards []asynq.MiddlewareFunc
 		if name == "guarded" {
@@ -43,7 +43,7 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
-// semaphore is a control: at most one task of a payload runs, by a set of task IDs that expire with the deadlines of the
+// semaphore is a baseline: at most one task of a payload runs, by a set of task IDs that expire with the deadlines of the
 // tasks, as in asynq's package x/rate, which refuses the clients that asynq 0.26 makes. A task that is refused comes again
 // within ten seconds and uses up no retry.
 func semaphore(rdb redis.UniversalClient) asynq.MiddlewareFunc {

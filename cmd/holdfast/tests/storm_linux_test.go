@@ -180,7 +180,7 @@ func TestStormControl(t *testing.T) {
 		runs++
 		return s.statuses[overlapStatus] > 0 && runs >= *rounds
 	})
-	t.Logf("| control: `SET NX` in a shell, no fault | %d | %d | %d | %s |", *rounds, s.total()-s.statuses[75], s.statuses[overlapStatus], s.ends())
+	t.Logf("| baseline: `SET NX` in a shell, no fault | %d | %d | %d | %s |", *rounds, s.total()-s.statuses[75], s.statuses[overlapStatus], s.ends())
 }
 
 // count counts an exit status.

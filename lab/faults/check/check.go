@@ -26,7 +26,7 @@ type Report struct {
 	Probes     int
 	Writes     int         // fenced
 	Refused    int         // of them
-	Stale      int         // unfenced writes with an old token: the control
+	Stale      int         // unfenced writes with an old token: the baseline
 	Permits    int         // leases of semaphores whose limit was checked
 	InUse      map[int]int // the most permits in use at once, by n of the last one granted
 	OnceKeys   int

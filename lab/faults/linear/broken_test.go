@@ -113,7 +113,7 @@ func (d *driver) unlock(by string) {
 	d.say(history.Return, e)
 }
 
-// TestBrokenLocks is the control: locks with well-known bugs, on a real server, are illegal. With the bug mended, the same
+// TestBrokenLocks is the baseline: locks with well-known bugs, on a real server, are illegal. With the bug mended, the same
 // calls are legal.
 func TestBrokenLocks(t *testing.T) {
 	t.Parallel()

@@ -28,8 +28,8 @@ func Check(events []history.Event) *Report {
 	return r
 }
 
-// control is the row of the unfenced side of the register, which accepts all writes. The model has to find that illegal.
-const control = "control: no fence"
+// baseline is the row of the unfenced side of the register, which accepts all writes. The model has to find that illegal.
+const baseline = "baseline: no fence"
 
 // parts makes operations of a history, by partition.
 func parts(events []history.Event) (all []part) {
@@ -42,7 +42,7 @@ func parts(events []history.Event) (all []part) {
 			all = append(all, lockParts(name, leases, record.faults)...)
 		}
 	}
-	for model, resources := range map[string]map[string][]write{"register": record.writes, control: record.stale} {
+	for model, resources := range map[string]map[string][]write{"register": record.writes, baseline: record.stale} {
 		for _, name := range slices.Sorted(maps.Keys(resources)) {
 			all = append(all, fenceParts(model, name, resources[name])...)
 		}
@@ -64,8 +64,8 @@ func (r *Report) judge(p part, timeout time.Duration) {
 	default:
 		count.Unknown = 1
 	}
-	if p.model == control {
-		r.Control = r.Control.plus(count)
+	if p.model == baseline {
+		r.Baseline = r.Baseline.plus(count)
 		return
 	}
 	r.Models[p.model] = r.Models[p.model].plus(count)

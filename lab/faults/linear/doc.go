@@ -22,7 +22,7 @@
 //	k in use ──grant(t, k')──► k+k' ≤ n in use                     a semaphore; n comes with each request
 //	greatest token g ──write(t ≥ g)──► t;  write(t < g): refused   the register
 //
-// The register has a side without a fence, which accepts all writes. It is judged by the same model, as a control.
+// The register has a side without a fence, which accepts all writes. It is judged by the same model, as a baseline.
 //
 // All grants of a name have growing tokens. So the order of the grants is known, and the search only has to place the
 // ends and the releases among them.

@@ -28,8 +28,8 @@ func TestControl(t *testing.T) {
 			s.writeUnfenced(3, 5, true)
 		}
 		r := s.check()
-		if r.Control.Partitions != 1 || r.Control.Illegal != want || len(r.Illegal) != 0 || len(r.Models) != 0 {
-			t.Errorf("old write %v: control %+v, illegal %q, models %+v", old, r.Control, r.Illegal, r.Models)
+		if r.Baseline.Partitions != 1 || r.Baseline.Illegal != want || len(r.Illegal) != 0 || len(r.Models) != 0 {
+			t.Errorf("old write %v: baseline %+v, illegal %q, models %+v", old, r.Baseline, r.Illegal, r.Models)
 		}
 	}
 }

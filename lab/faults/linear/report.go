@@ -22,10 +22,10 @@ type Count struct {
 
 // Report is what the models say of a history. An empty one comes from [NewReport].
 type Report struct {
-	Models  map[string]Count // mutex, read-write, semaphore, election, register
-	Control Count            // the unfenced side of the register, which has to be illegal where a token was old
-	Illegal []string         // one line for each partition without a possible order
-	Unknown []string         // the partitions for which the search had no time: neither legal nor illegal
+	Models   map[string]Count // mutex, read-write, semaphore, election, register
+	Baseline Count            // the unfenced side of the register, which has to be illegal where a token was old
+	Illegal  []string         // one line for each partition without a possible order
+	Unknown  []string         // the partitions for which the search had no time: neither legal nor illegal
 
 	found []part // the illegal ones, for Draw
 }
@@ -38,7 +38,7 @@ func (r *Report) Add(other *Report) {
 	for model, c := range other.Models {
 		r.Models[model] = r.Models[model].plus(c)
 	}
-	r.Control = r.Control.plus(other.Control)
+	r.Baseline = r.Baseline.plus(other.Baseline)
 	r.Illegal = append(r.Illegal, other.Illegal...)
 	r.Unknown = append(r.Unknown, other.Unknown...)
 	r.found = append(r.found, other.found...)
@@ -60,7 +60,7 @@ func (r *Report) Print(out io.Writer) {
 		all = all.plus(r.Models[model])
 	}
 	all.print(out, "all")
-	r.Control.print(out, control)
+	r.Baseline.print(out, baseline)
 	for _, name := range r.Unknown {
 		fmt.Fprintln(out, "UNKNOWN", name)
 	}

@@ -51,7 +51,7 @@ func (s *summary) write(t *testing.T, path string) {
 	if *total > 0 && !*limits && !*models && s.all.Stale == 0 {
 		t.Error("inconclusive: without a fence there was no stale write either")
 	}
-	if s.all.Stale > 0 && s.models.Control.Illegal+s.models.Control.Unknown == 0 {
+	if s.all.Stale > 0 && s.models.Baseline.Illegal+s.models.Baseline.Unknown == 0 {
 		t.Error("the model of the register allows what the unfenced side has accepted")
 	}
 	var b strings.Builder

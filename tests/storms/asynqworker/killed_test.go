@@ -44,7 +44,7 @@ func killAfterEffect(s *storm, name string) {
 	s.member(name).kill()
 }
 
-// TestStormWithoutGuard is the control.
+// TestStormWithoutGuard is the baseline.
 func TestStormWithoutGuard(t *testing.T) {
 	t.Parallel()
 	s := newStorm(t, func(o *asynqworker.Order) {

@@ -31,7 +31,7 @@ type Order struct {
 	TTL         time.Duration
 	// Stubborn handlers do not look whether their context has ended.
 	Stubborn bool
-	// Unguarded is for the control.
+	// Unguarded is for the baseline.
 	Unguarded bool
 	// Defaults leaves asynq and the guard the times that they have by default, instead of short ones.
 	Defaults bool

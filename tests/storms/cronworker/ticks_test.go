@@ -19,7 +19,7 @@ const (
 )
 
 // TestOnceEach lets three replicas come for each tick one after the other, as with clocks that differ, while the job is
-// far shorter than that. A lock around the job lets each of them run it: the control, which shows that this test bites.
+// far shorter than that. A lock around the job lets each of them run it: the baseline, which shows that this test bites.
 func TestOnceEach(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "", testkit.Start(t),
