@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/conformance/http"
 )
 
-// muxRoute tells the guards the route as http.ServeMux does, because gorilla/mux keeps it to itself.
+// muxRoute sets the pattern and the path values as http.ServeMux does, because gorilla/mux does not.
 func muxRoute(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if route := mux.CurrentRoute(r); route != nil {
