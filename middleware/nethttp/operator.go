@@ -34,7 +34,10 @@ type Guard struct{ once *once }
 
 // Wrap returns the guarded handler. It panics if the handler is nil, and if g is the zero Guard.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
-	o := guards.Must(g.made())
+	o, err := g.made()
+	if err != nil {
+		panic(err.Error())
+	}
 	return o.wrap(next, o.run)
 }
 
