@@ -192,7 +192,7 @@ type resultKey struct{}
 
 // SetResult sets the result of a task behind [Once]. When the handler succeeds, the guard records the result and
 // writes it to the task's [asynq.ResultWriter]. A later task of the key gets it written once more. The last call
-// counts. The error is [core.ErrNotGuarded].
+// counts. Without a call, the result is what the handler has committed with a [core.WithProof]. The error is [core.ErrNotGuarded].
 func SetResult(ctx context.Context, result []byte) error {
 	v, ok := ctx.Value(resultKey{}).(*visit)
 	if !ok {
@@ -219,9 +219,14 @@ func WithResult(fn func(context.Context, *asynq.Task) ([]byte, error)) asynq.Han
 	})
 }
 
+// value returns the result that the handler has set, or has committed with a proof.
 func (v *visit) value() []byte {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.result == nil && v.inside != nil {
+		committed, _, _ := seal.ProvingFrom(v.inside).Committed()
+		return committed
+	}
 	return v.result
 }
 

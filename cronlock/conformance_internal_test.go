@@ -49,6 +49,7 @@ func TestConformance(t *testing.T) {
 			"NoKeyPassesIfOptional":        nameAndTime,
 			"OtherPayloadIsRefused":        nameAndTime,
 			"ProofOfOtherPayloadIsRefused": nameAndTime,
+			"FailureAfterTheProofIsLogged": notRepeated, // and each failure is logged
 		},
 		New: func(
 			t testing.TB, locks *core.Client, kind guardconformance.Kind, fn guardconformance.Func, opts ...guard.Option,

@@ -255,7 +255,9 @@ func (r *running) record() {
 	if r.once == nil {
 		return
 	}
+	failed := o.Verdict != Completed
 	r.decide()
+	r.logCommitted(failed)
 	if o.Verdict == Completed && !o.NoEffect && !r.proving.Begun() {
 		r.Event(r.ctx, slog.LevelWarn, "unproven", logUnproven, r.ask.Work, nil)
 	}
@@ -266,6 +268,26 @@ func (r *running) record() {
 		}
 	}
 }
+
+// logCommitted logs what a run with a proof has left to nobody's notice: its failure after the commit, as its key does not run again, and
+// a value that the place cannot give to a later caller.
+func (r *running) logCommitted(failed bool) {
+	value, committed, found := r.proving.Committed()
+	if !committed || found != nil {
+		return
+	}
+	if failed && r.outcome.Verdict == Completed {
+		r.Event(r.ctx, slog.LevelWarn, "after commit", logAfterCommit, r.ask.Work, r.outcome.Err)
+	}
+	if r.FromProof != nil && len(value) > 0 && r.FromProof(r.ask, value) == nil {
+		r.Event(r.ctx, slog.LevelWarn, "no response", logNoResponse, r.ask.Work, nil)
+	}
+}
+
+const (
+	logAfterCommit = "holdfast: the work failed after it had committed its effect with a proof, and does not run again"
+	logNoResponse  = "holdfast: what the work committed with a proof is no response, so a caller whose record is lost gets none"
+)
 
 const logUnproven = "holdfast: work with a proof completed without its transaction, so nothing proves its effect"
 

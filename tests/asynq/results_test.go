@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/seal"
+	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
 // keep lets asynq keep a task that has completed, with its result.
@@ -36,6 +37,29 @@ func TestResultIsReplayed(t *testing.T) {
 		}
 	}
 	s.effects.want(t, "7", 1, 1)
+}
+
+// TestResultOfProof: what a task commits with its proof is its result, unless the handler sets another one.
+func TestResultOfProof(t *testing.T) {
+	t.Parallel()
+	s, p := newShop(t), coretest.NewProof()
+	s.serve(func(ctx context.Context, task *asynq.Task) error {
+		if _, err := p.InTx(ctx, "receipt 1"); err != nil {
+			return err
+		}
+		if strings.Contains(string(task.Payload()), "8") {
+			return asynqlock.SetResult(ctx, []byte("receipt 2"))
+		}
+		return nil
+	}, asynqlock.Once(s.locks, asynqlock.ByPayload("order"), core.WithProof(p)))
+	for order, want := range map[string]string{"7": "receipt 1", "8": "receipt 2"} {
+		for range 2 {
+			info := s.awaitState(s.enqueue(receipt(order), keep).ID, asynq.TaskStateCompleted)
+			if string(info.Result) != want {
+				t.Errorf("result %q, want %q", info.Result, want)
+			}
+		}
+	}
 }
 
 // TestResultTooLarge: the task that ran has it, the record has not, and nobody has to run again.

@@ -126,6 +126,7 @@ var tests = []struct {
 	{"ProofIsAskedAfterACrash", []Kind{Once}, testProofAfterCrash},
 	{"OutageOfTheProofIsNoneOfRedis", []Kind{Once}, testProofAway},
 	{"ProofOfOtherPayloadIsRefused", []Kind{Once}, testProofMismatch},
+	{"FailureAfterTheProofIsLogged", []Kind{Once}, testProofThenFailure},
 	{"SenderLeavesAndTheEndIsRecorded", nil, testLeaves},
 	{"OverrunLosesItsLease", nil, testOverrun},
 	{"LostReplyOfBegin", nil, testLostBegin},

@@ -84,3 +84,16 @@ func testProofMismatch(t *testing.T, s *stage) {
 		t.Errorf("%d rows", p.Rows())
 	}
 }
+
+func testProofThenFailure(t *testing.T, s *stage) {
+	p := coretest.NewProof()
+	deliver := s.with(func(ctx context.Context, payload string) (string, error) {
+		_, err := p.InTx(ctx, payload)
+		return "", errors.Join(err, errEffect)
+	}, core.WithProof(p))
+	deliver(t.Context(), "key", "payload")
+	if n := s.lines("failed after it had committed"); n != 1 {
+		t.Errorf("%d lines, the log has %s", n, s.log)
+	}
+	s.send(deliver, again...)
+}
