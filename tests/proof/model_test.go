@@ -128,7 +128,7 @@ func (m *model) steps(w world) {
 		if p := w.processes[i]; p.step != idle && p.step != answered && w.crashes < m.mostCrashes {
 			next := w
 			next.crashes++
-			next.abandon(i, false)
+			m.abandon(&next, i, false)
 			next.processes[i] = process{}
 			m.visit(w, next, true)
 		}
@@ -163,7 +163,7 @@ func (m *model) steps(w world) {
 }
 
 // abandon makes an orphan of the transaction of a process.
-func (w *world) abandon(i int, commits bool) {
+func (m *model) abandon(w *world, i int, commits bool) {
 	p := w.processes[i]
 	if p.step != working && p.step != ending {
 		return
@@ -174,6 +174,7 @@ func (w *world) abandon(i int, commits bool) {
 			return
 		}
 	}
+	m.fail("there are more transactions than the model has room for")
 }
 
 func (w *world) commit(row, effect bool) {
@@ -287,7 +288,7 @@ func (m *model) step(w world, i int) {
 		own.step = deciding // the reply is lost
 		m.visit(w, next, false)
 		lost := w // the request is lost, or late: the server knows nothing of it yet
-		lost.abandon(i, true)
+		m.abandon(&lost, i, true)
 		lost.processes[i].step, lost.processes[i].row = deciding, false
 		m.visit(w, lost, false)
 	case deciding:
