@@ -316,8 +316,14 @@ func (a *Attempt) run(ctx context.Context, fn func(context.Context) ([]byte, err
 func Complete(ctx context.Context) error { return declare(ctx, seal.Completed, "") }
 
 // Release says that the run has done nothing: the next one may run when this one has ended, however that is, and whatever the
-// failure policy. See [Complete].
-func Release(ctx context.Context) error { return declare(ctx, seal.Released, "") }
+// failure policy. See [Complete]. It is refused with [ErrOutcomeUnknown] if the store of a [Proof] has found that nobody knows what the
+// run has done.
+func Release(ctx context.Context) error {
+	if seal.ProvingFrom(ctx).InDoubt() {
+		return errorf("%w: not released: the transaction of its proof was over before its commit", ErrOutcomeUnknown)
+	}
+	return declare(ctx, seal.Released, "")
+}
 
 // Hold declares the outcome of the run unknown: when it has ended, its record is kept for an operator, and all
 // later callers get [ErrOutcomeUnknown]. The reason is for the operator, see [Attempt.Hold]. See also [Complete].

@@ -279,6 +279,7 @@ func (p *proving) decide(ctx context.Context, value []byte, lost error) ([]byte,
 			p.Rollback()
 			return nil, lost
 		case free, errors.Is(err, errUnfinished): // statements of fn may have committed by themselves
+			p.Doubt()
 			_ = core.Hold(ctx, errEnded.Error()) // without Redis there is nothing to hold
 			return nil, lost
 		case found == nil && pause(bounded):

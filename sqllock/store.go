@@ -278,7 +278,7 @@ func (s *Store) DeleteBefore(ctx context.Context, t time.Time, limit int) (int64
 	if kept, retention := time.Since(t), cmp.Or(time.Duration(s.retention.Load()), defaultRetention); kept < retention {
 		if seen, _ := s.warnings.Event("younger"); seen > 0 {
 			cmp.Or(s.logger.Load(), slog.Default()).WarnContext(ctx, "holdfast: sqllock: proofs are deleted that are younger than the "+
-				"retention of their records", "kept", kept, "retention", retention)
+				"retention of their records", "kept", kept.Round(time.Second), "retention", retention)
 		}
 	}
 	result, err := s.db.ExecContext(ctx, s.remove, t.UnixMilli(), limit)

@@ -29,6 +29,7 @@ type Proving struct {
 	mu        sync.Mutex
 	begun     bool // a transaction is open, or has committed, or its end is not known
 	committed bool
+	doubt     bool
 	value     []byte
 	found     error
 }
@@ -64,6 +65,23 @@ func (p *Proving) Find(value []byte, same bool, found error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.begun, p.committed, p.value, p.found = true, same, value, found
+}
+
+// Doubt notes that nobody knows what the transaction has done, so that the run cannot be released.
+func (p *Proving) Doubt() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.doubt = true
+}
+
+// InDoubt reports whether [Proving.Doubt] was called. A nil Proving is not in doubt.
+func (p *Proving) InDoubt() bool {
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.doubt
 }
 
 // Begun reports whether the run has a transaction that has not been rolled back. It is true for a nil Proving, of which

@@ -173,13 +173,17 @@ func testTransactionEndedByFunction(t *testing.T, s system) {
 			b := s.bank(t, sqllock.OnlyEffect())
 			once := locks.Once(key, core.WithProof(b.Store))
 			_, err := once.Do(t.Context(), func(ctx context.Context) ([]byte, error) {
-				return b.InTx(ctx, func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
+				value, err := b.InTx(ctx, func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
 					value, err := debit(ctx, tx)
 					if err := errors.Join(err, test.end(tx)); err != nil {
 						t.Errorf("%s: %v", name, err)
 					}
 					return value, errors.Join(err, failure)
 				})
+				if released := core.Release(ctx); (released == nil) != (test.then == "") {
+					t.Errorf("%s: Release: %v", name, released)
+				}
+				return value, err
 			})
 			if err == nil || !strings.Contains(err.Error(), "itself") || failure != nil && !errors.Is(err, failure) {
 				t.Errorf("%s: error %v", name, err)
