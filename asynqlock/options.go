@@ -108,10 +108,7 @@ func WithLine(rdb redis.UniversalClient) Option {
 // WithRetryIn sets the delay before a deferred task is redelivered, plus or minus half of it. asynq looks for due
 // tasks every few seconds only. Less than a second counts as one. Defaults to 10 s.
 func WithRetryIn(delay time.Duration) Option {
-	return own("WithRetryIn", func(c *config) error {
-		c.retryIn = delay
-		return guards.CheckDuration("WithRetryIn", delay)
-	})
+	return guards.OwnDuration("asynqlock.WithRetryIn", delay, func(c *config) *time.Duration { return &c.retryIn })
 }
 
 // WithZombieGrace sets how long a lease is renewed after the context of its handler has ended (timeout, cancellation, shutdown)

@@ -22,10 +22,7 @@ func newOption(name string, set func(*config) error) Option {
 }
 
 func newDuration(name string, d time.Duration, field func(*config) *time.Duration) Option {
-	return newOption(name, func(c *config) error {
-		*field(c) = d
-		return guard.CheckDuration("cronlock."+name, d)
-	})
+	return guard.OwnDuration("cronlock."+name, d, field)
 }
 
 type config struct {

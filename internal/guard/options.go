@@ -115,10 +115,11 @@ func (own[C]) owned() {}
 
 // setOwn applies an option of [Own] to c, and refuses one for another type.
 func setOwn[C any](p Place, o Option, c *C) error {
-	if mine, ok := o.(own[C]); ok {
+	switch mine := o.(type) {
+	case own[C]:
 		return mine.set(c)
-	}
-	if _, owned := o.(interface{ owned() }); owned {
+	case own[Config]: // see Config.add
+	case interface{ owned() }:
 		return fmt.Errorf("%w: %s: %s is for work of another type", core.ErrInvalidOption, p.Name, seal.MarkOf(o).Name)
 	}
 	return nil
@@ -171,7 +172,7 @@ func (p Place) check(name string) error {
 func (c *Config) add(o Option, mark seal.Mark) error {
 	c.given = append(c.given, mark.Name)
 	switch o := o.(type) {
-	case option:
+	case own[Config]: // which several guards share
 		return o.set(c)
 	case core.LockOption:
 		return c.addLock(o, mark)
@@ -213,17 +214,9 @@ func Without[T Option](opts []T, name string) []T {
 	return slices.DeleteFunc(slices.Clone(opts), func(o T) bool { return seal.MarkOf(o).Name == name })
 }
 
-// option is one that several guards share and core has not.
-type option struct {
-	seal.Mark
-	set func(*Config) error
-}
-
-func shared(name string, set func(*Config) error) Option { return option{seal.Mark{Name: name}, set} }
-
-// duration makes a shared option of a duration.
-func duration(name string, d time.Duration, field func(*Config) *time.Duration) Option {
-	return shared(name, func(c *Config) error {
+// OwnDuration makes an option of one place of a duration, see [CheckDuration].
+func OwnDuration[C any](name string, d time.Duration, field func(*C) *time.Duration) Option {
+	return Own(name, func(c *C) error {
 		*field(c) = d
 		return CheckDuration(name, d)
 	})
@@ -252,7 +245,7 @@ func CheckFunc(name string, fn any) error {
 // FailOpen lets a guard run its function unguarded while Redis is unreachable. It does not apply while Redis refuses. Defaults to
 // refusing to run.
 func FailOpen() Option {
-	return shared("FailOpen", func(c *Config) error {
+	return Own("FailOpen", func(c *Config) error {
 		c.FailOpen = true
 		return nil
 	})
@@ -260,7 +253,7 @@ func FailOpen() Option {
 
 // OptionalKey lets what has no key run unguarded. Defaults to refusing it.
 func OptionalKey() Option {
-	return shared("OptionalKey", func(c *Config) error {
+	return Own("OptionalKey", func(c *Config) error {
 		c.OptionalKey = true
 		return nil
 	})
@@ -271,7 +264,7 @@ func OptionalKey() Option {
 func WithKeySecret(secret []byte) Option {
 	const shortest = 16
 	secret = slices.Clone(secret)
-	return shared("WithKeySecret", func(c *Config) error {
+	return Own("WithKeySecret", func(c *Config) error {
 		c.KeySecret = secret
 		if len(secret) < shortest {
 			return fmt.Errorf("%w: WithKeySecret: %d bytes, at least %d are needed", core.ErrInvalidOption, len(secret), shortest)
@@ -283,17 +276,17 @@ func WithKeySecret(secret []byte) Option {
 // WithAskTimeout sets how long Redis may take to answer about work that does not wait, or waits for less than that. With
 // [FailOpen], work that waits for longer gives Redis all its wait, 5 s at most. 1 ms to 8760 h. Defaults to 1 s.
 func WithAskTimeout(limit time.Duration) Option {
-	return duration("WithAskTimeout", limit, func(c *Config) *time.Duration { return &c.AskTimeout })
+	return OwnDuration("WithAskTimeout", limit, func(c *Config) *time.Duration { return &c.AskTimeout })
 }
 
 // WithFinishTimeout sets how long the end of a run waits for Redis to confirm the record. After that the record is retried in
 // the background. 1 ms to 8760 h. Defaults to 5 s.
 func WithFinishTimeout(limit time.Duration) Option {
-	return duration("WithFinishTimeout", limit, func(c *Config) *time.Duration { return &c.FinishTimeout })
+	return OwnDuration("WithFinishTimeout", limit, func(c *Config) *time.Duration { return &c.FinishTimeout })
 }
 
 // WithZombieGrace sets how long a lease is renewed after its context was cancelled while the function continues. After that
 // the lease expires. 1 ms to 8760 h. Defaults to 2 min.
 func WithZombieGrace(grace time.Duration) Option {
-	return duration("WithZombieGrace", grace, func(c *Config) *time.Duration { return &c.ZombieGrace })
+	return OwnDuration("WithZombieGrace", grace, func(c *Config) *time.Duration { return &c.ZombieGrace })
 }

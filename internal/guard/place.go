@@ -13,50 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// Peek reads the record of a name.
-func (o *Once) Peek(ctx context.Context, name string) (core.Record, error) {
-	return o.Of(Ask{Name: name}).Peek(ctx)
-}
-
-// ResolveSeen resolves a record that an operator has read before, see [core.Once.Resolve]. The error is [core.ErrInvalidName] if its
-// name does not begin with the prefix of the place.
-func (o *Once) ResolveSeen(ctx context.Context, prefix string, seen core.Record, value []byte) error {
-	if err := o.ofPlace(prefix, seen); err != nil {
-		return err
-	}
-	return o.Of(Ask{Name: seen.Key}).Resolve(ctx, seen, value)
-}
-
-// ForgetSeen is Forget. The error is [core.ErrInvalidName] if the name of the record does not begin with the prefix of the place.
-func (o *Once) ForgetSeen(ctx context.Context, prefix string, seen core.Record) error {
-	if err := o.ofPlace(prefix, seen); err != nil {
-		return err
-	}
-	_, err := o.Forget(ctx, seen)
-	return err
-}
-
-// Forget deletes a record that an operator has read before, see [core.Once.Forget], and what this process knows of its name. It
-// returns false if there was nothing to forget: seen has [core.StateNone], and no run in this process is unrecorded. Redis is not
-// asked about such a run.
-func (o *Once) Forget(ctx context.Context, seen core.Record) (bool, error) {
-	none := seen.State == core.StateNone
-	late, err := o.memory.Forget(seen.Key, func(late bool) error {
-		if late && none {
-			return nil
-		}
-		return o.Of(Ask{Name: seen.Key}).Forget(ctx, seen)
-	})
-	return late || err == nil && !none, err
-}
-
-func (o *Once) ofPlace(prefix string, r core.Record) error {
-	if strings.HasPrefix(r.Key, prefix) {
-		return nil
-	}
-	return fmt.Errorf("%w: %q is not the record of a %s: pass what Peek returned", core.ErrInvalidName, r.Key, o.place)
-}
-
 // Must returns the value of a constructor, and panics with its error.
 func Must[T any](value T, err error) T {
 	if err != nil {
