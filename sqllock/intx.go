@@ -90,9 +90,10 @@ func (s *Store) run(p *seal.Proving, scope []any) *proving {
 // [core.ErrUndecided], and the next attempt asks. The row of another request, by its fingerprint, is
 // [core.ErrFingerprintMismatch]. After a commit, further calls are [ErrSecondTx].
 //
-// fn must not end the transaction itself, and in MySQL not run statements that commit implicitly, such as DDL. If it does, InTx returns
-// an error; what it had committed by then counts as the effect of the key. Return the error of each statement: after some, such as a
-// deadlock in MySQL, there is no transaction any more. InTx notices that; in SQLite what fn does after it is committed all the same.
+// fn must not end the transaction itself, and in MySQL not run statements that commit implicitly, such as DDL. If it has committed, InTx
+// returns an error, and the key is refused with [core.ErrUndecided] until an operator has found out and calls [Store.Delete]. Return the
+// error of each statement: after some, such as a deadlock in MySQL, there is no transaction any more. InTx notices that, too, and in
+// PostgreSQL and SQLite, where what fn did after it may have committed, it holds the key for an operator.
 //
 // The transaction of a process that is stopped keeps its row locked until the database ends it: set
 // idle_in_transaction_session_timeout in PostgreSQL.
@@ -210,8 +211,8 @@ func (p *proving) transact(ctx context.Context, fn func(context.Context, *sql.Tx
 	return value, committed, nil
 }
 
-// reset makes a connection of MySQL commit each statement again. It rolls back first, as database/sql may be about to do: the change itself
-// would commit.
+// reset makes a connection of MySQL commit each statement again. It rolls back first, as database/sql may be about to do: the change
+// itself would commit.
 func reset(ctx context.Context, conn *sql.Conn, committed bool) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), decideTimeout)
 	defer cancel()

@@ -165,6 +165,17 @@ func testTransactionEndedByFunction(t *testing.T, s system) {
 			_, err = tx.Exec(again)
 			return err
 		}, 1, held}
+		tests["interrupted statement"] = test{func(tx *sql.Tx) error {
+			bounded, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer cancel()
+			_, err := tx.ExecContext(bounded, "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 1000000000) "+
+				"INSERT INTO debit (payment, n) SELECT '44', n FROM c")
+			if err == nil {
+				return errors.New("not interrupted")
+			}
+			_, err = tx.Exec(again)
+			return err
+		}, 1, held}
 	}
 	for name, test := range tests {
 		for _, failure := range []error{nil, errors.New("failed")} {
