@@ -124,7 +124,7 @@ func Keys(keys ...KeyFunc) KeyFunc {
 
 // of makes the key, or tells why there is none.
 func (f KeyFunc) of(ctx context.Context, t *asynq.Task) (string, error) {
-	key, err := f(ctx, t)
+	key, err := f.call(ctx, t)
 	switch {
 	case err != nil && !errors.Is(err, ErrNoKey):
 		return "", guards.KeyFailed(fmt.Errorf("%w: %w", ErrNoKey, err))
@@ -132,6 +132,11 @@ func (f KeyFunc) of(ctx context.Context, t *asynq.Task) (string, error) {
 		return "", fmt.Errorf("%w: it is empty", ErrNoKey)
 	}
 	return key, err
+}
+
+func (f KeyFunc) call(ctx context.Context, t *asynq.Task) (key string, err error) {
+	defer guards.Recovered(&err)
+	return f(ctx, t)
 }
 
 // PerPeriod makes another key of a key in each period: for instance once a day for each user, however often the task

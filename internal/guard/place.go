@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"path"
 	"reflect"
 	"runtime"
 	"strings"
@@ -35,10 +37,48 @@ func Joined(errs ...error) error {
 	return err
 }
 
-// Recovered makes a panic of a user's function an error. It must be deferred itself.
+// Recovered makes a panic of a user's function an error. It must be deferred itself. Each place has it around its key functions, to
+// which callers pass what they like: where no recovery is in front, as in gRPC, a panic would end the process.
 func Recovered(err *error) {
 	if p := recover(); p != nil {
-		*err = fmt.Errorf("a function of the guard panicked: %v", p)
+		*err = &panicError{p, panicPlace()}
+	}
+}
+
+// panicError is the error of a user's function that has panicked. It does not unwrap, because a panic is a mistake whatever its value.
+type panicError struct {
+	value any
+	at    string
+}
+
+func (e *panicError) Error() string {
+	return fmt.Sprintf("a function of the guard panicked: %v%s", e.value, e.at)
+}
+
+// LogValue implements [slog.LogValuer]. Of a value that is not the runtime's, the log has only the type: it may have what a client sent.
+func (e *panicError) LogValue() slog.Value {
+	if _, ok := e.value.(runtime.Error); ok {
+		return slog.StringValue(e.Error())
+	}
+	return slog.StringValue(fmt.Sprintf("a function of the guard panicked: %T%s", e.value, e.at))
+}
+
+// panicPlace returns where the innermost panic began, " (at keys.go:7)". It is for deferred functions.
+func panicPlace() string {
+	pcs := make([]uintptr, 32)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
+	panicking := false
+	for {
+		frame, more := frames.Next()
+		switch inRuntime := strings.HasPrefix(strings.TrimPrefix(frame.Function, "internal/"), "runtime"); {
+		case inRuntime:
+			panicking = true
+		case panicking:
+			return fmt.Sprintf(" (at %s:%d)", path.Base(frame.File), frame.Line)
+		}
+		if !more {
+			return ""
+		}
 	}
 }
 

@@ -304,6 +304,33 @@ func checkRefusal(t *testing.T, name string, a answer, code codes.Code, reason s
 	}
 }
 
+// TestKeyFuncPanics: a key function that panics fails, and does not end the process. The log says where.
+func TestKeyFuncPanics(t *testing.T) {
+	t.Parallel()
+	for want, key := range map[string]grpclock.KeyFunc{
+		"nil pointer dereference (at tables_test.go:": func(c *grpclock.Call) (grpclock.Key, error) {
+			return grpclock.NewKey("code", fmt.Sprint(c.Message.(*testpb.SimpleRequest).ResponseStatus.Code))
+		},
+		"panicked: *status.Error (at tables_test.go:": func(*grpclock.Call) (grpclock.Key, error) {
+			panic(status.Error(codes.Internal, "secret"))
+		},
+	} {
+		for _, joined := range []grpclock.KeyFunc{key, grpclock.Keys(grpclock.ByMethod(), key), grpclock.FirstOf(key, key)} {
+			locks, log := newLogging(t)
+			for _, interceptor := range []grpc.UnaryServerInterceptor{
+				grpclock.Exclusive(locks.Mutex, joined, grpclock.OptionalKey()), grpclock.Idempotent(locks, joined),
+				grpclock.Idempotent(locks, grpclock.Unscoped(), grpclock.WithKey(joined)),
+			} {
+				client := serve(t, counting(new(counter)), grpc.UnaryInterceptor(interceptor))
+				call(t.Context(), client, "k", "x").want(t, codes.Internal, "KEY_FAILED", false)
+			}
+			if text := log.String(); !strings.Contains(text, want) || strings.Contains(text, "secret") {
+				t.Errorf("%q is not in the log, or the text of the panic is: %s", want, text)
+			}
+		}
+	}
+}
+
 // TestForChecksItsPrefix: nothing passes in silence.
 func TestForChecksItsPrefix(t *testing.T) {
 	t.Parallel()

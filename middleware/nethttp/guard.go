@@ -114,8 +114,8 @@ func (g *handler) ServeHTTP(w http.ResponseWriter, came *http.Request) {
 	r := g.newRun(w, came, g.next)
 	defer func() { request.GiveBack(came, r.request) }()
 	defer g.admit(r.request)()
-	var err error
-	if r.key, err = g.key(r.request); err == nil {
+	err := r.identify()
+	if err == nil {
 		err = g.bufferRequest(r.request, r.key)
 	}
 	host, hosted := writer.Behind(w).(writer.Host)
@@ -142,6 +142,13 @@ func (g *handler) ServeHTTP(w http.ResponseWriter, came *http.Request) {
 		return
 	}
 	g.reject(w, came, conflict)
+}
+
+// identify makes the key of the request.
+func (r *run) identify() (err error) {
+	defer guards.Recovered(&err)
+	r.key, err = r.guard.key(r.request)
+	return err
 }
 
 // reject has a request answered that was refused, and reports that to the runs of the guards around this one. If the handler of

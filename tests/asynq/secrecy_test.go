@@ -60,6 +60,13 @@ func TestOptionalKey(t *testing.T) {
 	if !errors.Is(err, asynqlock.ErrNoKey) || !errors.Is(err, asynq.SkipRetry) {
 		t.Errorf("a key function that fails: %v", err)
 	}
+	panics := func(context.Context, *asynq.Task) (string, error) { panic("no such order") }
+	for _, key := range []asynqlock.KeyFunc{panics, asynqlock.Keys(asynqlock.ByType(), panics)} {
+		err := d.deliver(delivery("4"), none, mustNotRun(t, "a key that is not known"), asynqlock.Once(d.locks, key, asynqlock.OptionalKey()))
+		if !errors.Is(err, asynqlock.ErrNoKey) || !errors.Is(err, asynq.SkipRetry) {
+			t.Errorf("a key function that panics: %v", err)
+		}
+	}
 }
 
 // TestTypesAndKeys: the same key means another thing for another type, but the same resource.

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 // newLocks returns a client of its own, as every instance of a service has one.
 func newLocks(t testing.TB, rdb redis.UniversalClient, opts ...core.Option) *core.Client {
 	t.Helper()
-	locks, err := core.New(rdb, append(opts, core.WithLogger(nil))...)
+	locks, err := core.New(rdb, append([]core.Option{core.WithLogger(nil)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

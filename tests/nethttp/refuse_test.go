@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -141,6 +142,36 @@ func TestKeyErrors(t *testing.T) {
 				t.Errorf("the hook was told %v, want %v", c, test.err)
 			}
 		})
+	}
+}
+
+// TestKeyFuncPanics: a key function that panics has failed. The log says where, and does not have the value of the panic.
+func TestKeyFuncPanics(t *testing.T) {
+	t.Parallel()
+	rdb := testkit.Start(t).Client()
+	for want, key := range map[string]httplock.KeyFunc{
+		"nil map (at refuse_test.go:": func(*http.Request) (httplock.Key, error) {
+			var users map[string]string
+			users["ada"] = "1"
+			return httplock.Key{}, nil
+		},
+		"panicked: *errors.errorString (at refuse_test.go:": func(*http.Request) (httplock.Key, error) { panic(errors.New("secret")) },
+	} {
+		log := new(testkit.Log)
+		locks := newLocks(t, rdb, core.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+		for name, guard := range map[string]func(http.Handler) http.Handler{
+			"Exclusive": httplock.Exclusive(locks.Mutex, key, httplock.OptionalKey()),
+			"Once":      httplock.Once(locks, httplock.Keys(httplock.ByRoute(), key)), "Idempotent": httplock.Idempotent(locks, key),
+		} {
+			a := refused(t, guard)
+			a.Want(t, http.StatusInternalServerError)
+			if p := a.Problem(t); p.Code != httplock.CodeKeyFailed || strings.Contains(a.Body, "secret") {
+				t.Errorf("%s: %s", name, a.Body)
+			}
+		}
+		if text := log.String(); !strings.Contains(text, want) || strings.Contains(text, "secret") {
+			t.Errorf("%q is not in the log, or the value of the panic is: %s", want, text)
+		}
 	}
 }
 

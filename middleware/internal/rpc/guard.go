@@ -174,7 +174,8 @@ func label(c *Call) string {
 }
 
 // identify reads the key of a call.
-func (g *Guard) identify(c *Call, ask *guard.Ask) error {
+func (g *Guard) identify(c *Call, ask *guard.Ask) (err error) {
+	defer guard.Recovered(&err)
 	key, err := g.key(c)
 	if err != nil {
 		return err
