@@ -3,7 +3,6 @@ package httplock
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/holdfast-go/holdfast/locktest"
@@ -22,7 +21,7 @@ func Example_engine() {
 	if err != nil {
 		panic(err)
 	}
-	handle := func(ctx context.Context, user string, handler func(context.Context) answered) {
+	handle := func(ctx context.Context, user string, handler func(context.Context)) {
 		var conflict *Conflict
 		if key, err := NewKey("user", user); err != nil {
 			conflict = refuseKey(ctx, &engine.guard, err)
@@ -35,10 +34,9 @@ func Example_engine() {
 		}
 	}
 
-	handle(context.Background(), "ada", func(context.Context) answered {
+	handle(context.Background(), "ada", func(context.Context) {
 		fmt.Println("first request runs")
 		handle(context.Background(), "ada", says("never at the same time"))
-		return answered{Status: http.StatusOK}
 	})
 	handle(context.Background(), "ada", says("third request runs"))
 	handle(context.Background(), "", says("never without key"))
@@ -51,9 +49,8 @@ func Example_engine() {
 }
 
 // says is a handler.
-func says(text string) func(context.Context) answered {
-	return func(context.Context) answered {
+func says(text string) func(context.Context) {
+	return func(context.Context) {
 		fmt.Println(text)
-		return answered{Status: http.StatusOK}
 	}
 }

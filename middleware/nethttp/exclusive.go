@@ -58,33 +58,21 @@ func newExclusive(strategy core.Strategy, key KeyFunc, s settings) (*exclusive, 
 	return &exclusive{newGuard(s, key, locks), locks}, nil
 }
 
-func (e *exclusive) run(r *run) *Conflict {
-	r.watched = watch(r.w)
-	return e.do(r, r.watch)
-}
+func (e *exclusive) run(r *run) *Conflict { return e.do(r, r.watch) }
 
-// watch runs the handler, and returns how it ended.
-func (r *run) watch(ctx context.Context) answered {
+// watch runs the handler with a writer that knows how it answers.
+func (r *run) watch(ctx context.Context) {
 	w := r.watched
 	r.handle(ctx, w.exposed())
-	silent := !w.wrote() && !w.failed && ctx.Err() != nil
-	if silent {
+	if w.silent = !w.wrote() && !w.failed && ctx.Err() != nil; w.silent {
 		w.Header().Del("Content-Length") // of the answer that the handler did not give
 	}
-	return answered{Status: w.status, Silent: silent, Reported: w.failed}
-}
-
-// answered is how a handler of an Exclusive ended.
-type answered struct {
-	Status   int  // of the answer
-	Silent   bool // it has written nothing because its context was over
-	Reported bool // it has reported errors, which something around the guard answers
 }
 
 // do calls handler under the lock of the request's key. The result is the reason for a refusal, and after the call nil, or 503
 // not-answered in place of a silent handler. Its outcome is recorded nowhere, so the same request would run again: such a Conflict is
 // not retryable.
-func (e *exclusive) do(r *run, handler func(ctx context.Context) answered) *Conflict {
+func (e *exclusive) do(r *run, handler func(ctx context.Context)) *Conflict {
 	switch {
 	case r.key.IsZero():
 		return r.keyless(ErrKeyRequired, true)
@@ -93,11 +81,13 @@ func (e *exclusive) do(r *run, handler func(ctx context.Context) answered) *Conf
 	}
 	hash := r.key.HashWith(e.KeySecret)
 	r.named(httprecord.Prefix+hash, hash)
+	w := watch(r.w)
+	r.watched = w
 	_, _ = e.locks.Do(r.came.Context(), r.ask, guards.Run{
-		Call: func(ctx context.Context) { r.answered = handler(r.begin(ctx)) },
+		Call: func(ctx context.Context) { handler(r.begin(ctx)) },
 		Judge: func(o *guards.Outcome) {
-			if a := r.answered; o.Returned && !r.refused(a.Status, a.Reported, a.Silent) {
-				o.Err = failureOf(a.Status, !a.Silent, a.Reported)
+			if o.Returned && !r.refused(w.status, w.failed, w.silent) {
+				o.Err = failureOf(w.status, !w.silent, w.failed)
 			}
 		},
 		Refuse: func(ctx context.Context, not *core.NotRun) {
@@ -109,7 +99,7 @@ func (e *exclusive) do(r *run, handler func(ctx context.Context) answered) *Conf
 			r.conflict.tell(ctx, not)
 		},
 	})
-	if r.answered.Silent {
+	if w.silent {
 		return r.unanswered()
 	}
 	return r.conflict
@@ -125,6 +115,7 @@ type watchedWriter struct {
 	status   int // 0 until the answer has begun
 	hijacked bool
 	failed   bool // the handler has reported errors, which something around the guard answers
+	silent   bool // it has returned and written nothing, because its context was over
 }
 
 func watch(w http.ResponseWriter) *watchedWriter {

@@ -17,7 +17,7 @@ func TestDoWithoutKeyRunsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conflict := doExclusive(t.Context(), e, item{}, func(context.Context) (a answered) { t.Error("ran"); return a })
+	conflict := doExclusive(t.Context(), e, item{}, func(context.Context) { t.Error("ran") })
 	if conflict == nil || conflict.Code != CodeKeyRequired {
 		t.Errorf("conflict %v", conflict)
 	}
@@ -40,7 +40,7 @@ func TestGrantedTooLateRunsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conflict := doExclusive(ctx, e, item{Key: mustKey(t, "a", "b")}, func(context.Context) (a answered) { t.Error("ran"); return a })
+	conflict := doExclusive(ctx, e, item{Key: mustKey(t, "a", "b")}, func(context.Context) { t.Error("ran") })
 	if conflict == nil || conflict.Code != CodeClientGone {
 		t.Errorf("conflict %v, want client-gone", conflict)
 	}

@@ -68,7 +68,6 @@ type run struct {
 	inside  atomic.Int32    // what became of a run inside that did not answer, a Disposition: see [run.instead]
 
 	watched  *watchedWriter // of Exclusive
-	answered answered       // of Exclusive
 	capture  *capture       // of Once, until it is sent
 	outcome  Handled        // of Once, once the handler has returned
 	cause    error          // why the context of the handler has ended

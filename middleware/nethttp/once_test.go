@@ -61,7 +61,7 @@ func doOnce(ctx context.Context, o *once, i item, h handlers) (*Response, *Confl
 }
 
 // doExclusive is doOnce for an exclusive.
-func doExclusive(ctx context.Context, e *exclusive, i item, handler func(context.Context) answered) *Conflict {
+func doExclusive(ctx context.Context, e *exclusive, i item, handler func(context.Context)) *Conflict {
 	return e.do(i.run(ctx, &e.guard), handler)
 }
 
