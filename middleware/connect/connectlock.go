@@ -52,8 +52,8 @@ func NewExclusiveStream(strategy core.Strategy, key KeyFunc, opts ...Option) (co
 	return &Guard{guard: g, streams: true}, nil
 }
 
-// Once returns an interceptor that lets a call of each key take effect once: for instance one order per user. A second call is
-// refused while the first is running (aborted) and after it has succeeded (already_exists), until the record expires. With
+// Once returns an interceptor that lets a call of each method and key take effect once: for instance one order per user. A second
+// call is refused while the first is running (aborted) and after it has succeeded (already_exists), until the record expires. With
 // [WithReplay] it gets the recorded response instead. The record lasts for 24 hours unless [core.WithRetention] says otherwise. A
 // first call that has failed does not count, see [core.WithFailurePolicy]. Streams are refused with internal. Once panics if an
 // argument is nil or an option is invalid: [NewOnce] returns an error instead.
@@ -171,7 +171,7 @@ func misplaced(spec connect.Spec, streams bool) error {
 }
 
 // Peek reads the record of a call, for an operator. The parts are the texts of the key: one for each key function of the guard, in
-// their order, and for [Idempotent] the client's key at the end. The Value of the record is the response as text.
+// their order, for [Once] the full method before them, and for [Idempotent] the client's key at the end. The Value of the record is the response as text.
 func (g *Guard) Peek(ctx context.Context, parts ...string) (core.Record, error) {
 	return g.guard.Peek(ctx, parts...)
 }

@@ -2,7 +2,7 @@
 //
 //   - [Exclusive]: no two calls of one key at the same time. When one has finished, the next one runs. [ExclusiveStream] is the
 //     same for streams.
-//   - [Once]: no second time. A call is refused while the first one of its key runs, and after it has taken effect. The server
+//   - [Once]: no second time. A call is refused while the first one of its method and key runs, and after it has taken effect. The server
 //     makes the key: one order per user and day.
 //   - [Idempotent]: the same call, the same response. The client makes the key, a new one for each operation, and its retry
 //     gets the first response again. For payments, and whatever clients retry.

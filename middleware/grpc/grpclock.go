@@ -69,8 +69,8 @@ type boundStream struct {
 
 func (s *boundStream) Context() context.Context { return s.ctx }
 
-// Once returns an interceptor that lets a call of each key take effect once: for instance one order per user. A second call is
-// refused while the first is running (ABORTED) and after it has succeeded (ALREADY_EXISTS), until the record expires. With
+// Once returns an interceptor that lets a call of each method and key take effect once: for instance one order per user. A second
+// call is refused while the first is running (ABORTED) and after it has succeeded (ALREADY_EXISTS), until the record expires. With
 // [WithReplay] it gets the recorded response instead. The record lasts for 24 hours unless [core.WithRetention] says otherwise. A
 // first call that has failed does not count, see [core.WithFailurePolicy]. Once panics if an argument is nil or an option is invalid:
 // [NewOnce] returns an error instead.
@@ -159,7 +159,7 @@ func again(ctx context.Context, a *rpc.Answer) (any, error) {
 }
 
 // Peek reads the record of a call, for an operator. The parts are the texts of the key: one for each key function of the guard, in
-// their order, and for [Idempotent] the client's key at the end. The Value of the record is the response as text.
+// their order, for [Once] the full method before them, and for [Idempotent] the client's key at the end. The Value of the record is the response as text.
 func (g *Guard) Peek(ctx context.Context, parts ...string) (core.Record, error) {
 	return g.guard.Peek(ctx, parts...)
 }

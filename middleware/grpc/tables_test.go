@@ -304,6 +304,39 @@ func checkRefusal(t *testing.T, name string, a answer, code codes.Code, reason s
 	}
 }
 
+// twoMethods has a second method with the same messages.
+type twoMethods struct{ *testService }
+
+func (s *twoMethods) CacheableUnaryCall(ctx context.Context, r *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {
+	return s.unary(ctx, r)
+}
+
+// TestOnceIsPerMethod: what one method has done for a key says nothing of another, and no call gets the response of another method.
+func TestOnceIsPerMethod(t *testing.T) {
+	t.Parallel()
+	var c counter
+	guard, err := grpclock.NewOnce(newLocks(t), grpclock.ByMetadata("idempotency-key"), grpclock.WithReplay())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := serve(t, &twoMethods{counting(&c)}, grpc.UnaryInterceptor(guard.Unary))
+	other := func() (a answer) {
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "idempotency-key", "k")
+		a.SimpleResponse, a.err = client.CacheableUnaryCall(ctx, request("x"), grpc.Header(&a.header))
+		return a
+	}
+	call(t.Context(), client, "k", "x").want(t, codes.OK, "", false)
+	other().want(t, codes.OK, "", false)
+	call(t.Context(), client, "k", "x").want(t, codes.OK, "", true)
+	other().want(t, codes.OK, "", true)
+	c.want(t, 2)
+	for _, method := range []string{unaryCall, testpb.TestService_CacheableUnaryCall_FullMethodName} {
+		if r, err := guard.Peek(t.Context(), method, "k"); err != nil || r.State != core.StateCompleted || r.Label != method {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+}
+
 // TestKeyFuncPanics: a key function that panics fails, and does not end the process. The log says where.
 func TestKeyFuncPanics(t *testing.T) {
 	t.Parallel()

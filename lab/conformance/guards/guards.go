@@ -69,7 +69,7 @@ func Connect() []connect.Interceptor {
 		out = append(out,
 			connectlock.For(method, connectlock.Exclusive(locks.Mutex, id)),
 			connectlock.For(method, connectlock.Idempotent(locks, connectlock.Unscoped(), connectlock.WithKey(id))),
-			connectlock.For(method, connectlock.Once(locks, connectlock.Keys(connectlock.ByMethod(), id))))
+			connectlock.For(method, connectlock.Once(locks, id)))
 	}
 	for _, method := range streams {
 		out = append(out, connectlock.For(method, connectlock.ExclusiveStream(locks.Mutex, id)))
@@ -120,7 +120,7 @@ func Unary() grpc.ServerOption {
 		calls = append(calls,
 			grpclock.For(method, grpclock.Exclusive(locks.Mutex, id)),
 			grpclock.For(method, grpclock.Idempotent(locks, grpclock.Unscoped(), grpclock.WithKey(id))),
-			grpclock.For(method, grpclock.Once(locks, grpclock.Keys(grpclock.ByMethod(), id))))
+			grpclock.For(method, grpclock.Once(locks, id)))
 	}
 	return grpc.ChainUnaryInterceptor(calls...)
 }

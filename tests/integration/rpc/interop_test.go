@@ -26,7 +26,7 @@ func TestInterop(t *testing.T) {
 	key := grpclock.ByMetadata("idempotency-key")
 	server := grpc.NewServer(
 		grpc.ChainUnaryInterceptor(
-			grpclock.Exclusive(locks.Mutex, key), grpclock.Once(locks, grpclock.Keys(grpclock.ByMethod(), key)),
+			grpclock.Exclusive(locks.Mutex, key), grpclock.Once(locks, key),
 			grpclock.Idempotent(locks, grpclock.Unscoped()),
 		),
 		grpc.ChainStreamInterceptor(grpclock.ExclusiveStream(locks.Mutex, key)),
