@@ -257,6 +257,49 @@ func TestStreams(t *testing.T) {
 	}
 }
 
+// TestPanicIsSentAgain: net/http closes the connection of a handler that panics. Go's http.Transport then sends a call with an
+// Idempotency-Key again by itself, if the connection was used before. By default the second one runs.
+func TestPanicIsSentAgain(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t)
+	recovers := connect.WithRecover(func(context.Context, connect.Spec, http.Header, any) error {
+		return connect.NewError(connect.CodeInternal, errors.New("the handler has panicked"))
+	})
+	plain := connect.WithInterceptors(connectlock.Idempotent(locks, connectlock.Unscoped()))
+	hold := connect.WithInterceptors(connectlock.Idempotent(locks, connectlock.Unscoped(), core.WithFailurePolicy(core.HoldFailures)))
+	for name, test := range map[string]struct {
+		http1 bool
+		opts  []connect.HandlerOption
+		runs  int
+		code  connect.Code
+	}{
+		"By default":       {true, []connect.HandlerOption{plain}, 2, connect.CodeUnavailable},
+		"Over h2c":         {false, []connect.HandlerOption{plain}, 1, connect.CodeInternal},
+		"Recovered around": {true, []connect.HandlerOption{recovers, plain}, 1, connect.CodeInternal},
+		"Recovered inside": {true, []connect.HandlerOption{plain, recovers}, 1, connect.CodeInternal},
+		"Held":             {true, []connect.HandlerOption{hold}, 1, connect.CodeFailedPrecondition},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var c counter
+			mux := http.NewServeMux()
+			mux.Handle(unaryCall, connect.NewUnaryHandler(unaryCall, func(_ context.Context, r *request) (*response, error) {
+				if r.Msg.GetValue() == "panic" {
+					c.next()
+					panic("application")
+				}
+				return responseOf("x"), nil
+			}, test.opts...))
+			cl := connect.NewClient[wrapperspb.StringValue, wrapperspb.StringValue](httpClient(t, test.http1), listen(t, mux)+unaryCall)
+			call(t.Context(), cl, name+" first", "connects").want(t, 0, "", false)
+			if a := call(t.Context(), cl, name, "panic"); a.code() != test.code {
+				t.Error(a.err)
+			}
+			c.want(t, test.runs)
+		})
+	}
+}
+
 // TestClientSide: a guard in a client guards nothing, and says so.
 func TestClientSide(t *testing.T) {
 	t.Parallel()

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -133,6 +134,57 @@ func TestHalfClosedBeforeTheGuard(t *testing.T) {
 		if status := readStatus(t, conn); status != httplock.StatusClientGone {
 			t.Errorf("%s: status %d, want %d", name, status, httplock.StatusClientGone)
 		}
+	}
+}
+
+// TestPanicIsSentAgain: net/http closes the connection of a handler that panics. Go's http.Transport then sends a request with an
+// Idempotency-Key again by itself, if the connection was used before. By default the second one runs.
+func TestPanicIsSentAgain(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, testkit.Start(t).Client())
+	plain := httplock.Idempotent(locks, httplock.Unscoped(), unhurried)
+	for name, test := range map[string]struct {
+		guard func(http.Handler) http.Handler
+		runs  int32
+	}{
+		"Default": {plain, 2},
+		"Recovered": {func(next http.Handler) http.Handler {
+			guarded := plain(next)
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer func() {
+					if recover() != nil {
+						w.WriteHeader(http.StatusInternalServerError)
+					}
+				}()
+				guarded.ServeHTTP(w, r)
+			})
+		}, 1},
+		"Held": {httplock.Idempotent(locks, httplock.Unscoped(), unhurried, core.WithFailurePolicy(core.HoldFailures)), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var runs atomic.Int32
+			srv := httpkit.Serve(t, test.guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/panic" {
+					runs.Add(1)
+					panic("application")
+				}
+				w.WriteHeader(http.StatusCreated)
+			})))
+			post := func(path string) httpkit.Answer {
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+path, http.NoBody)
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.Header.Set("Idempotency-Key", `"`+name+path+`"`)
+				return httpkit.Send(srv, req)
+			}
+			post("/connects").Want(t, http.StatusCreated)
+			post("/panic")
+			if got := runs.Load(); got != test.runs {
+				t.Errorf("ran %d times in one call of the client, want %d", got, test.runs)
+			}
+		})
 	}
 }
 
