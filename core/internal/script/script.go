@@ -18,8 +18,8 @@ var luaFiles embed.FS
 var (
 	acquireScript        = load("token", "compact_grant", "acquire_fast", "lock_kind", "compact", "mutex_owner", "mutex_common", "acquire")
 	acquireAllScript     = load("token", "lock_kind", "compact", "mutex_owner", "mutex_common", "acquire_all")
-	releaseScript        = load("publish", "wake_next", "release_fast", "lock_kind", "compact", "release")
-	passTurnScript       = load("publish", "wake_next", "pass_turn")
+	releaseScript        = load("publish", "lock_channel", "release_fast", "wake_next", "lock_kind", "compact", "release")
+	passTurnScript       = load("publish", "lock_channel", "wake_next", "pass_turn")
 	queueAcquireScript   = load("token", "compact_grant", "queue_acquire_fast", "publish", "lock_kind", "compact", "permits", "mutex_owner", "queue_common", "queue_holder", "queue_acquire")
 	queueReleaseScript   = load("publish", "queue_release_fast", "token", "lock_kind", "compact", "permits", "queue_common", "queue_release")
 	queueHeartbeatScript = load("publish", "token", "lock_kind", "compact", "permits", "mutex_owner", "queue_common", "queue_holder", "queue_heartbeat")

@@ -16,7 +16,7 @@ import (
 var (
 	Acquire      = []string{"token", "compact_grant", "acquire_fast", "lock_kind", "compact", "mutex_owner", "mutex_common", "acquire"}
 	AcquireAll   = []string{"token", "lock_kind", "compact", "mutex_owner", "mutex_common", "acquire_all"}
-	Release      = []string{"publish", "wake_next", "release_fast", "lock_kind", "compact", "release"}
+	Release      = []string{"publish", "lock_channel", "release_fast", "wake_next", "lock_kind", "compact", "release"}
 	QueueAcquire = []string{"token", "compact_grant", "queue_acquire_fast", "publish", "lock_kind", "compact", "permits", "mutex_owner", "queue_common", "queue_holder", "queue_acquire"}
 	QueueRelease = []string{"publish", "queue_release_fast", "token", "lock_kind", "compact", "permits", "queue_common", "queue_release"}
 )

@@ -16,7 +16,7 @@
 -- TTL is left.
 local function grantCompact(lock, lastToken, owner, mode, ttl)
   local token = nextToken(lastToken)
-  redis.call('HSET', lock, owner, 1, 'mode', mode, 'token', token)
+  redis.call('HSET', lock, owner, '1', 'mode', mode, 'token', token) -- Redis before 7.2 is slow with a number as argument
   local expiring = redis.pcall('PEXPIRE', lock, ttl)
   if expiring ~= 1 then
     if type(redis.pcall('DEL', lock)) == 'table' then

@@ -3,7 +3,8 @@
 --
 -- KEYS[1] lock     hash, see acquire.lua
 -- KEYS[2] waiting  sorted set of the clients that wait to be woken, see acquire.lua
--- ARGV[1] SPUBLISH or PUBLISH, see publish.lua, which comes in front of this file, with wake_next.lua
+-- ARGV[1] SPUBLISH or PUBLISH, see publish.lua, which comes in front of this file, with
+--         lock_channel.lua and wake_next.lua
 -- ARGV[2] number of the client; absent if it is known that it was woken
 --
 -- Returns 1 if the next client was woken, or all if none is in the set. Returns 0 if this client had not been woken, or if
@@ -22,5 +23,5 @@ end
 if redis.call('EXISTS', KEYS[1]) == 1 and redis.call('EXISTS', KEYS[2]) == 0 then
   return 0
 end
-wake_next(ARGV[1], KEYS[1], KEYS[2], true)
+wake_next(ARGV[1], KEYS[2])
 return 1

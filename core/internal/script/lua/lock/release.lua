@@ -4,8 +4,8 @@
 -- KEYS[2] released  string, makes acquire.lua refuse requests of the hold that arrive later, see bar.lua
 -- KEYS[3] waiting   sorted set of the clients that wait to be woken, see acquire.lua
 --                   Both may be absent if there are only two ARGV: then the script remembers nothing
--- ARGV[1] owner     ARGV[2] SPUBLISH or PUBLISH, see publish.lua, which comes in front of this file, with wake_next.lua;
---                   empty to wake no client, see Hold.Silent
+-- ARGV[1] owner     ARGV[2] SPUBLISH or PUBLISH, see publish.lua, which comes in front of this file, with lock_channel.lua
+--                   and wake_next.lua; empty to wake no client, see Hold.Silent
 -- All others may be absent from some number on:
 -- ARGV[3] hold id, if it is not the owner's name; otherwise empty
 -- ARGV[4] ms for which KEYS[2] is kept, 0 if no request of the hold can arrive any more
@@ -89,4 +89,9 @@ end
 redis.call('DEL', lock)
 remember(1, memory)
 
-return (ARGV[2] == '' or wake_next(ARGV[2], lock, KEYS[3], held[6])) and 1 or 3
+if ARGV[2] == '' then
+  return 1
+elseif held[6] then
+  return wake_next(ARGV[2], KEYS[3]) and 1 or 3
+end
+return publish(ARGV[2], channel, '0') and 1 or 3
