@@ -21,6 +21,7 @@ type confirmView struct {
 	Token   string
 	Seen    string // what the action applies to
 	OfHTTP  bool   // a record of an HTTP guard, which can have a response
+	Encoded bool   // a record whose result only its guard can record
 	Keep    string // prefilled: how long a resolved record is kept
 	Warning string // what has to be known before
 	Problem string // why the last try was refused
@@ -43,7 +44,7 @@ func (h *Handler) confirm(w http.ResponseWriter, r *http.Request, a action, who 
 		action: a, Name: q.Get("name"),
 		Target: link(string(a.Action), "name", q.Get("name"), "owner", q.Get("owner"), "holder-token", q.Get("holder-token")),
 		Back:   a.Kind.address(q.Get("name")), Token: h.tokenOf(w, r),
-		Seen: s.seen(), OfHTTP: s.OfHTTP(), Keep: writtenUp(s.kept()), Warning: s.warning(a),
+		Seen: s.seen(), OfHTTP: s.OfHTTP(), Encoded: s.Encoded(), Keep: writtenUp(s.kept()), Warning: s.warning(a),
 	}
 	view.Digest = h.digestOf(a.Kind, view.Name)
 	view.Typed = confirmation(view.Name, view.Digest)

@@ -48,10 +48,14 @@ func resolvedValue(s subject, form url.Values) ([]byte, error) {
 	switch {
 	case response == "" && value == "":
 		return nil, nil
-	case response == "":
-		return []byte(value), nil
-	case value != "":
+	case s.Encoded():
+		return nil, fmt.Errorf("%w: only the guard of this record can record a result, with Guard.Resolve in Go", errForm)
+	case value != "" && response != "":
 		return nil, fmt.Errorf("%w: a value and a response: one of them is recorded", errForm)
+	case value != "" && s.OfHTTP():
+		return nil, fmt.Errorf("%w: the record of an HTTP guard, so it has a response and no value", errForm)
+	case value != "":
+		return []byte(value), nil
 	case !s.OfHTTP():
 		return nil, fmt.Errorf("%w: not the record of an HTTP guard, so it has a value and no response", errForm)
 	}

@@ -41,6 +41,7 @@ func TestResolveWithResponse(t *testing.T) {
 		contains(t, s.act(http.StatusBadRequest, path, typed, "response", response), want)
 	}
 	contains(t, s.act(http.StatusBadRequest, path, typed, "response", "HTTP/1.1 200 OK", "value", "x"), "one of them is recorded")
+	contains(t, s.act(http.StatusBadRequest, path, typed, "value", "x"), "a response and no value")
 	s.act(http.StatusOK, path, typed, "response", "HTTP/1.1 201 Created\r\nLocation: /orders/7\r\nContent-Type: text/plain\r\n\r\nline 1\r\nline 2")
 	r, err := locks.Once(name).Peek(t.Context())
 	if err != nil || r.State != core.StateCompleted {
@@ -59,4 +60,31 @@ func TestResolveWithResponse(t *testing.T) {
 		t.Error("a record of no HTTP guard is offered a response")
 	}
 	contains(t, s.act(http.StatusBadRequest, "resolve?name=other", "other", "response", "HTTP/1.1 200 OK"), "not the record of an HTTP guard")
+}
+
+// TestResolveInventsNothing: results of RPCs and messages are encoded by their guards, so the form has no field for them, and a value
+// that is sent all the same is refused.
+func TestResolveInventsNothing(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, testkit.Start(t).Client())
+	s := newSite(t, locks, inspector.WithActions(asAda))
+	for _, prefix := range []string{"msg:", "rpc:"} {
+		name := prefix + strings.Repeat("x", 43)
+		held(t, locks, name, time.Hour)
+		path := "resolve?name=" + url.QueryEscape(name)
+		page := s.get(http.StatusOK, path)
+		contains(t, page, "<code>Guard.Resolve</code> in Go")
+		if strings.Contains(page, `name="value"`) || strings.Contains(page, `name="response"`) {
+			t.Errorf("%s: the form has a field for a result", name)
+		}
+		_, typed, _ := strings.Cut(page, "Type <code>")
+		typed, _, _ = strings.Cut(typed, "</code>")
+		for _, field := range []string{"value", "response"} {
+			contains(t, s.act(http.StatusBadRequest, path, typed, field, "HTTP/1.1 200 OK"), "Guard.Resolve")
+		}
+		s.act(http.StatusOK, path, typed)
+		if r, err := locks.Once(name).Peek(t.Context()); err != nil || r.State != core.StateCompleted || len(r.Value) > 0 {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
 }

@@ -110,6 +110,9 @@ func (s subject) warning(a action) string {
 // OfHTTP returns true if the record is one of an HTTP guard.
 func (s subject) OfHTTP() bool { return httprecord.IsName(s.name) }
 
+// Encoded returns true if only the guard of the record can record a result.
+func (s subject) Encoded() bool { return httprecord.IsEncoded(s.name) }
+
 // kept returns how long a resolved record is kept unless its operator says otherwise: as long as without Resolve, and a day at
 // least. A shorter time would let the work run again before clients have stopped retrying.
 func (s subject) kept() time.Duration { return max(s.left(), leastRetention) }

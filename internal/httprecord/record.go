@@ -1,5 +1,6 @@
 // Package httprecord has what the HTTP guards keep in Redis, and what the command and the inspector know of it: the names of
-// their locks and records, responses as they are recorded, and the form in which people write a response or a client its key.
+// their locks and records, responses as they are recorded, and the form in which people write a response or a client its key. Of
+// other guards it knows the names of records whose results nobody else can write.
 package httprecord
 
 import (
@@ -24,6 +25,13 @@ var names = regexp.MustCompile(`^` + Prefix + `(?:\{[\w-]{43}\}:)?[\w-]{43}$`)
 
 // IsName reports whether an HTTP guard makes such names for its records.
 func IsName(name string) bool { return names.MatchString(name) }
+
+// encoded are the names of records of RPCs and messages.
+var encoded = regexp.MustCompile(`^(?:rpc|msg):[\w-]{43}$`)
+
+// IsEncoded reports whether a record has the name of another guard whose results only the guard itself can encode, with its
+// Resolve in Go: those of RPCs and of messages.
+func IsEncoded(name string) bool { return encoded.MatchString(name) }
 
 // Response is a response as it is recorded and replayed.
 type Response struct {

@@ -1,6 +1,8 @@
 package holdfast_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/msglock"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -201,4 +204,50 @@ func TestResolveWithResponse(t *testing.T) {
 	cmd.Stdin = strings.NewReader(answer)
 	finish(t, cmd).want(t, 0, "", "")
 	retry("from-stdin")
+}
+
+// TestResolveInventsNothing: resolve without a result records none, so whoever wants it later does not get one that was never
+// returned. Values that only a guard can encode are left to its Resolve in Go.
+func TestResolveInventsNothing(t *testing.T) {
+	t.Parallel()
+	type receipt struct{ Cents int }
+	srv := testkit.Start(t)
+	url, locks := urlOf(srv), newLocks(t, srv)
+	file := filepath.Join(t.TempDir(), "value")
+	if err := os.WriteFile(file, []byte(`{"status":200}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hash, key := "", func(_ context.Context, m string) (string, error) { return m, nil }
+	charge := msglock.OnceValue(locks, "billing", key, func(ctx context.Context, _ string) (*receipt, error) {
+		hash = core.KeyHash(ctx)
+		return nil, errors.New("no answer from the bank")
+	}, core.WithFailurePolicy(core.HoldFailures))
+	if _, err := charge(t.Context(), "order-7"); !errors.Is(err, core.ErrOutcomeUnknown) {
+		t.Fatal(err)
+	}
+	run(t, url, "resolve", "msg:"+hash, "--yes", "--value", file).want(t, 64, "", "Guard.Resolve")
+	run(t, url, "resolve", "msg:"+hash, "--yes").want(t, 0, "", "Guard.Resolve")
+	value, err := charge(t.Context(), "order-7")
+	if action, _ := msglock.Disposition(err); action != msglock.Park || value != nil {
+		t.Errorf("a consumer gets %+v, %v", value, err)
+	}
+
+	for prefix, want := range map[string]string{"http:": "--response", "rpc:": "Guard.Resolve", "asynq:": "", "": ""} {
+		name := prefix + hash
+		attempt, err := locks.Once(name).Begin(t.Context())
+		if err == nil {
+			err = attempt.Hold(t.Context(), "lost connection")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want != "" {
+			run(t, url, "resolve", name, "--yes", "--value", file).want(t, 64, "", want)
+		}
+		run(t, url, "resolve", name, "--yes").want(t, 0, "", "")
+		if r, err := locks.Once(name).Peek(t.Context()); err != nil || r.State != core.StateCompleted || len(r.Value) > 0 {
+			t.Errorf("%s: recorded %q, %v", name, r.Value, err)
+		}
+	}
+	run(t, url, "once", hash, "--replay", "--", "echo", "ran").want(t, 0, "", "")
 }

@@ -44,7 +44,7 @@ func (c *forgetCommand) Run(env *environment) error {
 // resolveCommand records that a run has been done.
 type resolveCommand struct {
 	Key   string `arg:"" names:"records" help:"Key of the once."`
-	Value string `placeholder:"FILE" xor:"result" help:"Record what this file has as the result; - is standard input. Defaults to the record of a run of holdfast once that has succeeded without output."`
+	Value string `placeholder:"FILE" xor:"result" help:"Record what this file has as the result; - is standard input. Not for the record of a guard of HTTP, RPCs or messages. Defaults to no result."`
 	Yes   bool   `short:"y" help:"Do not ask."`
 
 	Response string `placeholder:"FILE" xor:"result" help:"For the record of an HTTP guard: the response that its client gets, as text; - is standard input. A status line, header fields, an empty line, the body. Not for guards that encrypt (WithCodec)."`
@@ -54,12 +54,22 @@ type resolveCommand struct {
 
 // Run is called by the parser.
 func (c *resolveCommand) Run(env *environment) error {
-	if c.Response != "" && !httprecord.IsName(c.Key) {
+	encoded := httprecord.IsEncoded(c.Key)
+	switch {
+	case (c.Value != "" || c.Response != "") && encoded:
+		return usageError("only the guard of %q can record a result: leave it out, or call Guard.Resolve in Go", c.Key)
+	case c.Response != "" && !httprecord.IsName(c.Key):
 		return usageError("--response: %q is not the record of an HTTP guard, which holdfast http-key prints: use --value", c.Key)
+	case c.Value != "" && httprecord.IsName(c.Key):
+		return usageError("--value: %q is the record of an HTTP guard: use --response", c.Key)
 	}
 	value, err := await(env.ctx, func() ([]byte, error) { return c.value(env) })
 	if err != nil {
 		return usageError("%s", err)
+	}
+	if encoded {
+		fmt.Fprintln(env.stderr, "holdfast: no result is recorded. Callers of an RPC get none, and messages whose handler returns one are parked, "+
+			"until Guard.Resolve in Go records it")
 	}
 	return decide(env, c.Key, c.Yes, decision{
 		question: "Record that the run has been done?",
@@ -80,14 +90,14 @@ func (c *resolveCommand) completedBefore() error {
 	return &statusError{StatusAbsent, fmt.Sprintf("%q was completed before: its record was not changed", c.Key)}
 }
 
-// value returns what is recorded as the result.
+// value returns what is recorded as the result; nil for none.
 func (c *resolveCommand) value(env *environment) ([]byte, error) {
 	if c.Response != "" {
 		return c.response(env)
 	}
 	switch c.Value {
 	case "":
-		return []byte(`{"status":0}`), nil
+		return nil, nil
 	case "-":
 		return io.ReadAll(env.stdin)
 	}

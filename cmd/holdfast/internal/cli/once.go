@@ -197,9 +197,13 @@ func (c *onceCommand) skipped(env *environment, r core.Record) {
 	fmt.Fprintln(env.stderr, "holdfast: "+text)
 }
 
-// replay prints what a run has printed, and returns its exit status. The streams keep the errors of the writes.
+// replay prints what a run has printed, and returns its exit status. The streams keep the errors of the writes. A record without
+// a value is an operator's: the run has succeeded, and its output is not known.
 func replay(env *environment, record core.Record) error {
 	var r recorded
+	if len(record.Value) == 0 && !record.Omitted {
+		return nil
+	}
 	if err := json.Unmarshal(record.Value, &r); err != nil {
 		return &statusError{StatusLost, fmt.Sprintf("the record of %q was not made by this command: there is no output to print", record.Key)}
 	}
