@@ -356,7 +356,8 @@ const (
 	IncidentUnguarded IncidentKind = "unguarded"
 	// IncidentLost is a run whose lease was lost before it ended.
 	IncidentLost IncidentKind = "lost"
-	// IncidentUnrecorded is a run whose end Redis has not confirmed. It is retried in the background.
+	// IncidentUnrecorded is a run whose end Redis has not confirmed, which is retried in the background; or one that is recorded without
+	// its result, because that could not be encoded.
 	IncidentUnrecorded IncidentKind = "unrecorded"
 	// IncidentOverrun is a run that continues long after its context was cancelled. Its lease is no longer renewed.
 	IncidentOverrun IncidentKind = "overrun"

@@ -22,6 +22,7 @@ const (
 	logUnguarded   = "holdfast: Redis could not be asked, the work runs unguarded"
 	logLost        = "holdfast: the work has lost its lease while it ran"
 	logUnrecorded  = "holdfast: the end of the work could not be recorded"
+	logNoResult    = "holdfast: the work is recorded without its result, which could not be encoded"
 	logOverrun     = "holdfast: the work continues long after it was told to end, its lease is not renewed any more"
 	logUnknown     = "holdfast: the outcome of the work is unknown, its key is held until Resolve or Forget"
 	logPanic       = "holdfast: a hook or a function of a guard panicked"
@@ -169,7 +170,9 @@ func (l *Log) logIncident(ctx context.Context, i core.Incident) {
 	case core.IncidentLost:
 		text = logLost
 	case core.IncidentUnrecorded:
-		text = logUnrecorded
+		if text = logUnrecorded; errors.As(i.Err, new(noResultError)) {
+			text = logNoResult
+		}
 	case core.IncidentOverrun:
 		text = logOverrun
 	default:

@@ -315,7 +315,13 @@ func (r *running) write(value []byte, failure error) {
 	if r.once != nil {
 		r.remember(value)
 	}
-	o.Unrecorded = errors.Join(o.Unrecorded, failure)
+	switch {
+	case failure == nil:
+	case o.Unrecorded == nil:
+		o.Unrecorded = noResultError{failure}
+	default:
+		o.Unrecorded = errors.Join(o.Unrecorded, failure)
+	}
 	if o.State == core.StateUnknown {
 		r.logUnknown(ctx, r.ask.Work, o.Reason)
 	}
@@ -326,6 +332,12 @@ func (r *running) write(value []byte, failure error) {
 		r.incident(ctx, core.IncidentUnrecorded, o.Unrecorded)
 	}
 }
+
+// noResultError is the incident of a run whose end is recorded, but without its value.
+type noResultError struct{ error }
+
+// Unwrap returns why there is no value.
+func (e noResultError) Unwrap() error { return e.error }
 
 // watch ends the lease of a run that continues for longer than the grace after its context has ended: nobody may wait for its
 // function any more, and it would keep its name for ever. Until then the lease is renewed, so that no other run is beside it.
