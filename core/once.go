@@ -295,7 +295,9 @@ func (o *Once) group() script.Group {
 // allows another run. The record keeps the number and the token of the last attempt, whose further calls return
 // [ErrStale].
 //
-// It applies to the record that was seen, as [Once.Forget] does. For a key that has no record, seen is the zero Record.
+// It applies to the record that was seen, as [Once.Forget] does. For a key that has no record, seen is the zero Record. A record
+// that was completed before gets the value if it has none: so an operator can supply a result that was too large or lost. To correct
+// a value, call [Once.Forget], and then Resolve with the zero Record.
 //
 // With [WithProof] the proof is told first. So the key does not run again for as long as the proof is kept, whatever Redis loses, and an
 // attempt that continues late commits nothing.
@@ -306,8 +308,8 @@ func (o *Once) group() script.Group {
 //     has become. The record is not changed.
 //   - [ErrInProgress] with the rest of the lease in an [InProgressError] while an attempt is running. The attempt is
 //     not affected.
-//   - [ErrCompleted] with the record in a [CompletedError] if it was completed before, or a run has committed with its proof. The record
-//     is not changed.
+//   - [ErrCompleted] with the record in a [CompletedError] if it was completed before, and has a value or is given none, or if a run
+//     has committed with its proof. The record is not changed.
 //   - [ErrUndecided] if the proof cannot be told. The record is not changed.
 //   - [ErrValueTooLarge] if it was recorded without its value.
 //   - [ErrUnavailable] if Redis did not confirm the record: call Resolve again, and ErrCompleted says that the record

@@ -45,7 +45,8 @@ type Record struct {
 	// Value is what a completed run returned, or the value given to [Once.Resolve]. It is nil if Omitted.
 	Value []byte
 	// Omitted is true if a completed run had a value that was not recorded: larger than [WithMaxValue], or lost with a
-	// process that had declared the run completed, see [Attempt.Declare].
+	// process that had declared the run completed, see [Attempt.Declare]. A run that called [Complete] and failed has returned
+	// none: it has an empty Value, and Omitted is false.
 	Omitted bool
 	// Fingerprint is the fingerprint of the attempt, see [WithFingerprint].
 	Fingerprint []byte

@@ -90,7 +90,9 @@ func (m *onceModel) resolve(value string) error {
 	case core.StateRunning:
 		return core.ErrInProgress
 	case core.StateCompleted:
-		return core.ErrCompleted
+		if m.value != "" { // a value that is lacking is supplied
+			return core.ErrCompleted
+		}
 	}
 	m.set(onceModel{state: core.StateCompleted, count: m.count, value: value, token: m.token})
 	return nil

@@ -71,3 +71,68 @@ func TestSeenWithoutEnd(t *testing.T) {
 		wantStateOnly(t, locks.Once(name), core.StateNone)
 	}
 }
+
+// TestResolveValue: an operator gives a completed record the value that it lacks. A value stays, and Resolve without a value changes
+// no completed record. After Forget, another value can be recorded.
+func TestResolveValue(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := testkit.Start(t).Client()
+	locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long))
+	for was, test := range map[string]struct {
+		prepare func(*core.Once) error
+		kept    string
+	}{
+		"too large": {func(o *core.Once) error {
+			_, err := o.Do(ctx, func(context.Context) ([]byte, error) { return make([]byte, 100), nil })
+			return err
+		}, ""},
+		"lost with its process": {func(*core.Once) error {
+			return rdb.HSet(ctx, coretest.RecordOf("lost with its process"), "state", "running", "token", 5, "id", "client:1:1", "ttl", 1000,
+				"deadline", 1, "outcome_on_expiry", "completed").Err()
+		}, ""},
+		"failed after Complete": {func(o *core.Once) error {
+			_, err := o.Do(ctx, func(ctx context.Context) ([]byte, error) { return nil, errors.Join(core.Complete(ctx), errors.ErrUnsupported) })
+			return err
+		}, ""},
+		"resolved without it": {func(o *core.Once) error { return o.Resolve(ctx, core.Record{}, nil) }, ""},
+		"resolved":            {func(o *core.Once) error { return o.Resolve(ctx, core.Record{}, []byte("wrong")) }, "wrong"},
+		"returned": {func(o *core.Once) error {
+			_, err := o.Do(ctx, func(context.Context) ([]byte, error) { return []byte("first"), nil })
+			return err
+		}, "first"},
+	} {
+		once := locks.Once(was, core.WithMaxValue(64))
+		if err := test.prepare(once); err != nil && !errors.Is(err, core.ErrValueTooLarge) && !errors.Is(err, errors.ErrUnsupported) {
+			t.Fatalf("%s: %v", was, err)
+		}
+		seen := coretest.MustPeek(t, once)
+		if err := once.Resolve(ctx, seen, nil); !errors.Is(err, core.ErrCompleted) || errors.Is(err, core.ErrChanged) {
+			t.Errorf("%s: Resolve without a value: %v", was, err)
+		}
+		err := once.Resolve(ctx, seen, []byte("by hand"))
+		now := coretest.MustPeek(t, once)
+		if test.kept != "" {
+			if !errors.Is(err, core.ErrCompleted) || string(now.Value) != test.kept {
+				t.Errorf("%s: %v, %+v", was, err, now)
+			}
+			if err := errors.Join(once.Forget(ctx, now), once.Resolve(ctx, core.Record{}, []byte("corrected"))); err != nil {
+				t.Errorf("%s: %v", was, err)
+			}
+			if now = coretest.MustPeek(t, once); string(now.Value) != "corrected" {
+				t.Errorf("%s: %+v", was, now)
+			}
+			continue
+		}
+		if err != nil || now.State != core.StateCompleted || string(now.Value) != "by hand" || now.Omitted || now.Attempt != seen.Attempt {
+			t.Errorf("%s: %v, %+v", was, err, now)
+		}
+		if err := once.Resolve(ctx, seen, []byte("late")); !errors.Is(err, core.ErrChanged) {
+			t.Errorf("%s: Resolve of what it was: %v", was, err)
+		}
+		result, err := once.Do(ctx, func(context.Context) ([]byte, error) { return []byte("again"), nil })
+		if err != nil || !result.Replayed || string(result.Value) != "by hand" {
+			t.Errorf("%s: %+v, %v", was, result, err)
+		}
+	}
+}

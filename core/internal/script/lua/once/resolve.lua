@@ -13,7 +13,8 @@
 -- Returns 1               recorded, now or by an earlier run
 --         {1, 0}          the same, but the message could not be published: waiters find out by polling
 --         {0, ms}         an attempt is running, whose lease has so much left; it is not touched
---         {-4, record...} completed before; it is not touched, so the first result counts; see report in common.lua
+--         {-4, record...} completed before; it is not touched, so the first result counts; see report in common.lua. Only
+--                         a value that is not recorded can be supplied
 --         {-5, record...} the record has changed since the operator saw it; it is not touched
 --
 -- The record keeps the number and the token of the attempt, but gets another id. By that id, an attempt that ends late
@@ -33,7 +34,7 @@ if r.id ~= ARGV[1] then -- equal if an earlier run stopped halfway
     return report(-5)
   elseif state == 'running' then
     return {0, correctDeadline(r, left)}
-  elseif state == 'completed' then
+  elseif state == 'completed' and (ARGV[6] == '' or call('HEXISTS', record, 'value') == 1) then
     return report(-4)
   end
 end
@@ -51,5 +52,9 @@ end
 if not r.state and r.token then
   fields[#fields + 1], fields[#fields + 2] = 'began', 0 -- the last attempt was released
 end
-writeEnd({'deadline', 'ttl', 'outcome_on_expiry', 'declaration', 'reason'}, unpack(fields))
+local obsolete = {'deadline', 'ttl', 'outcome_on_expiry', 'declaration', 'reason'}
+if ARGV[6] ~= '' then
+  obsolete[#obsolete + 1] = 'omitted'
+end
+writeEnd(obsolete, unpack(fields))
 return announce(remember(1, ARGV[3]))
