@@ -250,4 +250,7 @@ func TestResolveInventsNothing(t *testing.T) {
 		}
 	}
 	run(t, url, "once", hash, "--replay", "--", "echo", "ran").want(t, 0, "", "")
+	run(t, url, "resolve", hash, "--yes", "--value", file).want(t, 0, "", "") // supplies what is lacking
+	run(t, url, "resolve", hash, "--yes", "--value", file).want(t, 1, "", "completed before")
+	run(t, url, "once", hash, "--replay", "--", "echo", "ran").want(t, 200, "", "")
 }

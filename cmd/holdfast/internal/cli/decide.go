@@ -74,7 +74,7 @@ func (c *resolveCommand) Run(env *environment) error {
 	return decide(env, c.Key, c.Yes, decision{
 		question: "Record that the run has been done?",
 		check: func(record core.Record) error {
-			if record.State == core.StateCompleted {
+			if record.State == core.StateCompleted && (value == nil || len(record.Value) > 0) {
 				return c.completedBefore()
 			}
 			return nil
