@@ -43,7 +43,7 @@ func Disposition(err error) (Action, time.Duration) {
 	case errors.As(err, &parked), errors.Is(err, core.ErrOutcomeUnknown):
 		return Park, 0
 	case errors.As(err, &deferred):
-		return Nack, deferred.RetryAfter
+		return Nack, max(deferred.RetryAfter, 0)
 	}
 	return Nack, 0
 }
@@ -117,11 +117,11 @@ func (v *visit[M]) refuse(not *core.NotRun) {
 	case v.ctx.Err() != nil: // that may be why its key function has failed, too
 		not.Reason, not.Err = ReasonEnded, &DeferredError{0, v.ctx.Err(), true}
 	case v.ask.NoKey != nil:
-		not.Reason, not.Err = ReasonNoKey, v.park(ReasonNoKey, err, true)
+		not.Reason, not.Err = ReasonNoKey, &ParkedError{err, true}
 	case errors.Is(err, core.ErrOutcomeUnknown): // the engine logs it
 		not.Reason, not.Err = ReasonUnknown, &ParkedError{err, true}
 	case errors.Is(err, core.ErrCompleted):
-		not.Reason, not.Err = ReasonNoResult, v.park(ReasonNoResult, err, true)
+		not.Reason, not.Err = ReasonNoResult, &ParkedError{err, true}
 	case guards.Mistaken(err):
 		not.Reason, not.Err = ReasonGuardFailed, deferral(err, 0, true)
 	default:
@@ -130,12 +130,30 @@ func (v *visit[M]) refuse(not *core.NotRun) {
 	}
 }
 
-// park logs that a message is parked, and returns the error that says so.
-func (v *visit[M]) park(reason string, err error, idle bool) error {
-	var shown error
-	if reason == ReasonNoKey { // another one may have what the handler says of its message
-		shown = err
+// idle reports whether the handler has done nothing, because a guard inside has refused the message.
+func idle(err error) bool {
+	deferred, _ := err.(*DeferredError)
+	parked, _ := err.(*ParkedError)
+	return deferred != nil && deferred.idle || parked != nil && parked.idle
+}
+
+// logParked logs why a message is parked, unless the engine or a guard inside has. The text of a handler's error may have users' data.
+func (v *visit[M]) logParked(err error) {
+	action, _ := Disposition(err)
+	own, _ := Disposition(v.err)
+	if action != Park || idle(v.err) || own != Park && errors.Is(err, core.ErrOutcomeUnknown) {
+		return
 	}
-	v.engine.Event(v.ctx, slog.LevelError, "parked "+reason, "holdfast: msglock: message parked", v.ask.Work, shown, slog.String("reason", reason))
-	return &ParkedError{err, idle}
+	reason := "handler"
+	switch {
+	case errors.Is(err, ErrNoKey):
+		reason = ReasonNoKey
+	case errors.Is(err, core.ErrCompleted):
+		reason = ReasonNoResult
+	}
+	if v.err != nil {
+		err = guards.KeyFailed(v.err)
+	}
+	kind := "parked " + reason + guards.InnerType(err)
+	v.engine.Event(v.ctx, slog.LevelError, kind, "holdfast: msglock: message parked", v.ask.Work, err, slog.String("reason", reason))
 }

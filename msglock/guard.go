@@ -72,7 +72,7 @@ func (g *Guard[M]) visit(ctx context.Context, m M) *visit[M] {
 	v := &visit[M]{Guard: g, handler: g.handler, ctx: ctx, m: m}
 	v.ask.Label, v.ask.Note = g.label, g.note
 	v.run = guards.Run{
-		Call:   func(ctx context.Context) { v.err = v.handler(ctx, m) },
+		Call:   func(ctx context.Context) { v.err = guards.NotNil(v.handler(ctx, m)) },
 		Judge:  v.judge,
 		Replay: func(_ context.Context, r core.Record) error { return v.replay(r) },
 		Refuse: func(_ context.Context, not *core.NotRun) { v.refuse(not) },
@@ -84,18 +84,21 @@ func (g *Guard[M]) visit(ctx context.Context, m M) *visit[M] {
 		v.ask.NoKey = ErrNoKey
 	default:
 		v.ask.KeyHash, v.ask.Name = g.nameOf(key)
+		if v.own.sent == nil {
+			break
+		}
+		if err := guards.Try(func() { v.ask.Due = v.own.sent(m) }); err != nil {
+			v.engine.Event(ctx, slog.LevelWarn, sentTime, "holdfast: msglock: WithSentTime panicked, the message has no age", v.ask.Work, err)
+		}
 	}
 	return v
 }
 
-// read reads the key of the message, and what else the engine has to know of it.
+// read reads the key of the message.
 func (v *visit[M]) read() (key string, err error) {
 	defer guards.Recovered(&err)
 	if guards.IsNil(v.m) {
 		return "", errors.New("the message is nil")
-	}
-	if v.own.sent != nil {
-		v.ask.Due = v.own.sent(v.m)
 	}
 	return v.key(v.ctx, v.m)
 }
@@ -106,15 +109,22 @@ func (v *visit[M]) handle() error {
 		defer v.beats()()
 	}
 	o, err := v.engine.Do(v.ctx, v.ask, v.run)
+	if err == nil && o != nil { // otherwise an earlier message with the key has completed
+		err = v.ended(o)
+	}
+	v.logParked(err)
+	return err
+}
+
+// ended returns what to tell the consumer about a message whose handler was called.
+func (v *visit[M]) ended(o *guards.Outcome) error {
 	switch {
-	case err != nil, o == nil: // without error an earlier message with the key has completed
-		return err
 	case o.State == core.StateUnknown:
 		return guards.Joined(v.err, core.ErrOutcomeUnknown)
 	case errors.Is(o.Unrecorded, core.ErrStale) && (v.err == nil || o.State == core.StateCompleted):
 		return deferral(o.Unrecorded, 0, false) // how the other run fares decides
 	case o.State == core.StateCompleted && v.err != nil && v.load != nil && !v.loaded(o):
-		return v.park(ReasonNoResult, guards.Joined(v.err, core.ErrCompleted), false)
+		return &ParkedError{guards.Joined(v.err, core.ErrCompleted), false}
 	case o.State == core.StateCompleted: // also if the handler failed after core.Complete
 		return nil
 	case v.err != nil && o.Lost != nil:
@@ -125,26 +135,22 @@ func (v *visit[M]) handle() error {
 
 // loaded loads the value of a run that was recorded as completed although its handler failed. It has none, unless its proof has.
 func (v *visit[M]) loaded(o *guards.Outcome) bool {
-	if o.Value == nil {
-		return false
+	var data []byte
+	if o.Value != nil {
+		data, _ = o.Value()
 	}
-	data, err := o.Value()
-	return err == nil && v.load(data) == nil
+	return v.load(data) == nil
 }
 
 // judge judges how the handler ended. What a guard inside has refused has done nothing.
 func (v *visit[M]) judge(o *guards.Outcome) {
 	o.Err = v.err
-	deferred, _ := v.err.(*DeferredError)
-	parked, _ := v.err.(*ParkedError)
 	switch {
 	case !o.Returned:
 	case v.err == nil:
 		o.Verdict, o.Value = guards.Completed, v.value
-	case deferred != nil && deferred.idle, parked != nil && parked.idle:
+	case idle(v.err):
 		o.Verdict = guards.Released
-	case errors.As(v.err, &parked):
-		_ = v.park("handler", v.err, false)
 	}
 }
 

@@ -69,10 +69,18 @@ func NewOnceValue[M, T any](
 		}
 		v.value = func() ([]byte, error) { return json.Marshal(value) }
 		v.load = func(data []byte) error {
-			value = *new(T)
-			return json.Unmarshal(data, &value)
+			if len(data) == 0 {
+				return errors.New("its result was not recorded")
+			}
+			var whole T
+			err := json.Unmarshal(data, &whole)
+			if err == nil {
+				value = whole
+			}
+			return err
 		}
-		return value, v.handle()
+		err := v.handle()
+		return value, err
 	}, nil
 }
 
@@ -104,6 +112,9 @@ func (g *Guard[M]) Peek(ctx context.Context, key string) (core.Record, error) {
 // Resolve records that a message has taken effect: an operator has found out how a run of unknown outcome ended. It applies to the
 // record that Peek returned. The value is nil, or JSON for [OnceValue]. It returns the errors of [core.Once.Resolve].
 func (g *Guard[M]) Resolve(ctx context.Context, seen core.Record, value []byte) error {
+	if value != nil && !json.Valid(value) {
+		return fmt.Errorf("%w: Resolve: the value is no JSON", core.ErrInvalidOption)
+	}
 	return g.once.ResolveSeen(ctx, prefix, seen, value)
 }
 
@@ -122,14 +133,11 @@ func (v *visit[M]) replay(r core.Record) error {
 		v.engine.Event(v.ctx, slog.LevelWarn, "other handler", logOtherHandler, v.ask.Work, nil,
 			slog.String("handler", v.ask.Note), slog.String("completed_by", r.Note))
 	}
-	switch {
-	case v.load == nil:
+	if v.load == nil {
 		return nil
-	case r.Omitted:
-		return &core.CompletedError{Record: r}
 	}
 	if err := v.load(r.Value); err != nil {
-		return errors.Join(err, &core.CompletedError{Record: r})
+		return fmt.Errorf("%w, but %w", &core.CompletedError{Record: r}, err)
 	}
 	return nil
 }

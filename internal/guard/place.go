@@ -82,6 +82,22 @@ func panicPlace() string {
 	}
 }
 
+// Try calls a user's function. Its error is a panic of fn.
+func Try(fn func()) (err error) {
+	defer Recovered(&err)
+	fn()
+	return nil
+}
+
+// NotNil returns an error as it is, unless it is a nil pointer: its methods may panic, and it is a mistake of the function that returned
+// it.
+func NotNil(err error) error {
+	if err != nil && IsNil(err) {
+		return fmt.Errorf("the error is a nil %T", err)
+	}
+	return err
+}
+
 // WhyLater returns the reason of a [core.NotRun] for an item that may run another time.
 func WhyLater(err error) string {
 	switch {

@@ -2,6 +2,7 @@ package msglock_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -155,6 +156,49 @@ func TestParkedIsLogged(t *testing.T) {
 	}
 }
 
+// TestLogOfParked: each kind of error for which handlers park messages has a line, also an unknown outcome that the handler reports. The
+// line has the type of the error, or what that says of itself for the log. A message that is acknowledged has none.
+func TestLogOfParked(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		err    error
+		before func(context.Context) error
+		action msglock.Action
+		log    string
+	}{
+		"Type":     {&msglock.ParkedError{Err: fmt.Errorf("reading %q: %w", "secret", new(json.SyntaxError))}, nil, msglock.Park, "of type *json.SyntaxError"},
+		"Value":    {&msglock.ParkedError{Err: loggedError{}}, nil, msglock.Park, "too old"},
+		"Unknown":  {fmt.Errorf("secret: %w", core.ErrOutcomeUnknown), nil, msglock.Park, "reason=handler"},
+		"Complete": {&msglock.ParkedError{Err: errHandler}, core.Complete, msglock.Ack, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			locks, log := newLocks(t)
+			parked := func(key string, err error) string {
+				t.Helper()
+				before := log.String()
+				want(t, msglock.Once(locks, "billing", byKey, func(ctx context.Context, _ *message) error {
+					if test.before != nil {
+						_ = test.before(ctx)
+					}
+					return err
+				})(t.Context(), &message{Key: key}), test.action)
+				return strings.TrimPrefix(log.String(), before)
+			}
+			parked("0", &msglock.ParkedError{Err: errHandler}) // of another type: it does not hide the next one
+			line := parked("1", test.err)
+			if strings.Contains(line, "secret") || !strings.Contains(line, test.log) || (line != "") != (test.log != "") {
+				t.Errorf("the log has %q, want %q", line, test.log)
+			}
+		})
+	}
+}
+
+type loggedError struct{}
+
+func (loggedError) Error() string       { return "order-1 is too old" }
+func (loggedError) LogValue() slog.Value { return slog.StringValue("too old") }
+
 // TestStoppedKeyFunction: a key function that fails because the consumer stops says nothing about the message.
 func TestStoppedKeyFunction(t *testing.T) {
 	t.Parallel()
@@ -307,10 +351,18 @@ func TestDispositions(t *testing.T) {
 		{fmt.Errorf("later: %w", &msglock.DeferredError{RetryAfter: time.Minute, Err: errHandler}), msglock.Nack, time.Minute},
 		{fmt.Errorf("never: %w", &msglock.ParkedError{Err: errHandler}), msglock.Park, 0},
 		{core.ErrOutcomeUnknown, msglock.Park, 0},
+		{&msglock.DeferredError{RetryAfter: -time.Second, Err: errHandler}, msglock.Nack, 0},
 	} {
 		err := msglock.Once(locks, "billing", byKey, returns(test.err))(t.Context(), &message{Key: fmt.Sprint(i)})
 		if action, delay := msglock.Disposition(err); action != test.action || delay != test.delay || !errors.Is(err, test.err) {
 			t.Errorf("%v: %d after %v", err, action, delay)
+		}
+	}
+	for _, err := range []error{(*msglock.ParkedError)(nil), (*msglock.DeferredError)(nil)} {
+		err := msglock.Once(locks, "billing", byKey, returns(err))(t.Context(), &message{Key: fmt.Sprintf("%T", err)})
+		want(t, err, msglock.Nack)
+		if !strings.Contains(err.Error(), "nil *msglock.") {
+			t.Errorf("after an error that is a nil pointer: %v", err)
 		}
 	}
 	// What a guard inside has refused has done nothing, whatever the policy.
@@ -445,6 +497,53 @@ func TestOnceValue(t *testing.T) {
 	want(t, err, msglock.Park)
 }
 
+// TestSuppliedResult: an operator supplies a result that was not recorded, and the message is acknowledged with it. Its error says what
+// is lacking. A value that is no JSON is refused.
+func TestSuppliedResult(t *testing.T) {
+	t.Parallel()
+	locks, log := newLocks(t)
+	type receipt struct{ Cents int }
+	handle := msglock.OnceValue(locks, "billing", byKey, func(ctx context.Context, m *message) (*receipt, error) {
+		if m.Key == "early" {
+			return nil, errors.Join(core.Complete(ctx), errHandler)
+		}
+		return &receipt{7}, nil
+	}, core.WithMaxValue(5))
+	guard, err := msglock.NewOnce(locks, "billing", byKey, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"early", "long"} {
+		_, _ = handle(t.Context(), &message{Key: key})
+		_, err := handle(t.Context(), &message{Key: key})
+		want(t, err, msglock.Park)
+		for _, text := range []string{err.Error(), log.String()} {
+			if !strings.Contains(text, "its result was not recorded") {
+				t.Errorf("%s: %s", key, text)
+			}
+		}
+		seen, err := guard.Peek(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := guard.Resolve(t.Context(), seen, []byte("paid")); !errors.Is(err, core.ErrInvalidOption) {
+			t.Errorf("%s: Resolve without JSON: %v", key, err)
+		}
+		if err := guard.Resolve(t.Context(), seen, []byte(`{"Cents":8}`)); err != nil {
+			t.Errorf("%s: %v", key, err)
+		}
+		if got, err := handle(t.Context(), &message{Key: key}); err != nil || got == nil || got.Cents != 8 {
+			t.Errorf("%s: %+v, %v", key, got, err)
+		}
+	}
+	numbers := msglock.OnceValue(locks, "billing", byKey, func(context.Context, *message) ([]receipt, error) { return nil, nil })
+	got, err := numbers(t.Context(), &message{Key: "early"})
+	want(t, err, msglock.Park)
+	if got != nil || !strings.Contains(err.Error(), "cannot unmarshal object into") {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
 // TestHeartbeat: it runs while the message is handled, whatever it returns, and never after that.
 func TestHeartbeat(t *testing.T) {
 	t.Parallel()
@@ -501,7 +600,7 @@ func TestHooks(t *testing.T) {
 	var mu sync.Mutex
 	var starts []core.RunStart
 	var nots []core.NotRun
-	locks, _ := newLocks(t, core.WithHooks(core.Hooks{
+	locks, log := newLocks(t, core.WithHooks(core.Hooks{
 		RunStart: func(_ context.Context, s core.RunStart) context.Context {
 			mu.Lock()
 			defer mu.Unlock()
@@ -521,9 +620,15 @@ func TestHooks(t *testing.T) {
 	if len(nots) != 1 || nots[0].Reason != core.ReasonReplayed {
 		t.Errorf("%+v", nots)
 	}
-	lock := msglock.Exclusive(locks.Mutex, byKey, second)
-	want(t, lock(t.Context(), &message{Key: "1"}), msglock.Ack)
-	if len(starts) != 2 || starts[1].Label != "msglock_test.second" {
+	panics := msglock.WithSentTime(func(*message) time.Time { panic("no such header") })
+	lock := msglock.Exclusive(locks.Mutex, byKey, second, panics)
+	for range 2 {
+		want(t, lock(t.Context(), &message{Key: "1"}), msglock.Ack) // without an age
+	}
+	if n := strings.Count(log.String(), "no such header"); n != 1 {
+		t.Errorf("%d lines of the panic:\n%s", n, log)
+	}
+	if len(starts) != 3 || starts[1].Label != "msglock_test.second" || !starts[1].Due.IsZero() {
 		t.Errorf("%+v", starts)
 	}
 }
