@@ -15,21 +15,15 @@ import (
 // The reasons of a [core.NotRun] whose place is "task", beside [core.ReasonReplayed]. A task that comes again has a RetryAfter,
 // and its Err is a [*DeferredError].
 const (
-	ReasonBusy        = "busy"            // deferred: another task with its key runs
-	ReasonUnavailable = "unavailable"     // deferred: Redis cannot be asked, or refuses
-	ReasonUndecided   = "undecided"       // deferred: the proof could not be asked, [core.ErrUndecided]
-	ReasonNoKey       = "no-key"          // archived: [ErrNoKey]
-	ReasonKeyReused   = "key-reused"      // archived: its payload differs from the first task's, [core.ErrFingerprintMismatch]
-	ReasonUnknown     = "outcome-unknown" // archived: nobody knows how an earlier run ended, [core.ErrOutcomeUnknown]
-	ReasonEnded       = "ended"           // asynq's context ended before the task could run: a deadline, a cancellation
-	ReasonGuardFailed = "guard-failed"    // failed: the lock or record cannot be used like this, a mistake of the program
+	ReasonBusy        = guards.ReasonBusy        // deferred: another task with its key runs
+	ReasonUnavailable = guards.ReasonUnavailable // deferred: Redis cannot be asked, or refuses
+	ReasonUndecided   = guards.ReasonUndecided   // deferred: the proof could not be asked, [core.ErrUndecided]
+	ReasonNoKey       = guards.ReasonNoKey       // archived: [ErrNoKey]
+	ReasonKeyReused   = guards.ReasonKeyReused   // archived: its payload differs from the first task's, [core.ErrFingerprintMismatch]
+	ReasonUnknown     = guards.ReasonUnknown     // archived: nobody knows how an earlier run ended, [core.ErrOutcomeUnknown]
+	ReasonEnded       = guards.ReasonEnded       // asynq's context ended before the task could run: a deadline, a cancellation
+	ReasonGuardFailed = guards.ReasonGuardFailed // failed: the lock or record cannot be used like this, a mistake of the program
 )
-
-// idleError is the error of a task whose handler was not called: for a guard around this one, it has done nothing.
-type idleError struct{ error }
-
-// Unwrap returns the reason.
-func (e idleError) Unwrap() error { return e.error }
 
 // refuse decides what becomes of a task that does not run, and what asynq gets.
 func (v *visit) refuse(_ context.Context, not *core.NotRun) {
@@ -50,7 +44,7 @@ func (v *visit) refuse(_ context.Context, not *core.NotRun) {
 		not.Reason = ReasonGuardFailed
 	default:
 		e := v.deferral(err)
-		not.Reason, not.RetryAfter, not.Err = guards.WhyLater(err), e.RetryIn, e
+		not.Reason, not.RetryAfter, not.Err = guards.WhyNot(v.ask, err), e.RetryIn, e
 	}
 }
 

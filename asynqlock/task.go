@@ -82,7 +82,7 @@ func (v *visit) process(next asynq.Handler) error {
 	})
 	switch {
 	case err != nil:
-		return idleError{err}
+		return guards.Idle(err)
 	case v.began.IsZero(), outcome == nil: // it was let pass, or replayed
 		return v.err
 	}
@@ -133,7 +133,6 @@ func (v *visit) until() (time.Time, bool) {
 func (v *visit) judge(o *guards.Outcome) {
 	o.Err = v.err
 	o.Value = func() ([]byte, error) { return v.value(), nil }
-	_, idle := v.err.(idleError) // itself: what a handler makes of one is the handler's error
 	switch {
 	case !o.Returned:
 	case v.err == nil:
@@ -144,7 +143,7 @@ func (v *visit) judge(o *guards.Outcome) {
 		if said, _ := seal.RunFrom(v.inside).Said(); said == seal.Held {
 			o.Err = core.ErrOutcomeUnknown
 		}
-	case idle, errors.Is(v.err, asynq.ErrHandlerNotFound), errors.Is(v.err, asynq.RevokeTask):
+	case guards.IsIdle(v.err), errors.Is(v.err, asynq.ErrHandlerNotFound), errors.Is(v.err, asynq.RevokeTask):
 		o.Verdict = guards.Released
 	}
 }

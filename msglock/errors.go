@@ -55,8 +55,6 @@ func Disposition(err error) (Action, time.Duration) {
 type DeferredError struct {
 	RetryAfter time.Duration
 	Err        error
-
-	idle bool // the handler was not called
 }
 
 // Error returns the reason and the delay.
@@ -70,11 +68,7 @@ func (e *DeferredError) Unwrap() error { return e.Err }
 // ParkedError says that a message has to be looked at by a person. The wrapped error is the reason: [ErrNoKey], or
 // [core.ErrCompleted] if a result has to be replayed that was not recorded. A handler may return one too, for a message that
 // it cannot read: its key stays free.
-type ParkedError struct {
-	Err error
-
-	idle bool
-}
+type ParkedError struct{ Err error }
 
 // Error returns the reason.
 func (e *ParkedError) Error() string {
@@ -89,14 +83,14 @@ var ErrNoKey = errors.New("holdfast: msglock: the message has no key")
 
 // The reasons of a [core.NotRun] whose place is "message", beside [core.ReasonReplayed].
 const (
-	ReasonBusy        = "busy"            // deferred: another message with its key is being handled
-	ReasonUnavailable = "unavailable"     // deferred: Redis is unreachable, or refuses
-	ReasonUndecided   = "undecided"       // deferred: the proof could not be asked, [core.ErrUndecided]
-	ReasonNoKey       = "no-key"          // parked: [ErrNoKey]
-	ReasonUnknown     = "outcome-unknown" // parked: nobody knows how an earlier run ended, [core.ErrOutcomeUnknown]
-	ReasonNoResult    = "no-result"       // parked: an earlier run has completed, but its result was not recorded
-	ReasonEnded       = "ended"           // its context ended before the handler was called
-	ReasonGuardFailed = "guard-failed"    // the lock or record cannot be used like this, a mistake of the program
+	ReasonBusy        = guards.ReasonBusy        // deferred: another message with its key is being handled
+	ReasonUnavailable = guards.ReasonUnavailable // deferred: Redis is unreachable, or refuses
+	ReasonUndecided   = guards.ReasonUndecided   // deferred: the proof could not be asked, [core.ErrUndecided]
+	ReasonNoKey       = guards.ReasonNoKey       // parked: [ErrNoKey]
+	ReasonUnknown     = guards.ReasonUnknown     // parked: nobody knows how an earlier run ended, [core.ErrOutcomeUnknown]
+	ReasonNoResult    = guards.ReasonNoResult    // parked: an earlier run has completed, but its result was not recorded
+	ReasonEnded       = guards.ReasonEnded       // its context ended before the handler was called
+	ReasonGuardFailed = guards.ReasonGuardFailed // the lock or record cannot be used like this, a mistake of the program
 )
 
 // The bounds of a deferral's delay. Another message with the key mostly ends sooner than its lease.
@@ -104,44 +98,34 @@ const longestDelay, shortestDelay = 5 * time.Second, 100 * time.Millisecond
 
 // deferral returns the error for a message that has to come again: about when the lease that is in its way may have ended. Those
 // that were deferred together do not come again together.
-func deferral(reason error, lease time.Duration, idle bool) *DeferredError {
+func deferral(reason error, lease time.Duration) *DeferredError {
 	if lease <= 0 || lease > longestDelay {
 		lease = longestDelay
 	}
-	return &DeferredError{max(lease/2+rand.N(lease/2+1), shortestDelay), reason, idle}
+	return &DeferredError{max(lease/2+rand.N(lease/2+1), shortestDelay), reason}
 }
 
 // refuse decides what becomes of a message whose handler is not called.
 func (v *visit[M]) refuse(not *core.NotRun) {
-	switch err := not.Err; {
-	case v.ctx.Err() != nil: // that may be why its key function has failed, too
-		not.Reason, not.Err = ReasonEnded, &DeferredError{0, v.ctx.Err(), true}
-	case v.ask.NoKey != nil:
-		not.Reason, not.Err = ReasonNoKey, &ParkedError{err, true}
-	case errors.Is(err, core.ErrOutcomeUnknown): // the engine logs it
-		not.Reason, not.Err = ReasonUnknown, &ParkedError{err, true}
-	case errors.Is(err, core.ErrCompleted):
-		not.Reason, not.Err = ReasonNoResult, &ParkedError{err, true}
-	case guards.Mistaken(err):
-		not.Reason, not.Err = ReasonGuardFailed, deferral(err, 0, true)
-	default:
-		e := deferral(err, not.RetryAfter, true)
-		not.Reason, not.RetryAfter, not.Err = guards.WhyLater(err), e.RetryAfter, e
+	if not.Reason = guards.WhyNot(v.ask, not.Err); v.ctx.Err() != nil { // that may be why its key function has failed, too
+		not.Reason, not.Err = ReasonEnded, v.ctx.Err()
 	}
-}
-
-// idle reports whether the handler has done nothing, because a guard inside has refused the message.
-func idle(err error) bool {
-	deferred, _ := err.(*DeferredError)
-	parked, _ := err.(*ParkedError)
-	return deferred != nil && deferred.idle || parked != nil && parked.idle
+	switch not.Reason {
+	case ReasonNoKey, ReasonUnknown, ReasonNoResult:
+		not.Err = &ParkedError{not.Err}
+	case ReasonEnded:
+		not.Err = &DeferredError{0, not.Err}
+	default:
+		e := deferral(not.Err, not.RetryAfter)
+		not.RetryAfter, not.Err = e.RetryAfter, e
+	}
 }
 
 // logParked logs why a message is parked, unless the engine or a guard inside has. The text of a handler's error may have users' data.
 func (v *visit[M]) logParked(err error) {
 	action, _ := Disposition(err)
 	own, _ := Disposition(v.err)
-	if action != Park || idle(v.err) || own != Park && errors.Is(err, core.ErrOutcomeUnknown) {
+	if action != Park || guards.IsIdle(v.err) || own != Park && errors.Is(err, core.ErrOutcomeUnknown) {
 		return
 	}
 	reason := "handler"

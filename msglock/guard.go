@@ -109,7 +109,10 @@ func (v *visit[M]) handle() error {
 		defer v.beats()()
 	}
 	o, err := v.engine.Do(v.ctx, v.ask, v.run)
-	if err == nil && o != nil { // otherwise an earlier message with the key has completed
+	switch {
+	case err != nil:
+		err = guards.Idle(err)
+	case o != nil: // otherwise an earlier message with the key has completed
 		err = v.ended(o)
 	}
 	v.logParked(err)
@@ -122,24 +125,15 @@ func (v *visit[M]) ended(o *guards.Outcome) error {
 	case o.State == core.StateUnknown:
 		return guards.Joined(v.err, core.ErrOutcomeUnknown)
 	case errors.Is(o.Unrecorded, core.ErrStale) && (v.err == nil || o.State == core.StateCompleted):
-		return deferral(o.Unrecorded, 0, false) // how the other run fares decides
-	case o.State == core.StateCompleted && v.err != nil && v.load != nil && !v.loaded(o):
-		return &ParkedError{guards.Joined(v.err, core.ErrCompleted), false}
+		return deferral(o.Unrecorded, 0) // how the other run fares decides
+	case o.State == core.StateCompleted && v.err != nil && v.load != nil && v.load(o.Recorded()) != nil: // it has none, unless its proof has
+		return &ParkedError{guards.Joined(v.err, core.ErrCompleted)}
 	case o.State == core.StateCompleted: // also if the handler failed after core.Complete
 		return nil
 	case v.err != nil && o.Lost != nil:
-		return deferral(guards.Joined(v.err, o.Lost), 0, false)
+		return deferral(guards.Joined(v.err, o.Lost), 0)
 	}
 	return v.err
-}
-
-// loaded loads the value of a run that was recorded as completed although its handler failed. It has none, unless its proof has.
-func (v *visit[M]) loaded(o *guards.Outcome) bool {
-	var data []byte
-	if o.Value != nil {
-		data, _ = o.Value()
-	}
-	return v.load(data) == nil
 }
 
 // judge judges how the handler ended. What a guard inside has refused has done nothing.
@@ -149,7 +143,7 @@ func (v *visit[M]) judge(o *guards.Outcome) {
 	case !o.Returned:
 	case v.err == nil:
 		o.Verdict, o.Value = guards.Completed, v.value
-	case idle(v.err):
+	case guards.IsIdle(v.err):
 		o.Verdict = guards.Released
 	}
 }

@@ -3,7 +3,6 @@ package msglock
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 
@@ -61,26 +60,15 @@ func NewOnceValue[M, T any](
 		return nil, err
 	}
 	return func(ctx context.Context, m M) (T, error) {
-		var value T
+		var result guards.JSON[T]
 		v := g.visit(ctx, m)
 		v.handler = func(ctx context.Context, m M) (err error) {
-			value, err = handler(ctx, m)
+			result.Value, err = handler(ctx, m)
 			return err
 		}
-		v.value = func() ([]byte, error) { return json.Marshal(value) }
-		v.load = func(data []byte) error {
-			if len(data) == 0 {
-				return errors.New("its result was not recorded")
-			}
-			var whole T
-			err := json.Unmarshal(data, &whole)
-			if err == nil {
-				value = whole
-			}
-			return err
-		}
+		v.value, v.load = result.Encode, result.Decode
 		err := v.handle()
-		return value, err
+		return result.Value, err
 	}, nil
 }
 

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -98,15 +99,84 @@ func NotNil(err error) error {
 	return err
 }
 
-// WhyLater returns the reason of a [core.NotRun] for an item that may run another time.
-func WhyLater(err error) string {
+// The reasons of a [core.NotRun] that several places have.
+const (
+	ReasonBusy        = "busy"
+	ReasonUnavailable = "unavailable"
+	ReasonUndecided   = "undecided"
+	ReasonNoKey       = "no-key"
+	ReasonKeyReused   = "key-reused"
+	ReasonUnknown     = "outcome-unknown"
+	ReasonNoResult    = "no-result"
+	ReasonEnded       = "ended"
+	ReasonGuardFailed = "guard-failed"
+)
+
+// WhyNot returns the reason of a [core.NotRun] for an item of which a guard says that it does not run.
+func WhyNot(ask Ask, err error) string {
 	switch {
+	case ask.NoKey != nil:
+		return ReasonNoKey
+	case errors.Is(err, core.ErrFingerprintMismatch):
+		return ReasonKeyReused
+	case errors.Is(err, core.ErrOutcomeUnknown):
+		return ReasonUnknown
+	case errors.Is(err, core.ErrCompleted):
+		return ReasonNoResult
+	case Mistaken(err):
+		return ReasonGuardFailed
 	case errors.Is(err, core.ErrUndecided):
-		return "undecided"
+		return ReasonUndecided
 	case Busy(err):
-		return "busy"
+		return ReasonBusy
 	}
-	return "unavailable"
+	return ReasonUnavailable
+}
+
+// IdleError is the error of an item whose function was not called: for a guard around it, the item has done nothing.
+type IdleError struct{ error }
+
+// Idle makes an error an IdleError.
+func Idle(err error) error { return IdleError{err} }
+
+// IsIdle reports whether an error is an IdleError itself: what a function makes of one is the function's error.
+func IsIdle(err error) bool {
+	_, idle := err.(IdleError)
+	return idle
+}
+
+// Unwrap returns the reason.
+func (e IdleError) Unwrap() error { return e.error }
+
+// JSON is the value of a run of a place that records it as JSON.
+type JSON[T any] struct{ Value T }
+
+// Encode returns the value as it is recorded.
+func (j *JSON[T]) Encode() ([]byte, error) { return json.Marshal(j.Value) }
+
+// Decode sets the value to a recorded one. It leaves the value as it is if there is none, or another type's.
+func (j *JSON[T]) Decode(data []byte) error {
+	if len(data) == 0 {
+		return errors.New("its result was not recorded")
+	}
+	var whole T
+	err := json.Unmarshal(data, &whole)
+	if err == nil {
+		j.Value = whole
+	}
+	return err
+}
+
+// Recorded returns the value of a run that was recorded as completed, nil if it has none.
+func (o *Outcome) Recorded() []byte {
+	if o.Value == nil {
+		return nil
+	}
+	value, err := o.Value()
+	if err != nil {
+		return nil
+	}
+	return value
 }
 
 // IsNil returns true for nil, and for a nil pointer, map, slice, function or channel.

@@ -196,7 +196,7 @@ func TestLogOfParked(t *testing.T) {
 
 type loggedError struct{}
 
-func (loggedError) Error() string       { return "order-1 is too old" }
+func (loggedError) Error() string        { return "order-1 is too old" }
 func (loggedError) LogValue() slog.Value { return slog.StringValue("too old") }
 
 // TestStoppedKeyFunction: a key function that fails because the consumer stops says nothing about the message.
