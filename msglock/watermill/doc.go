@@ -9,12 +9,18 @@
 //		guard,
 //	)
 //
-// The name of the router's handler is part of the key, so one middleware can guard all handlers of a router. Put it inside of the
-// poison queue, and outside of Retry. A message that has to come later waits for its delay in its handler, and is negatively
-// acknowledged then: a router knows no delays.
+// The name of the router's handler is part of the key, so one middleware can guard all handlers of a router. Under another name, all
+// messages run again. A message that has to come later waits for its delay in its handler, and is negatively acknowledged then: a
+// router knows no delays.
 //
-// A handler that calls Nack of its message has failed, whatever it returns. None should call Ack: the router does, once Redis has
-// the record.
+// Put it inside of the poison queue, without which a parked message comes again at once, for ever. Put it outside of Timeout and Retry:
+// what they call again is one run, also with [core.HoldFailures].
+//
+// A handler that calls Nack of its message has failed, whatever it returns. None should call Ack, as InstantAck does: the router does,
+// once Redis has the record. Outside of the guard, InstantAck ends the context of the message, so its handler is never called.
+// Deduplicator and IgnoreErrors lose messages whose handler fails, as they do without a guard.
+//
+// Messages are recorded as JSON, so UUIDs and metadata have to be valid UTF-8. Payloads may have any bytes.
 //
 // Everything else is as package msglock says: keys, options, dispositions.
 //

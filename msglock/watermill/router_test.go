@@ -302,3 +302,23 @@ func TestArguments(t *testing.T) {
 	}()
 	watermilllock.Once(nil, "billing", watermilllock.ByMetadata("x"))
 }
+
+// TestNilMessages: a handler that is called without a message has none to run for, so it is parked. A nil among the messages that a
+// handler returns is dropped, at the first delivery as at the next.
+func TestNilMessages(t *testing.T) {
+	t.Parallel()
+	locks := coretest.NewClient(t, testkit.Start(t).Client())
+	handle := watermilllock.Once(locks, "billing", watermilllock.ByMetadata("order"))(func(*message.Message) ([]*message.Message, error) {
+		return message.Messages{nil, message.NewMessage("1", nil), nil}, nil
+	})
+	if _, err := handle(nil); !watermilllock.Parked(err) {
+		t.Errorf("a nil message: %v", err)
+	}
+	for range 2 {
+		m := message.NewMessage("", nil)
+		m.Metadata.Set("order", "1")
+		if produced, err := handle(m); err != nil || len(produced) != 1 || produced[0].UUID != "1" {
+			t.Errorf("%v, %v", produced, err)
+		}
+	}
+}

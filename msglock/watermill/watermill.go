@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -80,7 +81,7 @@ func (g *Guard) Peek(ctx context.Context, handler, key string) (core.Record, err
 // Resolve records that a message has taken effect, and has produced these messages. It applies to the record that Peek returned.
 // It returns the errors of [core.Once.Resolve].
 func (g *Guard) Resolve(ctx context.Context, seen core.Record, messages ...*message.Message) error {
-	value, err := json.Marshal(produced{messages})
+	value, err := json.Marshal(newProduced(messages))
 	if err != nil {
 		return err
 	}
@@ -100,7 +101,10 @@ func (g *Guard) Wrap(h message.HandlerFunc) message.HandlerFunc {
 		panic(err) // of the arguments, which NewOnce has checked
 	}
 	return func(m *message.Message) ([]*message.Message, error) {
-		ctx := m.Context()
+		ctx := context.Background()
+		if m != nil { // the guard parks a nil message
+			ctx = m.Context()
+		}
 		result, err := guarded(ctx, m)
 		if err == nil {
 			return result.messages, nil
@@ -127,7 +131,7 @@ func (g *Guard) guarded(h message.HandlerFunc) (func(context.Context, *message.M
 			}
 		default:
 		}
-		return produced{messages}, err
+		return newProduced(messages), err
 	}, g.opts...)
 }
 
@@ -146,6 +150,14 @@ func pause(ctx context.Context, d time.Duration) {
 // produced are the messages that a handler returned, as they are recorded.
 type produced struct{ messages []*message.Message }
 
+// newProduced returns messages without those that are nil.
+func newProduced(messages []*message.Message) produced {
+	if slices.Contains(messages, nil) {
+		messages = slices.DeleteFunc(slices.Clone(messages), func(m *message.Message) bool { return m == nil })
+	}
+	return produced{messages}
+}
+
 type recorded struct {
 	UUID     string            `json:"uuid"`
 	Metadata map[string]string `json:"metadata,omitempty"`
@@ -156,9 +168,7 @@ type recorded struct {
 func (p produced) MarshalJSON() ([]byte, error) {
 	var all []recorded
 	for _, m := range p.messages {
-		if m != nil {
-			all = append(all, recorded{m.UUID, m.Metadata, m.Payload})
-		}
+		all = append(all, recorded{m.UUID, m.Metadata, m.Payload})
 	}
 	return json.Marshal(all)
 }
