@@ -14,7 +14,7 @@
 // router knows no delays.
 //
 // Put it inside of the poison queue, without which a parked message comes again at once, for ever. Put it outside of Timeout and Retry:
-// what they call again is one run, also with [core.HoldFailures].
+// what they call again is one run, also with core.HoldFailures.
 //
 // A handler that calls Nack of its message has failed, whatever it returns. None should call Ack, as InstantAck does: the router does,
 // once Redis has the record. Outside of the guard, InstantAck ends the context of the message, so its handler is never called.
