@@ -17,7 +17,9 @@
 //	user := httplock.ByContext("user") // c.Set by your authentication
 //	checkout := echo4lock.Exclusive(locks.Mutex, httplock.Keys(user, httplock.ByPathValue("id")))
 //	order := echo4lock.Once(locks, httplock.Keys(httplock.ByRoute(), user))
-//	pay := echo4lock.Idempotent(locks, user, core.WithFailurePolicy(core.HoldFailures)) // no second charge after a 500
+//	pay := echo4lock.Idempotent(locks, user,
+//		core.WithFailurePolicy(core.HoldFailures), // no second charge after a 500
+//		httplock.WithDetachedContext())            // a client that gives up does not cancel the charge
 //	e.POST("/cart/:id/checkout", handler, authenticate, checkout)
 //
 // Package echolock, which is for Echo 5, says what differs in Echo, and all of that is true of Echo 4 too, except that an

@@ -33,7 +33,8 @@ func ExampleIdempotent() {
 		return c.Status(http.StatusCreated).SendString(fmt.Sprintf("charge %d, with a key: %t", charges, id != ""))
 	}
 	app := fiber.New()
-	pay := fiberlock.Idempotent(locks, httplock.ByContext("user"), core.WithFailurePolicy(core.HoldFailures))
+	pay := fiberlock.Idempotent(locks, httplock.ByContext("user"),
+		core.WithFailurePolicy(core.HoldFailures), httplock.WithDetachedContext())
 	app.Post("/payments", authenticate, pay, charge)
 
 	for range 2 {

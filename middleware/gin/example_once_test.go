@@ -79,7 +79,8 @@ func ExampleIdempotent() {
 		payments++
 		c.String(http.StatusCreated, "payment %d", payments)
 	}
-	guard := ginlock.Idempotent(locks, httplock.ByContext("user"), core.WithFailurePolicy(core.HoldFailures))
+	guard := ginlock.Idempotent(locks, httplock.ByContext("user"),
+		core.WithFailurePolicy(core.HoldFailures), httplock.WithDetachedContext())
 	router := gin.New()
 	router.POST("/payments", authenticate, guard, pay)
 	srv := httptest.NewServer(router)
@@ -113,7 +114,8 @@ func ExampleComplete() {
 		}
 		c.String(http.StatusInternalServerError, "charged, but the mail was not sent")
 	}
-	guard := ginlock.Idempotent(locks, httplock.ByContext("user"), core.WithFailurePolicy(core.HoldFailures))
+	guard := ginlock.Idempotent(locks, httplock.ByContext("user"),
+		core.WithFailurePolicy(core.HoldFailures), httplock.WithDetachedContext())
 	router := gin.New()
 	router.POST("/payments", authenticate, guard, pay)
 	srv := httptest.NewServer(router)
@@ -148,7 +150,8 @@ func ExampleRelease() {
 		charges++
 		c.String(http.StatusCreated, "charged")
 	}
-	guard := ginlock.Idempotent(locks, httplock.ByContext("user"), core.WithFailurePolicy(core.HoldFailures))
+	guard := ginlock.Idempotent(locks, httplock.ByContext("user"),
+		core.WithFailurePolicy(core.HoldFailures), httplock.WithDetachedContext())
 	router := gin.New()
 	router.POST("/payments", authenticate, guard, pay)
 	srv := httptest.NewServer(router)

@@ -78,7 +78,8 @@ func ExampleIdempotent() {
 		w.WriteHeader(http.StatusCreated)
 		fmt.Fprintf(w, "payment %d", payments)
 	}
-	guard := httplock.Idempotent(locks, httplock.ByContext(userContext{}), core.WithFailurePolicy(core.HoldFailures))
+	guard := httplock.Idempotent(locks, httplock.ByContext(userContext{}),
+		core.WithFailurePolicy(core.HoldFailures), httplock.WithDetachedContext())
 	srv := httptest.NewServer(authenticate(guard(http.HandlerFunc(pay))))
 	defer srv.Close()
 
@@ -111,7 +112,8 @@ func ExampleOnce_complete() {
 		w.WriteHeader(http.StatusInternalServerError)
 		fmt.Fprint(w, "charged, but the mail was not sent")
 	}
-	guard := httplock.Idempotent(locks, httplock.ByContext(userContext{}), core.WithFailurePolicy(core.HoldFailures))
+	guard := httplock.Idempotent(locks, httplock.ByContext(userContext{}),
+		core.WithFailurePolicy(core.HoldFailures), httplock.WithDetachedContext())
 	srv := httptest.NewServer(authenticate(guard(http.HandlerFunc(pay))))
 	defer srv.Close()
 
@@ -146,7 +148,8 @@ func ExampleIdempotent_release() {
 		w.WriteHeader(http.StatusCreated)
 		fmt.Fprint(w, "charged")
 	}
-	guard := httplock.Idempotent(locks, httplock.ByContext(userContext{}), core.WithFailurePolicy(core.HoldFailures))
+	guard := httplock.Idempotent(locks, httplock.ByContext(userContext{}),
+		core.WithFailurePolicy(core.HoldFailures), httplock.WithDetachedContext())
 	srv := httptest.NewServer(authenticate(guard(http.HandlerFunc(pay))))
 	defer srv.Close()
 
