@@ -2,6 +2,8 @@ package shop
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,9 +13,42 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/asynqlock"
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
 	"github.com/holdfast-go/holdfast/locktest"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
+
+type userKey struct{} // authentication puts the user into the request's context under this key
+
+func routes(locks *core.Client, pay http.Handler) http.Handler {
+	user := httplock.ByContext(userKey{})
+	mux := http.NewServeMux()
+	mux.Handle("POST /payments", httplock.Idempotent(locks, user,
+		core.WithFailurePolicy(core.HoldFailures), // a failed run may have charged
+		httplock.WithDetachedContext(),            // a client that gives up does not cancel the charge
+	)(pay))
+	return mux
+}
+
+func TestPaymentIsMadeOnce(t *testing.T) {
+	paid := 0
+	pay := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { paid++ })
+	handler := routes(locktest.New(t), pay)
+	for _, replayed := range []string{"", "true"} {
+		ctx := context.WithValue(t.Context(), userKey{}, "ada")
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/payments", nil)
+		r.Header.Set("Idempotency-Key", "5f1c")
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		if got := w.Header().Get("Idempotency-Replayed"); w.Code != http.StatusOK || got != replayed {
+			t.Errorf("status %d, replayed %q, want 200 and %q", w.Code, got, replayed)
+		}
+	}
+	if paid != 1 {
+		t.Errorf("paid %d times, want once", paid)
+	}
+}
 
 func TestReportRunsOnceANight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

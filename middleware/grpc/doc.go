@@ -11,7 +11,8 @@
 //
 //	user := grpclock.ByContext(userKey{}) // put there by your authentication
 //	server := grpc.NewServer(grpc.ChainUnaryInterceptor(authenticate,
-//		grpclock.For("/pay.v1.Payments/", grpclock.Idempotent(locks, user, core.WithFailurePolicy(core.HoldFailures)))))
+//		grpclock.For("/pay.v1.Payments/", grpclock.Idempotent(locks, user,
+//			core.WithFailurePolicy(core.HoldFailures), grpclock.WithDetachedContext()))))
 //	pay.RegisterPaymentsServer(server, payments)
 //	err := grpclock.Check(server, "/pay.v1.Payments/")
 //

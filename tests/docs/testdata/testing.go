@@ -17,7 +17,10 @@ type Shop struct {
 
 func (*Shop) Order(context.Context, string) error { return nil }
 func (*Shop) Settle(context.Context) error        { return nil }
-func (*Shop) Handler() http.Handler               { return nil }
+
+type userKey struct{}
+
+func routes(*core.Client, http.Handler) http.Handler { return nil }
 
 var (
 	t          *testing.T
