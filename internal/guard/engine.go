@@ -290,7 +290,7 @@ func (h Hooks) Incident(ctx context.Context, incident core.Incident) {
 	}
 }
 
-// Runner runs work items that only [Run.Around] keeps from running: those of the leader of an election, for instance. Make it
+// Runner runs work items that only [Run.Around] keeps from running: work of the leader of an election, for instance. Make it
 // with [NewRunner]. It is safe for concurrent use.
 type Runner struct{ engine }
 

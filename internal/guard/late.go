@@ -66,7 +66,7 @@ func (m *memory) Ended(key string, kept end) {
 }
 
 // Forget calls forget to delete the record of a key, and then forgets that the key has run. Late says that it was a run without Redis
-// which is not recorded yet. The error is that of forget, or a [core.InProgressError] while that run is being recorded: the record
+// which is not recorded yet. The error is forget's, or a [core.InProgressError] while that run is being recorded: the record
 // would be written after Forget.
 func (m *memory) Forget(key string, forget func(late bool) error) (late bool, err error) {
 	e, free := m.take(key)

@@ -125,7 +125,7 @@ func setOwn[C any](p Place, o Option, c *C) error {
 	return nil
 }
 
-// Sort returns what options amount to, and sets what those of the place itself amount to, in the order given. Nil options are
+// Sort returns the effective options of core and of guards, and applies the place's own options, in the order given. Nil options are
 // skipped. The error is about the first option that is invalid, or that makes no sense in this place. It names both, and is a
 // [core.ErrInvalidOption] unless set has returned another one. An option of [Own] for another C is refused.
 func Sort[C any](p Place, opts []Option, place *C) (Config, error) {

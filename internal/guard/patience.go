@@ -139,7 +139,7 @@ var notServing = []string{
 //
 // Any other answer may last, or may be what a client has brought about. With a full Redis (OOM, MISCONF), too many open files
 // of this process, or no free connection in its pool, one user's requests would open the gate for all. What does not speak the
-// protocol of Redis is no Redis that is away. A missing right, a wrong password or the wrong kind of
+// protocol of Redis is no Redis that is unreachable. A missing right, a wrong password or the wrong kind of
 // client would leave it open until it is noticed. NOREPLICAS and [core.ErrNotReplicated] are the safety that was asked for. Of
 // [core.ErrUndecided] Redis has answered, and the database has not.
 func IsOutage(err error) bool {

@@ -188,7 +188,7 @@ func Hash(secret []byte, texts ...string) string {
 }
 
 // KeyFuncs returns a copy of the key functions of a place, which the caller may change afterwards. It panics if there are none, or one
-// is nil. The name is that of the caller, for the panic.
+// is nil. The name is the caller's, for the panic.
 func KeyFuncs[F any](name string, fns []F) []F {
 	if len(fns) == 0 {
 		panic("holdfast: " + name + ": no key functions")

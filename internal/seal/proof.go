@@ -121,7 +121,7 @@ func ProvingFrom(ctx context.Context) *Proving {
 	return nil
 }
 
-// ConvertingProof is a core.Proof that a guard has put around that of the user, because its records have a form of their own.
+// ConvertingProof is a core.Proof that a guard has put around the user's, because its records have a form of their own.
 type ConvertingProof interface {
 	// Store is the proof of the user.
 	Store() any

@@ -200,7 +200,7 @@ func newOption(name string, apply func(*settings)) Option {
 
 // settings is what the options of a guard amount to, see there.
 type settings struct {
-	guards.Config       // the options of core and those of all guards
+	guards.Config       // the options of core and of all guards
 	err           error // of the options
 
 	Refusal                RefusalHandler

@@ -48,7 +48,7 @@ func (i *Instance) RunID(ctx context.Context, key string) (string, error) {
 // Abilities implements [Strategy].
 func (*Instance) Abilities() Abilities { return Abilities{} }
 
-// Renew implements [Strategy]. A second command follows with the keys of shares if Redis says that it needs them.
+// Renew implements [Strategy]. A second command follows with the keys of shares if the reply asks for them.
 func (i *Instance) Renew(ctx context.Context, h *Hold, ttl time.Duration) (bool, error) {
 	reply, err := i.Exec.DoWithAck(ctx, h.Ack, renewScript, h.renewed(), h.ID, Milliseconds(ttl))
 	for err == nil && h.repeated(reply) != nil {
@@ -97,7 +97,7 @@ func (i *Instance) RenewalCommand(renewal *Renewal, done func(sentAt keepalive.I
 	return i.renewalWith(renewal.Hold.renewed(), renewal, done)
 }
 
-// renewalWith returns the command of a renewal with these keys. If Redis says that it needs more keys, the renewal is repeated with
+// renewalWith returns the command of a renewal with these keys. If the reply asks for more keys, the renewal is repeated with
 // them: a lock may lose its compact state, and then get permits.
 func (i *Instance) renewalWith(keys []string, renewal *Renewal, done func(sentAt keepalive.Instant, held bool, err error)) *transport.Command {
 	c := transport.NewCommand(renewScript, keys, renewal.Hold.ID, Milliseconds(renewal.Hold.TTL))
