@@ -70,7 +70,7 @@ type asking = func(ctx context.Context, wait time.Duration) error
 // when another one is in the way. On the last attempt an outage is waited for too, unless the task may run without Redis: it
 // would have no time left for that.
 //
-// If Redis has said that another task is in the way, and does not answer after that, the error is what Redis has said, because the
+// If Redis replied that another task is in the way, and does not reply after that, the error is that reply, because the
 // other task still runs. So a guard that fails open does not take this for an outage. Nor is a healthy Redis down for a wait below
 // the round trip.
 func (v *visit) turn(ctx context.Context, ask asking) error {

@@ -33,7 +33,7 @@ type visit struct {
 	ahead  int           // tasks before it there, of which the first ones may be running
 	notYet error         // why it does not ask yet unless it may wait: it has just come into the line; nil if it asks
 	waits  time.Duration // it may wait for so long in its worker
-	taken  error         // what Redis has said if another task was in the way; nil if none was
+	taken  error         // the reply of Redis if another task was in the way; nil if none was
 
 	began  time.Time       // zero if it does not run under the guard
 	inside context.Context // the handler's

@@ -84,7 +84,7 @@ func TestShortWaitIsNoOutage(t *testing.T) {
 	}
 }
 
-// TestHeldAndThenSilent: Redis has said that the lock is held, and is silent for the rest of the wait. FailOpen opens
+// TestHeldAndThenSilent: Redis replied that the lock is held, and is silent for the rest of the wait. FailOpen opens
 // nothing, because the other run still has the lock.
 func TestHeldAndThenSilent(t *testing.T) {
 	t.Parallel()
@@ -136,8 +136,8 @@ func TestTickHeldAndThenSilent(t *testing.T) {
 	}
 }
 
-// TestPausedAndThenSilent: Redis has said that the job is paused, and is silent at the next tick. FailOpen opens nothing.
-// It does so again once Redis has said that the job is resumed, and for a replica that has never had an answer.
+// TestPausedAndThenSilent: Redis replied that the job is paused, and is silent at the next tick. FailOpen opens nothing.
+// It does so again once Redis replied that the job is resumed, and for a replica that has never had an answer.
 func TestPausedAndThenSilent(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)

@@ -47,8 +47,8 @@ var problems = []struct {
 	{core.ErrMisconfigured, 502, "The Redis client of this service does not fit its Redis", "The log of this service says what to " +
 		"correct: the kind of client, the address, TLS or the commands of the server.", true},
 	{core.ErrClosed, 503, "The client of this service is closed", "The service shuts down.", false},
-	{core.ErrUnavailable, 503, "Redis does not answer", awayHelp, true},
-	{context.DeadlineExceeded, 503, "Redis does not answer", awayHelp, false},
+	{core.ErrUnavailable, 503, "Redis does not answer", unreachableHelp, true},
+	{context.DeadlineExceeded, 503, "Redis does not answer", unreachableHelp, false},
 	{context.Canceled, 503, "The request has ended", "", false},
 	{core.ErrInvalidName, 400, "This is no name of a lock", "", true},
 	{core.ErrInvalidOption, 400, "The address of this page is not valid", "Begin at the first page again.", true},
@@ -59,7 +59,7 @@ var problems = []struct {
 	{cronlock.ErrOverlap, 409, "An earlier run of the job is in progress", "", false},
 }
 
-const awayHelp = "What this process holds is still shown: see This process. Locks are lost once their time is over."
+const unreachableHelp = "What this process holds is still shown: see This process. Locks are lost once their time is over."
 
 // problemOf returns how an error is shown.
 func problemOf(err error) problem {

@@ -91,7 +91,7 @@ func (d Dialect) passes(err error) bool {
 	return slices.Contains([]int64{busy, locked}, numberOf(err)&0xff)
 }
 
-// numberOf returns that of an error of MySQL or SQLite, 0 if there is none.
+// numberOf returns the number of an error of MySQL or SQLite, 0 if there is none.
 func numberOf(err error) int64 {
 	var e interface{ Code() int } // of modernc.org/sqlite
 	if errors.As(err, &e) {

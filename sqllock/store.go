@@ -197,7 +197,7 @@ func (s *Store) Delete(ctx context.Context, key string) (bool, error) {
 }
 
 // Resolve implements [core.Proof]: it inserts the row of a key that an operator has resolved. It waits for the end of a transaction of
-// the key. Once.Resolve and that of guards call it.
+// the key. Once.Resolve and Resolve of guards call it.
 func (s *Store) Resolve(ctx context.Context, key string, found core.Committed) error {
 	scope, err := s.keyed(ctx, key)
 	if err != nil {

@@ -32,7 +32,7 @@ type (
 // ours returns a middleware of Echo as one of the suite.
 func ours(m echo.MiddlewareFunc) middleware { return func(next handler) handler { return m(next) } }
 
-// echos returns middlewares of the suite as those of Echo.
+// echos returns middlewares of the suite as Echo's.
 func echos(chain []middleware) (all []echo.MiddlewareFunc) {
 	for _, m := range chain {
 		all = append(all, func(next echo.HandlerFunc) echo.HandlerFunc { return m(next) })

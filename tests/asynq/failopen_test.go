@@ -36,7 +36,7 @@ func TestShortWaitIsNoOutage(t *testing.T) {
 	}
 }
 
-// TestHeldAndThenSilent: Redis has said that another task runs, and is silent after that. FailOpen opens nothing, not even
+// TestHeldAndThenSilent: Redis replied that another task runs, and is silent after that. FailOpen opens nothing, not even
 // on the last attempt.
 func TestHeldAndThenSilent(t *testing.T) {
 	t.Parallel()

@@ -107,7 +107,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// TestFailOpen: without Redis a guard that fails open runs, and the proof keeps the key from a second commit. That the proof is away
+// TestFailOpen: without Redis a guard that fails open runs, and the proof keeps the key from a second commit. That the proof is unreachable
 // opens nothing.
 func TestFailOpen(t *testing.T) {
 	t.Parallel()

@@ -100,7 +100,7 @@ func TestUnacknowledgedReentry(t *testing.T) {
 	coretest.Unlock(t, lease)
 }
 
-// TestLockWaitsForReplicas: Lock asks again while the replica is away, until its context ends, or the replica is back.
+// TestLockWaitsForReplicas: Lock asks again while the replica is unreachable, until its context ends, or the replica is back.
 func TestLockWaitsForReplicas(t *testing.T) {
 	t.Parallel()
 	p := coretest.StartReplicated(t)
@@ -163,7 +163,7 @@ func TestHandoverIsAcknowledged(t *testing.T) {
 	}
 }
 
-// TestUnacknowledgedRenewalsDoNotCount: while the replica is away, ValidUntil stays where it is, and the lease ends
+// TestUnacknowledgedRenewalsDoNotCount: while the replica is unreachable, ValidUntil stays where it is, and the lease ends
 // there, though the master continues renewing it. Some renewals of a hold beside leases of its owner are made in part.
 func TestUnacknowledgedRenewalsDoNotCount(t *testing.T) {
 	t.Parallel()

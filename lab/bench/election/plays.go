@@ -137,7 +137,7 @@ func lostWin(ctx context.Context, g *group) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	// A waiter that has queued may be elected by a message. So the other one is away until the leader has resigned.
+	// A waiter that has queued may be elected by a message. So the other one is absent until the leader has resigned.
 	other := g.members[1-w.who].relay
 	other.Drop(both)
 	if err := pause(ctx, 3*g.ttl+placeTTL); err != nil { // until Redis has forgotten that it waits

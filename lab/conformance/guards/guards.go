@@ -52,7 +52,7 @@ func newLocks() *core.Client {
 	return locks
 }
 
-// replayable reports whether the answer of a call is recorded, whose code is 0 or that of its error.
+// replayable reports whether the answer of a call is recorded, whose code is 0 or its error's.
 func replayable(c codes.Code) bool {
 	switch c {
 	case codes.OK, codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented:

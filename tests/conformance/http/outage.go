@@ -270,7 +270,7 @@ func testOpenGuardRefuses(t *testing.T, s *suite) {
 		refused(t, http.StatusConflict, httplock.CodeLockConflict)
 }
 
-// testHeldThenSilent: Redis has said that the key is held, and is silent for the rest of the wait. FailOpen opens nothing.
+// testHeldThenSilent: Redis replied that the key is held, and is silent for the rest of the wait. FailOpen opens nothing.
 func testHeldThenSilent(t *testing.T, s *suite) {
 	for name, build := range s.builders() {
 		redis := testkit.Start(t)

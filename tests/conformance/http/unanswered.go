@@ -226,7 +226,7 @@ func testJudgeSeesBody(t *testing.T, s *suite) {
 	}
 }
 
-// testFailureIn200: a failure that is told by the body is judged by the body.
+// testFailureIn200: a failure that the body reports is classified by the body.
 func testFailureIn200(t *testing.T, s *suite) {
 	judge := func(o httplock.Handled) httplock.Disposition {
 		if string(o.Response.Body) == `{"errors":[{}]}` {

@@ -45,7 +45,7 @@ func TestSignalBeforeCommand(t *testing.T) {
 	parent := newLink(other)
 	go parent.receive(func(string, string) { parent.send(wordGo) })
 	k := newSupervisor(newLink(mine), page{new(atomic.Int64), new(atomic.Int64)})
-	go k.link.receive(k.heard)
+	go k.link.receive(k.handle)
 	hold := testHold{func() { k.received(fromParent, syscall.SIGTERM) }}
 	_, err = k.Run(hold, Command{Path: "/bin/sleep", Args: []string{"sleep", "60"}, Env: os.Environ}, Limits{KillBefore: time.Second, MaxHold: time.Millisecond})
 	wantInterrupted(t, err, syscall.SIGTERM)

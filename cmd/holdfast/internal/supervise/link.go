@@ -70,15 +70,15 @@ func (l *link) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// receive calls heard for each message until the other process ends.
-func (l *link) receive(heard func(word, rest string)) {
+// receive calls handle for each message until the other process ends.
+func (l *link) receive(handle func(word, rest string)) {
 	for lines := bufio.NewReader(l.file); ; {
 		line, err := lines.ReadString('\n')
 		if err != nil {
 			return
 		}
 		word, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		heard(word, rest)
+		handle(word, rest)
 	}
 }
 

@@ -23,12 +23,12 @@ func TestLink(t *testing.T) {
 		l.send(wordGo) // too late
 		_ = mine.Close()
 	}()
-	var heard []string
+	var received []string
 	r := newLink(other)
-	r.receive(func(word, rest string) { heard = append(heard, word+" "+rest) })
+	r.receive(func(word, rest string) { received = append(received, word+" "+rest) })
 	r.flush()
 	_ = other.Close()
-	if got := strings.Join(heard, "|"); got != wordSay+" "+long+"|"+wordStopped+" 7" {
-		t.Errorf("heard %d messages: %.60q", len(heard), got)
+	if got := strings.Join(received, "|"); got != wordSay+" "+long+"|"+wordStopped+" 7" {
+		t.Errorf("received %d messages: %.60q", len(received), got)
 	}
 }

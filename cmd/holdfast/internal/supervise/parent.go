@@ -130,7 +130,7 @@ func (f *parent) start() error {
 	}
 	go func() {
 		defer close(f.heardAll)
-		f.link.receive(f.heard)
+		f.link.receive(f.handle)
 	}()
 	return f.watchDeadline()
 }
@@ -166,8 +166,8 @@ func inheritable(file *os.File) (fd int, err error) {
 	return fd, err
 }
 
-// heard handles a message of the supervisor.
-func (f *parent) heard(word, rest string) {
+// handle handles a message of the supervisor.
+func (f *parent) handle(word, rest string) {
 	switch word {
 	case wordGranted:
 		select {

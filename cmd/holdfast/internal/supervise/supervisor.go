@@ -87,7 +87,7 @@ func (k *Supervisor) listen() {
 	receiveSignals(pipeSignal, func(syscall.Signal) {})
 	receiveSignals(forwarded, func(sig syscall.Signal) { k.received(fromSupervisor, sig) })
 	go func() {
-		k.link.receive(k.heard)
+		k.link.receive(k.handle)
 		k.lostParent()
 	}()
 }
@@ -118,8 +118,8 @@ func (k *Supervisor) Exit(status int) {
 	os.Exit(status)
 }
 
-// heard handles a message of the parent.
-func (k *Supervisor) heard(word, rest string) {
+// handle handles a message of the parent.
+func (k *Supervisor) handle(word, rest string) {
 	switch word {
 	case wordGo:
 		select {
