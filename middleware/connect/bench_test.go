@@ -17,8 +17,9 @@ type ofProcedure struct{ connect.AnyRequest }
 
 func (ofProcedure) Spec() connect.Spec { return connect.Spec{Procedure: unaryCall} }
 
-// BenchmarkUnary measures a call whose handler does nothing, with a Redis beside it and without the network of Connect. Bare is an
-// interceptor that does nothing, and RoundTrip one that sends a PING to that Redis. Of Replayed and Refused, the key has completed before.
+// BenchmarkUnary measures a call whose handler does nothing, with a Redis beside it and without the network of Connect.
+// Bare is an interceptor that does nothing, and RoundTrip one that sends a PING to that Redis. Of Replayed and Refused,
+// the key has completed before.
 func BenchmarkUnary(b *testing.B) {
 	rdb := testkit.Start(b).Client()
 	locks, err := core.New(rdb, core.WithLogger(nil))

@@ -15,8 +15,9 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
-// BenchmarkUnary measures a call whose handler does nothing, with a Redis beside it and without the network of gRPC. Bare is an
-// interceptor that does nothing, and RoundTrip one that sends a PING to that Redis. Of Replayed and Refused, the key has completed before.
+// BenchmarkUnary measures a call whose handler does nothing, with a Redis beside it and without the network of gRPC.
+// Bare is an interceptor that does nothing, and RoundTrip one that sends a PING to that Redis. Of Replayed and Refused,
+// the key has completed before.
 func BenchmarkUnary(b *testing.B) {
 	rdb := testkit.Start(b).Client()
 	locks, err := core.New(rdb, core.WithLogger(nil))
