@@ -160,7 +160,9 @@ func (m Mutex) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, 
 		verb = ""
 	}
 	optional := [...]any{h.idArg(), found, what == NeverHeld, missing}
+	most := int64(4)
 	if n := len(trimDefaults(optional[:])); n == 0 && h.Compact {
+		most = 5
 		c.Init(releaseScript, 1, h.Args.lock, h.ownerArg(), verb)
 	} else {
 		c.Init(releaseScript, 3, h.Args.lock, h.Args.released, h.Keys.WaitingClients, h.ownerArg(), verb)
@@ -169,7 +171,7 @@ func (m Mutex) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, 
 	if err := h.sendRelease(ctx, m.Exec, c); err != nil {
 		return false, err
 	}
-	switch status, err := readStatus(c.Reply, 0, 5); {
+	switch status, err := readStatus(c.Reply, 0, most); {
 	case err != nil:
 		return false, err
 	case status == 0:
@@ -178,7 +180,7 @@ func (m Mutex) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, 
 		m.PublishRefused()
 	case status == 4:
 		return m.asQueued().Release(ctx, h, what)
-	case status == 5 && h.Compact:
+	case status == 5:
 		h.Compact = false
 		return m.Release(ctx, h, what)
 	}

@@ -165,16 +165,25 @@ func semaphoreMode(limit, permits int) string { return fmt.Sprintf("semaphore:%d
 // Release implements [Strategy]. The script grants the lock to the next waiters.
 func (q Queue) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
 	found, missing := q.releaseMemoryArgs(h, what)
-	c := new(transport.Command)
-	q.initQueue(c, queueReleaseScript, h.Args.lock, h.queueArgs(), []any{h.Args.released}, h.ownerArg(), q.ReadersNext)
-	optional := [...]any{h.idArg(), found, what != HeldByCaller, missing}
-	c.Args = append(c.Args, trimDefaults(optional[:])...)
+	c, optional := new(transport.Command), [...]any{h.idArg(), found, what != HeldByCaller, missing}
+	most := int64(3)
+	if n := len(trimDefaults(optional[:])); n == 0 && h.Compact {
+		most = 4
+		c.Init(queueReleaseScript, 1, h.Args.lock, h.queueArgs().channel, q.PublishVerbArg, h.ownerArg(), q.ReadersNext)
+	} else {
+		q.initQueue(c, queueReleaseScript, h.Args.lock, h.queueArgs(), []any{h.Args.released}, h.ownerArg(), q.ReadersNext)
+		c.Args = append(c.Args, optional[:n]...)
+	}
 	if err := h.sendRelease(ctx, q.Exec, c); err != nil {
 		return false, err
 	}
-	status, err := readStatus(c.Reply, 0, 3)
+	status, err := readStatus(c.Reply, 0, most)
 	if err != nil {
 		return false, err
+	}
+	if status == 4 {
+		h.Compact = false
+		return q.Release(ctx, h, what)
 	}
 	if status >= 2 {
 		q.PublishRefused()

@@ -112,7 +112,7 @@ func queue(script source, name, mode string, readersNext int) Shape {
 		},
 		Granted: isGrant,
 		Unlock: func(h *Hold, _ any) Command {
-			return command(release, h, readersNext)
+			return Command{release, []string{h.key()}, []any{h.channel(), "PUBLISH", h.id(), readersNext}}
 		},
 		Released: equals(int64(1)),
 	}

@@ -5,10 +5,16 @@
 --
 -- KEYS, ARGV and replies are the same as in queue_release.lua.
 
-if #ARGV == 4 and redis.call('EXISTS', KEYS[4], KEYS[5]) == 0 then
+-- A plain request may have only the first key, because a compact lock has no queue: the script by which a waiter enters the
+-- queue ends the compact state first. If the lock is not compact, the request must be repeated with all keys.
+
+if #ARGV == 4 and (#KEYS == 1 or redis.call('EXISTS', KEYS[4], KEYS[5]) == 0) then
   local held = redis.call('HMGET', KEYS[1], ARGV[3], 'mode')
   if held[1] == '1' and string.find(held[2] or '', ' ', 1, true) then
     redis.call('DEL', KEYS[1])
     return publish(ARGV[2], ARGV[1], '0') and 1 or 3
   end
+end
+if #KEYS == 1 then
+  return 4
 end
