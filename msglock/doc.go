@@ -18,7 +18,8 @@
 //
 // At most one completion is recorded for a key of a consumer within the retention of its record, and at most one handler of a key
 // runs at a time while Redis keeps its data. The guard returns nil only after Redis has confirmed the record, or after a success
-// whose record is being retried in the background. So acknowledge after the guard has returned, never in the handler.
+// whose record is being retried in the background. So acknowledge after the guard has returned, never in the handler. A guard of the
+// same consumer and key inside a handler, which gets the handler's context, lets all messages pass: they are part of the run.
 //
 // Effects are at least once: a crash between an effect and its record repeats the effect. [core.Complete], right after the effect,
 // makes that gap small. To close it, give the service that you call the [core.KeyHash] as its idempotency key, let the database
@@ -29,7 +30,8 @@
 //
 // A key is what makes two messages the same: an order number, or an ID that the producer sets and keeps when it sends again. An
 // offset or an ID that the broker assigns is new when the producer sends again. The consumer's name is part of the key: it is the
-// consumer group or the subscription, and one more word for each kind of message that may share keys with another kind.
+// consumer group or the subscription, and one more word for each kind of message that may share keys with another kind. With another
+// name, or a new [WithKeySecret], everything runs again.
 //
 // Key functions must not change the message. A key may have any length. An empty key, an error or a panic of the function, and a
 // nil message are a [ParkedError].

@@ -33,7 +33,7 @@ func (a Action) String() string {
 }
 
 // Disposition returns what to do with a message by the error of its guard, and the delay of a Nack. The delay is 0 if the guard
-// has none to suggest, as after an error of the handler: then it is the broker's.
+// has none to suggest, as after an error of the handler: then it is the broker's, or the consumer's own on Kafka.
 func Disposition(err error) (Action, time.Duration) {
 	var deferred *DeferredError
 	var parked *ParkedError
@@ -67,7 +67,7 @@ func (e *DeferredError) Unwrap() error { return e.Err }
 
 // ParkedError says that a message has to be looked at by a person. The wrapped error is the reason: [ErrNoKey], or
 // [core.ErrCompleted] if a result has to be replayed that was not recorded. A handler may return one too, for a message that
-// it cannot read: its key stays free.
+// it cannot read: its key stays free, unless the guard has [core.HoldFailures].
 type ParkedError struct{ Err error }
 
 // Error returns the reason.

@@ -41,8 +41,10 @@ func NewOnce[M any](
 //		err = publish(ctx, receipts)
 //	}
 //
-// A value longer than [core.WithMaxValue] is not recorded. Then a further message of the key is parked. FailOpen is refused,
-// because values cannot be replayed without Redis. OnceValue panics if an argument is invalid.
+// A further message gets what JSON has kept of the value: exported fields, valid UTF-8, and numbers in an interface as float64. A value
+// that JSON cannot encode, or that is longer than [core.WithMaxValue], is not recorded, and a further message of the key is parked:
+// [Guard.Resolve] supplies it. FailOpen is refused, because values cannot be replayed without Redis. OnceValue panics if an argument is
+// invalid.
 func OnceValue[M, T any](
 	locks *core.Client, consumer string, key KeyFunc[M], handler func(context.Context, M) (T, error), opts ...Option,
 ) func(context.Context, M) (T, error) {
@@ -98,7 +100,8 @@ func (g *Guard[M]) Peek(ctx context.Context, key string) (core.Record, error) {
 }
 
 // Resolve records that a message has taken effect: an operator has found out how a run of unknown outcome ended. It applies to the
-// record that Peek returned. The value is nil, or JSON for [OnceValue]. It returns the errors of [core.Once.Resolve].
+// record that Peek returned. The value is nil, or JSON for [OnceValue]. A completed record that has no value, because it was not
+// recorded, gets it too. It returns the errors of [core.Once.Resolve].
 func (g *Guard[M]) Resolve(ctx context.Context, seen core.Record, value []byte) error {
 	if value != nil && !json.Valid(value) {
 		return fmt.Errorf("%w: Resolve: the value is no JSON", core.ErrInvalidOption)
@@ -107,7 +110,8 @@ func (g *Guard[M]) Resolve(ctx context.Context, seen core.Record, value []byte) 
 }
 
 // Forget deletes the record of a key, so that its message is handled when it is delivered again: an operator has found out that it
-// has not taken effect. It applies to the record that Peek returned. It returns the errors of [core.Once.Forget].
+// has not taken effect. A message that was parked has to be sent again. It applies to the record that Peek returned. It returns the
+// errors of [core.Once.Forget].
 func (g *Guard[M]) Forget(ctx context.Context, seen core.Record) error {
 	return g.once.ForgetSeen(ctx, prefix, seen)
 }

@@ -42,8 +42,8 @@ func WithHeartbeat[M any](every time.Duration, beat func(ctx context.Context, m 
 	})
 }
 
-// WithSentTime says when a message was sent, for metrics: its age when its handler begins. M is the guard's. Defaults to no
-// time.
+// WithSentTime says when a message was sent, for metrics: its age when its handler begins. After a panic of the function, which is logged,
+// the message has no age. M is the guard's. Defaults to no time.
 func WithSentTime[M any](sent func(m M) time.Time) Option {
 	return guards.Own(sentTime, func(o *own[M]) error {
 		o.sent = sent

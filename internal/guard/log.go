@@ -84,14 +84,14 @@ func errorAttr(err error) slog.Attr {
 	return slog.Any("error", err)
 }
 
-// KeyFailure is an error of a key function. Its text may have what a client has sent, so the log has only its type, unless an error
+// KeyFailure is an error of a key function or a handler. Its text may have what a client has sent, so the log has only its type, unless an error
 // in its chain is a [slog.LogValuer].
 type KeyFailure struct{ error }
 
-// KeyFailed returns the error of a key function in the form in which it may be logged.
+// KeyFailed returns such an error in the form in which it may be logged.
 func KeyFailed(err error) KeyFailure { return KeyFailure{err} }
 
-// Unwrap returns the error of the key function.
+// Unwrap returns the error of the function.
 func (f KeyFailure) Unwrap() error { return f.error }
 
 // LogValue returns what may be logged.

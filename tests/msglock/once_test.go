@@ -395,6 +395,27 @@ func TestDispositions(t *testing.T) {
 	}
 }
 
+// TestNested: a guard of the same consumer and key inside a handler lets all messages pass, because they are part of the run. Outside of
+// the handler's context it defers them.
+func TestNested(t *testing.T) {
+	t.Parallel()
+	locks, _ := newLocks(t)
+	var ran atomic.Int64
+	inner := msglock.Once(locks, "billing", byKey, counting(&ran))
+	outer := msglock.Once(locks, "billing", byKey, func(ctx context.Context, m *message) error {
+		for range 2 {
+			want(t, inner(ctx, m), msglock.Ack)
+		}
+		want(t, inner(t.Context(), m), msglock.Nack)
+		return nil
+	})
+	want(t, outer(t.Context(), &message{Key: "1"}), msglock.Ack)
+	want(t, inner(t.Context(), &message{Key: "1"}), msglock.Ack)
+	if ran.Load() != 2 {
+		t.Errorf("handled %d times", ran.Load())
+	}
+}
+
 // TestOperator: a parked message is resolved or forgotten by its key, as it was seen.
 func TestOperator(t *testing.T) {
 	t.Parallel()
