@@ -92,7 +92,9 @@ func TestResolveValue(t *testing.T) {
 				"deadline", 1, "outcome_on_expiry", "completed").Err()
 		}, ""},
 		"failed after Complete": {func(o *core.Once) error {
-			_, err := o.Do(ctx, func(ctx context.Context) ([]byte, error) { return nil, errors.Join(core.Complete(ctx), errors.ErrUnsupported) })
+			_, err := o.Do(ctx, func(ctx context.Context) ([]byte, error) {
+				return nil, errors.Join(core.Complete(ctx), errors.ErrUnsupported)
+			})
 			return err
 		}, ""},
 		"resolved without it": {func(o *core.Once) error { return o.Resolve(ctx, core.Record{}, nil) }, ""},
