@@ -204,6 +204,22 @@ func TestCronHistory(t *testing.T) {
 	scheduler.Start()
 	<-ran
 	<-scheduler.Stop().Done()
+	if _, err := cronlock.AddFunc(scheduler, locks, "0 3 29 2 *", "hangs", func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	hanging := make(chan error, 1)
+	go func() { hanging <- cronlock.Job(locks, "hangs").Run(ctx, scheduler) }()
+	testkit.Eventually(t, within, "a run in progress", func() bool {
+		return strings.Contains(run(t, url, "cron", "history", "hangs").stdout, "running")
+	})
+	wantMatch(t, run(t, url, "cron", "history", "hangs").stdout, `running +- +1 `)
+	end()
+	<-hanging
+	wantMatch(t, run(t, url, "cron", "history", "hangs").stdout, `interrupted +\d+\.\ds +1 `)
 	got := run(t, url, "cron", "history", "often", "--json").stdout
 	wantMatch(t, got, `(?m)^\{"job":"often","tick":"[^"]*","outcome":"success","attempt":1,"token":\d+,"started":"[^"]*","took_ms":\d+,"replica":"[^"]*","service":"[^"]*"\}$`)
 }
@@ -227,6 +243,8 @@ func TestConnection(t *testing.T) {
 	url := "redis+cluster://" + cluster.Masters[0].Addr() + "," + cluster.Masters[1].Addr()
 	run(t, url, "exec", "n", "--", "echo", "ran").want(t, 0, "ran", "")
 	group := testkit.StartSentinel(t)
+	run(t, "redis://"+group.Servers[1].Addr(), "exec", "n", "--", "true").want(t, 69, "", "redis+sentinel://HOST:26379/MASTER")
+	run(t, "redis+sentinel://"+group.Sentinels[0].Addr()+"/other", "ls").want(t, 69, "", "does a master have this name?")
 	url = "redis+sentinel://" + group.Sentinels[0].Addr() + "/" + testkit.MasterName
 	run(t, url, "exec", "n", "--", "echo", "ran").want(t, 0, "ran", "")
 }

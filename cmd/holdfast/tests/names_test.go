@@ -75,7 +75,7 @@ func TestHTTPKeyRefuses(t *testing.T) {
 		{"POST /orders --part unscoped=7", "written in another way"},
 		{"POST /cart/{id} --part path:event=7", `has no wildcard of this name, but: ["id"]`},
 		{"POST /cart/:id --part path:event=7", `has no wildcard of this name, but: ["id"]`},
-		{"--part path:id=7", "the route is missing"},
+		{"--user ada --part path:id=7", "such as: http-key /cart/{id}, or http-key POST /cart/{id} if the guard's key has ByRoute"},
 		{"--part route", "the method and the route are missing"},
 		{"POST", "the route of POST is missing"},
 		{"post /orders", "upper case"},
@@ -121,6 +121,11 @@ func TestHTTPKeyReports(t *testing.T) {
 	args := []string{"http-key", "POST /cart/{id}", "--user", "ada", "--part", "path:id=7"}
 	none := run(t, url, args...)
 	none.want(t, 0, "http:", `no record and no held lock has this name. It is made by Keys(ByRoute(), ByPrincipal(…), ByPathValue("id"))`)
+	none.want(t, 0, "http:", "If the guard has no ByRoute, leave out the method")
+	plain := run(t, url, "http-key", "/cart/{id}", "--user", "ada", "--part", "path:id=7")
+	if plain.want(t, 0, "http:", "no record"); strings.Contains(plain.stderr, "leave out the method") || plain.stdout == none.stdout {
+		t.Errorf("without a method: %+v", plain)
+	}
 	name := strings.TrimSpace(none.stdout)
 	if gin := run(t, url, "http-key", "POST", "/cart/:id", "--part", "route", "--user", "ada", "--part", "path:id=7"); gin.stdout == none.stdout {
 		t.Error("another order of the parts makes the same name")

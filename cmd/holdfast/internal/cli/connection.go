@@ -44,13 +44,21 @@ func (c connection) settings() (connect.Settings, error) {
 	}, nil
 }
 
-// hint returns a possible cause of an error. TLS is one, because a server without it does not reply at all.
+// hint returns a possible cause of an error, or what the URL should be. TLS is a cause, because a server without it does not reply at
+// all. To a sentinel that has no master of the name, go-redis says only "redis: nil".
 func (c connection) hint(err error) string {
 	settings, invalid := c.settings()
-	if invalid != nil || !errors.Is(err, core.ErrUnavailable) || !strings.HasPrefix(settings.URL, "rediss") {
+	switch {
+	case err == nil || invalid != nil:
 		return ""
+	case errors.Is(err, core.ErrMisconfigured) && strings.Contains(err.Error(), "READONLY"):
+		return " (to follow a failover, use the URL redis+sentinel://HOST:26379/MASTER)"
+	case strings.Contains(err.Error(), "sentinels") && strings.HasSuffix(err.Error(), "redis: nil"):
+		return " (does a master have this name?)"
+	case errors.Is(err, core.ErrUnavailable) && strings.HasPrefix(settings.URL, "rediss"):
+		return " (the URL asks for TLS: does the server have it at this port?)"
 	}
-	return " (the URL asks for TLS: does the server have it at this port?)"
+	return ""
 }
 
 // clients are what a command talks to Redis with. The caller must call close.

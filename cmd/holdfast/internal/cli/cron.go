@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/user"
-	"strconv"
 	"strings"
 	"time"
 
@@ -75,7 +74,7 @@ func (c *cronLsCommand) Run(env *environment) error {
 					return err
 				}
 			}
-			t.add(j.Name, j.Spec, j.Zone, clockTime(j.LastTick), clockTime(j.NextTick), strconv.Itoa(j.Missed), paused(j), j.Service)
+			t.add(j.Name, j.Spec, j.Zone, clockTime(j.LastTick), clockTime(j.NextTick), missed(j), paused(j), j.Service)
 		}
 		if !env.flags.JSON {
 			t.print(env)
@@ -91,6 +90,23 @@ func paused(j cronlock.JobInfo) string {
 		return "-"
 	}
 	return strings.TrimSpace("by " + cmp.Or(j.PausedBy, "unknown") + " " + strings.TrimSuffix(clockTime(j.PausedAt), "-"))
+}
+
+// missed returns how many ticks no host has run, and the last of them.
+func missed(j cronlock.JobInfo) string {
+	if j.Missed == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%d, last %s", j.Missed, clockTime(j.MissedTick))
+}
+
+// took returns the duration of a run, "-" if it has not ended or its end is unknown.
+func took(r cronlock.Run) string {
+	switch r.Outcome {
+	case cronlock.Running, cronlock.Lost, cronlock.Unknown:
+		return "-"
+	}
+	return short(r.Took)
 }
 
 // operator returns who runs the command: the user and the host.
@@ -120,7 +136,7 @@ func (c *cronHistoryCommand) Run(env *environment) error {
 					return err
 				}
 			}
-			t.add(clockTime(r.Tick), string(r.Outcome), short(r.Took), fmt.Sprint(r.Attempt), r.Replica)
+			t.add(clockTime(r.Tick), string(r.Outcome), took(r), fmt.Sprint(r.Attempt), r.Replica)
 		}
 		if !env.flags.JSON {
 			t.print(env)

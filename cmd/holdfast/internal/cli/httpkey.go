@@ -127,8 +127,12 @@ func (s state) stored(functions []string) string {
 	if len(found) > 0 {
 		return strings.Join(found, "; ")
 	}
-	return fmt.Sprintf("no record and no held lock has this name. It is made by Keys(%s): the guard needs the same parts in this order, "+
+	text := fmt.Sprintf("no record and no held lock has this name. It is made by Keys(%s): the guard needs the same parts in this order, "+
 		"and the same secret and prefix", strings.Join(functions, ", "))
+	if slices.Contains(functions, "ByRoute()") {
+		text += ". If the guard has no ByRoute, leave out the method, and the route too unless a wildcard of it is a part"
+	}
+	return text
 }
 
 // parts returns the parts of the key in the order of the guard: the route and the user, unless they stand among the others,

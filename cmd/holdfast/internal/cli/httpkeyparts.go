@@ -279,7 +279,8 @@ func (t httpRoute) concrete() string {
 // pathPart returns the part of the resource that a wildcard names.
 func (t httpRoute) pathPart(name, value string) (keyPart, error) {
 	if t.pattern == "" {
-		return keyPart{}, errors.New("the route is missing, of which it is a wildcard, such as: http-key POST /cart/{id}")
+		return keyPart{}, fmt.Errorf("the route with this wildcard is missing, such as: http-key /cart/{%s}, or http-key POST /cart/{%[1]s} if the "+
+			"guard's key has ByRoute", name)
 	}
 	if slices.Contains(strings.Split(value, "/"), "..") {
 		return keyPart{}, errors.New(`the value has a segment "..": guards refuse such a request with 400`)
