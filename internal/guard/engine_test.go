@@ -1,6 +1,7 @@
 package guard_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -32,6 +33,7 @@ type desk struct {
 
 func newDesk(t *testing.T, c guard.Config) *desk {
 	t.Helper()
+	c.AskTimeout = cmp.Or(c.AskTimeout, time.Minute) // Redis replies, however slow the machine
 	d := &desk{server: locktest.Start(t), log: new(testkit.Log), incidents: make(chan core.Incident, 16)}
 	d.locks = d.server.NewClient(core.WithLogger(slog.New(slog.NewTextHandler(d.log, nil))), core.WithHooks(core.Hooks{
 		RunEnd: func(_ context.Context, e core.RunEnd) {
