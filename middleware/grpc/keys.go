@@ -93,7 +93,8 @@ func Unscoped() KeyFunc { return rpc.Constant("unscoped") }
 //     TOO_MANY_KEYS. Defaults to 0: none.
 type Option = guard.Option
 
-// FailOpen lets calls run unguarded while Redis is unreachable. Defaults to off: they are refused with UNAVAILABLE.
+// FailOpen lets calls run unguarded while Redis is unreachable. By default they are refused with UNAVAILABLE. Defaults to
+// off.
 func FailOpen() Option { return guard.FailOpen() }
 
 // OptionalKey lets calls without a key run unguarded. A malformed key is refused all the same. Defaults to off: they are refused.
@@ -104,7 +105,7 @@ func OptionalKey() Option { return guard.OptionalKey() }
 func WithKey(key KeyFunc) Option { return rpc.WithKey(key) }
 
 // WithReplay makes [Once] answer a second call with the recorded response of the first. Any client that can send the key gets that
-// response, so join the key with the user. Defaults to off: it is refused with ALREADY_EXISTS.
+// response, so join the key with the user. By default it is refused with ALREADY_EXISTS. Defaults to off.
 func WithReplay() Option { return rpc.WithReplay() }
 
 // WithIgnoredFields sets fields of the request that Idempotent does not compare, such as a time of sending: "sent_at", "order.trace".

@@ -28,6 +28,7 @@ The default of each option, by package. ` + "`go test ./tests/docs -run TestDefa
 writes this page from the doc comments, which also have the limits. Which options of core the guards take is on their pages:
 [http](http.md#options), [cron](cron.md), [asynq](asynq.md).
 `)
+	var titles, tables []string // packages with the same options and defaults share a table
 	eachPublic(t, func(p *build.Package) {
 		var rows []string
 		for _, f := range optionsOf(t, p) {
@@ -38,10 +39,16 @@ writes this page from the doc comments, which also have the limits. Which option
 			}
 			rows = append(rows, fmt.Sprintf("| `%s` | %s |\n", f.Name, inCode.ReplaceAllString(found[len(found)-1][1], "`$1`")))
 		}
-		if len(rows) > 0 {
-			fmt.Fprintf(&page, "\n## %s\n\n| option | default |\n| --- | --- |\n%s", p.Name, strings.Join(rows, ""))
+		switch same := slices.Index(tables, strings.Join(rows, "")); {
+		case same >= 0:
+			titles[same] += ", " + p.Name
+		case len(rows) > 0:
+			titles, tables = append(titles, p.Name), append(tables, strings.Join(rows, ""))
 		}
 	})
+	for i, title := range titles {
+		fmt.Fprintf(&page, "\n## %s\n\n| option | default |\n| --- | --- |\n%s", title, tables[i])
+	}
 	name := filepath.Join(root, "docs/defaults.md")
 	if *update {
 		if err := os.WriteFile(name, []byte(page.String()), 0o644); err != nil {
