@@ -16,6 +16,7 @@ var modelled = []Mutant{
 		"release without owner check, by the models alone", "a late release frees the lock of the next holder", "core/internal/script/lua/lock/release.lua",
 		[][2]string{
 			{"if not held[2] then", "if redis.call('EXISTS', lock) == 0 then"},
+			{"refuseUnless(isNumber(held[1], maxToken)", "refuseUnless(isNumber(held[1] or '1', maxToken)"},
 			{"if tonumber(held[1]) > 1 then", "if tonumber(held[1] or 1) > 1 then"},
 		},
 		inModelsOfLocks,

@@ -52,6 +52,7 @@ var locks = []Mutant{
 		"release without owner check", "etcd-io/etcd#22082: a late release frees the lock of the next holder", "core/internal/script/lua/lock/release.lua",
 		[][2]string{
 			{"if not held[2] then", "if redis.call('EXISTS', lock) == 0 then"},
+			{"refuseUnless(isNumber(held[1], maxToken)", "refuseUnless(isNumber(held[1] or '1', maxToken)"},
 			{"if tonumber(held[1]) > 1 then", "if tonumber(held[1] or 1) > 1 then"},
 		},
 		inTests("mutex", "TestPeerStaleUnlockFreesASuccessor"),
@@ -65,6 +66,7 @@ var locks = []Mutant{
 		"release without owner check, simulated", "the same, found by its effects", "core/internal/script/lua/lock/release.lua",
 		[][2]string{
 			{"if not held[2] then", "if redis.call('EXISTS', lock) == 0 then"},
+			{"refuseUnless(isNumber(held[1], maxToken)", "refuseUnless(isNumber(held[1] or '1', maxToken)"},
 			{"if tonumber(held[1]) > 1 then", "if tonumber(held[1] or 1) > 1 then"},
 		},
 		inSimulation,
