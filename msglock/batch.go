@@ -23,7 +23,7 @@ func OnceBatch[M any](
 // whose key is the key of an earlier one in the batch is claimed when the earlier one has ended, so it is acknowledged
 // if that has completed. After a failure, the messages behind it are handled all the same. If a handler panics, the
 // others are handled, and the panic continues after that, as an error that has the index of the message and the stack
-// of its handler.
+// of its handler. Of several panics the first one continues; [core.Hooks] have all.
 func (g *Guard[M]) HandleBatch(ctx context.Context, batch []M) []error {
 	items := make([]*guards.Item, len(batch))
 	for i, m := range batch {
