@@ -646,7 +646,7 @@ func TestHooks(t *testing.T) {
 	for range 2 {
 		want(t, lock(t.Context(), &message{Key: "1"}), msglock.Ack) // without an age
 	}
-	if n := strings.Count(log.String(), "no such header"); n != 1 {
+	if n := strings.Count(log.String(), "the message has no age"); n != 1 {
 		t.Errorf("%d lines of the panic:\n%s", n, log)
 	}
 	if len(starts) != 3 || starts[1].Label != "msglock_test.second" || !starts[1].Due.IsZero() {
