@@ -7,7 +7,7 @@
 //   - [Idempotent]: the same request, the same response. The client makes the key, an Idempotency-Key header of its own
 //     for each operation, and its retry gets the first response again. For payments, and whatever clients retry.
 //
-// The directory is not called like the package, so import it by name:
+// Import it by name:
 //
 //	import httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 //
@@ -36,7 +36,7 @@
 //	core.Complete, core.Release, core.Hold    the handler's call wins
 //
 // Released lets the next request run, with a larger fencing token. Call [core.Complete] right after the side effect if an
-// error may still follow: "the card is charged, then the mail failed" must not free the key.
+// error may still follow.
 //
 // # What goes wrong
 //
@@ -48,9 +48,8 @@
 //     whose contexts descend from one lease, for instance by http.Server.BaseContext, are one owner, and a lock does not
 //     exclude an owner from itself.
 //
-// Put the guard inside the mux and behind timeout and authentication, in front of the database transaction. Close the locks
-// after [http.Server.Shutdown] has returned, and the Redis client after that. gin, Echo and fiber have guards of their own:
-// packages ginlock, echolock, echo4lock and fiberlock.
+// Put the guard inside the mux and behind timeout and authentication, in front of the database transaction. gin, Echo and
+// fiber have guards of their own: packages ginlock, echolock, echo4lock and fiberlock.
 //
 // [The guide] has the order of middlewares and what happens when Redis fails; two more pages have [the keys] and [the responses].
 //
