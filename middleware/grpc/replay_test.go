@@ -309,6 +309,10 @@ func TestOperator(t *testing.T) {
 	}
 	call(t.Context(), client, "resolved", "x").want(t, codes.OK, "", true)
 	call(t.Context(), client, "without", "x").want(t, codes.AlreadyExists, "ALREADY_COMPLETED", false)
+	if err := guard.Resolve(t.Context(), peek("without", core.StateCompleted), response("later")); err != nil {
+		t.Error(err)
+	}
+	call(t.Context(), client, "without", "x").want(t, codes.OK, "", true)
 	if r := peek("resolved", core.StateCompleted); !strings.HasPrefix(string(r.Value), "OK grpc.testing.SimpleResponse {") {
 		t.Errorf("%s", r.Value)
 	}
