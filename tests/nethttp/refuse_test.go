@@ -150,10 +150,9 @@ func TestKeyFuncPanics(t *testing.T) {
 	t.Parallel()
 	rdb := testkit.Start(t).Client()
 	for want, key := range map[string]httplock.KeyFunc{
-		"nil map (at refuse_test.go:": func(*http.Request) (httplock.Key, error) {
-			var users map[string]string
-			users["ada"] = "1"
-			return httplock.Key{}, nil
+		"nil pointer dereference (at refuse_test.go:": func(*http.Request) (httplock.Key, error) {
+			session := map[string]*struct{ key httplock.Key }{}
+			return session["ada"].key, nil
 		},
 		"panicked: *errors.errorString (at refuse_test.go:": func(*http.Request) (httplock.Key, error) { panic(errors.New("secret")) },
 	} {
