@@ -41,10 +41,9 @@ func (v *visit) refuse(_ context.Context, not *core.NotRun) {
 	case v.ctx.Err() != nil:
 		not.Reason, not.RetryAfter, not.Err = ReasonEnded, 0, v.ctx.Err()
 	case guards.Mistaken(err): // which would not go away by itself
-		not.Reason = ReasonGuardFailed
 	default:
 		e := v.deferral(err)
-		not.Reason, not.RetryAfter, not.Err = guards.WhyNot(v.ask, err), e.RetryIn, e
+		not.RetryAfter, not.Err = e.RetryIn, e
 	}
 }
 

@@ -107,14 +107,11 @@ func deferral(reason error, lease time.Duration) *DeferredError {
 
 // refuse decides what becomes of a message whose handler is not called.
 func (v *visit[M]) refuse(not *core.NotRun) {
-	if not.Reason = guards.WhyNot(v.ask, not.Err); v.ctx.Err() != nil { // that may be why its key function has failed, too
-		not.Reason, not.Err = ReasonEnded, v.ctx.Err()
-	}
 	switch not.Reason {
 	case ReasonNoKey, ReasonUnknown, ReasonNoResult:
 		not.Err = &ParkedError{not.Err}
 	case ReasonEnded:
-		not.Err = &DeferredError{0, not.Err}
+		not.Err = &DeferredError{0, v.ctx.Err()}
 	default:
 		e := deferral(not.Err, not.RetryAfter)
 		not.RetryAfter, not.Err = e.RetryAfter, e

@@ -99,28 +99,47 @@
 //	how it ended                     Run.Judge               if it can return a failure
 //	the result, and how to repeat it Outcome.Value, Replay   if the same key gets the first result again
 //	the answer to a refused item     the error of Do         always
-//	reasons for hooks and metrics    Run.Refuse              if errors of core are not enough
+//	another error, or another reason Run.Refuse              if what the engine has found is not what the place says
 //	another lock, a deadline, a turn Run.Around, Ask.Turn    seldom
 //
 // At the start: declare a [Place] for each constructor, which takes [OnceTakes] or [ExclusiveTakes] and names of its own. Make own
 // options with [Own], turn what the user passes into a [Config] with [Sort], and pass that to [NewOnce] or [NewExclusive]. One guard
-// serves all items of a place, from any number of goroutines. [Must] is for short forms that panic.
+// serves all items of a place, from any number of goroutines. [Must] is for short forms that panic. Users cannot import this package, so
+// a place exports the options of it that it takes, with the names they have here:
+//
+//	type Option = guard.Option
+//
+//	// FailOpen lets a line run while Redis is unreachable. Defaults to refusing it.
+//	func FailOpen() Option { return guard.FailOpen() }
 //
 // For each item:
 //
 //  1. Read the key. KeyHash is the [Hash] of its parts with the KeySecret of the Config. Name is that with a prefix that no other place
-//     has, because it is the name in Redis. If there is no key, set NoKey to the reason, and KeyFailed if the item may have one.
+//     has, because it is the name in Redis; a lock and a record may have the same. Never put the key itself into either, nor into Label
+//     or an error: others can read Redis and the log. If there is no key, set NoKey to the reason, and KeyFailed if the item may have
+//     one. A key function that panics is one that failed: [Recovered].
 //  2. Call Do with the context of the item. When that ends, so does the context of Call, unless Ask.Detached is set. Call keeps what
 //     the function returned in a variable. Judge reads the variable, and sets Verdict, Value and Err. It is called after a panic too:
 //     then Returned is false, and the panic leaves Do after the record is written. Without Pass, Call also runs the items that need
-//     no guard, for which Judge is not called.
+//     no guard, for which Judge is not called. An Exclusive records nothing, so it ignores Value.
 //  3. After Do: with an Outcome, answer with what the function returned. With neither an Outcome nor an error, Replay has the first
-//     result. With an error, the item did not run, and the error says what to answer:
+//     result. It has to look at Omitted of the record: then there is no result to repeat. With an error, the item did not run.
 //
-// If the item's context has ended, nobody may wait for an answer. Otherwise ask errors.Is for the place's own NoKey, for
-// [core.ErrUndecided], [core.ErrUnavailable], [core.ErrInProgress], [core.ErrNotAcquired], [core.ErrCompleted],
-// [core.ErrFingerprintMismatch], [core.ErrOutcomeUnknown] and [core.ErrTooManyKeys], in this order, because an error may be several of
-// them. The first four of core's and the last are worth another try. [Mistaken] errors are the program's.
+// If the item's context has ended, nobody may wait for an answer. Otherwise the error says what to answer. Ask errors.Is in this order,
+// because an error may be several of them:
+//
+//	NoKey of the place                       the item is wrong
+//	Mistaken                                 the program is wrong, no item will run
+//	ErrFingerprintMismatch                   the item is wrong: its key belongs to another payload
+//	ErrOutcomeUnknown                        an operator has to find out
+//	ErrCompleted                             it has run before, and there is no result to repeat
+//	ErrUndecided                             come again: the database of the proof is unreachable
+//	ErrUnavailable                           come again: Redis is unreachable or refuses
+//	ErrInProgress, ErrNotAcquired            come again: another item has the key
+//	ErrTooManyKeys                           come again; only for a place that takes core.WithQuota
+//	others, ErrClosed for instance           come again, to another process
+//
+// The same reasons are in NotRun.Reason of the hooks, as [ReasonBusy] and the others, unless Refuse sets the place's own.
 //
 // A place that delivers an item again until it is acknowledged, as a broker does, decides by the Outcome:
 //
@@ -130,9 +149,12 @@
 //	Unrecorded is another error          acknowledge it if the function succeeded: the end is recorded in the background
 //	otherwise                            leave it if the function failed, and acknowledge it if it succeeded
 //
-// For operators, [Once.Peek], [Once.ResolveSeen] and [Once.ForgetSeen] act on the record of a name. Events of a place's own go to the
-// log by [Log.Event] of the guard, and to the hooks by Incident. If records have another form than what a user's transaction commits
+// For operators, [Once.Peek] reads the record of a name, which the place makes of the parts of the key as in step 1, and
+// [Once.ResolveSeen] and [Once.ForgetSeen] change it; they check the prefix. Events of a place's own go to the log by the guard's
+// method Event, and to the hooks by Incident. A panic is the place's to recover and log, after Do has let it through. If records have another form than what a user's transaction commits
 // with [core.WithProof], set FromProof of the Config.
 //
-// A place passes tests/conformance/guard. The test of this package shows how to run the suite with a place.
+// A place passes tests/conformance/guard. The test of this package shows how to run the suite with a place. Its sender has to tell a
+// first result from a repeated one. A new package needs a row in tests/architecture, which has what each package may import, and
+// options with doc comments that end in "Defaults to", which tests/docs lists.
 package guard

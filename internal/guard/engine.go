@@ -213,6 +213,9 @@ func (v *visit) answer(ctx context.Context, not *core.NotRun) {
 			return
 		}
 	}
+	if not.Reason = whyNot(v.ask, not.Err); ctx.Err() != nil { // that may be why its key function has failed, too
+		not.Reason = ReasonEnded
+	}
 	if v.run.Refuse != nil {
 		v.run.Refuse(ctx, not)
 	}

@@ -110,7 +110,6 @@ func (s *lineServer) handle(ctx context.Context, line string) string {
 			answer, failure = string(r.Value), nil // failure comes from a function whose transaction has found the run
 			return nil
 		},
-		Refuse: func(_ context.Context, not *core.NotRun) { not.Reason = lineCode(not.Err) },
 	})
 	switch {
 	case err != nil:
@@ -128,18 +127,20 @@ func lineCode(err error) string {
 	switch {
 	case errors.Is(err, errNoKey):
 		return "NOKEY"
+	case guard.Mistaken(err):
+		return "ERROR"
+	case errors.Is(err, core.ErrFingerprintMismatch):
+		return "MISMATCH"
+	case errors.Is(err, core.ErrOutcomeUnknown):
+		return "UNKNOWN"
+	case errors.Is(err, core.ErrCompleted):
+		return "DONE"
 	case errors.Is(err, core.ErrUndecided):
 		return "UNDECIDED"
 	case errors.Is(err, core.ErrUnavailable):
 		return "UNAVAILABLE"
 	case errors.Is(err, core.ErrInProgress), errors.Is(err, core.ErrNotAcquired):
 		return "BUSY"
-	case errors.Is(err, core.ErrCompleted):
-		return "DONE"
-	case errors.Is(err, core.ErrOutcomeUnknown):
-		return "UNKNOWN"
-	case errors.Is(err, core.ErrFingerprintMismatch):
-		return "MISMATCH"
 	}
 	return "ERROR"
 }

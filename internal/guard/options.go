@@ -65,7 +65,9 @@ func (c *Config) LastGiven(names ...string) string {
 	return ""
 }
 
-// The options that guards of each kind take, unless there is a reason against one in their place. Names come from [seal.Mark].
+// The options that guards of each kind take, unless there is a reason against one in their place. Both take core.WithTTL, WithWait,
+// WithMaxHold and WithReplicaAck, and of this package FailOpen, OptionalKey, WithKeySecret and WithFinishTimeout. Names come from
+// [seal.Mark]: core's have core in front, this package's nothing.
 var (
 	ExclusiveTakes = slices.Concat(bothTake, []string{"core.WithFixedTTL", "core.WithMinHold", "core.WithPermits"})
 	OnceTakes      = slices.Concat(bothTake, []string{"core.WithRetention", "core.WithFailurePolicy", "core.WithMaxValue", "core.WithProof"})
@@ -89,7 +91,7 @@ var reasons = map[string]string{
 	"core.WithQuota":       "its keys have no scope to count in",
 }
 
-// A Place is a constructor of a guard, and says which options it takes.
+// A Place is a constructor of a guard, and says which options it takes. Others are refused with the reason.
 type Place struct {
 	// Name is what users call, for errors: "cronlock.AddFunc".
 	Name string

@@ -112,8 +112,8 @@ const (
 	ReasonGuardFailed = "guard-failed"
 )
 
-// WhyNot returns the reason of a [core.NotRun] for an item of which a guard says that it does not run.
-func WhyNot(ask Ask, err error) string {
+// whyNot returns the reason of a [core.NotRun] for an item of which a guard says that it does not run.
+func whyNot(ask Ask, err error) string {
 	switch {
 	case ask.NoKey != nil:
 		return ReasonNoKey

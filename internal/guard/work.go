@@ -86,10 +86,12 @@ type Run struct {
 	// Judge judges how Call ended, see [Outcome]. If it is nil, a run that returned is completed. If Judge panics, what it has
 	// set until then counts.
 	Judge func(o *Outcome)
-	// Replay returns the result of an earlier run that has completed. It returns nil if the caller has that now, and otherwise
+	// Replay returns the result of an earlier run that has completed. With [core.WithProof] it may be called after Call: the
+	// transaction of that run has found the effect of an earlier one, and what Call has kept does not count. An Exclusive never calls it. It returns nil if the caller has that now, and otherwise
 	// why the item is refused, for instance a [core.CompletedError] of the record. If it is nil, the item is refused.
 	Replay func(ctx context.Context, r core.Record) error
-	// Refuse answers an item that does not run. It may set Reason and RetryAfter, and replace Err, which Do returns.
+	// Refuse answers an item that does not run. Reason is set already, see [ReasonBusy] and the others. RetryAfter is when the run in
+	// the way may have ended, by its lease, and 0 in an outage. Refuse may replace both, and Err, which Do returns.
 	Refuse func(ctx context.Context, not *core.NotRun)
 	// Overrun is called on a goroutine of its own when the run is an overrun, before its lease is abandoned. It may end
 	// the attempt.
