@@ -31,7 +31,7 @@ func TestBatch(t *testing.T) {
 	locks, _ := newLocks(t)
 	var handled []string
 	var inside atomic.Int64
-	handle := msglock.OnceBatch(locks, "billing", byKey, func(ctx context.Context, m *message) error {
+	handle := patientBatch(locks, "billing", byKey, func(ctx context.Context, m *message) error {
 		if inside.Add(1) != 1 {
 			t.Error("two handlers at a time")
 		}
@@ -77,7 +77,7 @@ func TestBatchRoundTrips(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
 	locks := coretest.NewClient(t, server.Client())
-	handle := msglock.OnceBatch(locks, "billing", byKey, first)
+	handle := patientBatch(locks, "billing", byKey, first)
 	handle(t.Context(), batchOf("warm", "warmer"))
 	var keys []string
 	for i := range 100 {
@@ -107,7 +107,7 @@ func TestBatchPanic(t *testing.T) {
 		}
 		return nil
 	}
-	handle := msglock.OnceBatch(locks, "billing", byKey, handler)
+	handle := patientBatch(locks, "billing", byKey, handler)
 	func() {
 		defer func() {
 			err, _ := recover().(error)
@@ -145,7 +145,7 @@ func TestBatchGoexit(t *testing.T) {
 	locks, _ := newLocks(t)
 	var exit atomic.Bool
 	exit.Store(true)
-	handle := msglock.OnceBatch(locks, "billing", byKey, func(_ context.Context, m *message) error {
+	handle := patientBatch(locks, "billing", byKey, func(_ context.Context, m *message) error {
 		if m.Key == "exits" && exit.Swap(false) {
 			runtime.Goexit()
 		}
@@ -171,14 +171,14 @@ func TestBatchEnds(t *testing.T) {
 		}
 		return nil
 	}
-	errs := msglock.OnceBatch(locks, "billing", byKey, handler)(ctx, batchOf("a", "b", "c", "d"))
+	errs := patientBatch(locks, "billing", byKey, handler)(ctx, batchOf("a", "b", "c", "d"))
 	for i, action := range []msglock.Action{msglock.Ack, msglock.Ack, msglock.Nack, msglock.Nack} {
 		want(t, errs[i], action)
 	}
 	if !errors.Is(errs[3], context.Canceled) || ran.Load() != 2 {
 		t.Errorf("%v, %d handled", errs[3], ran.Load())
 	}
-	for _, err := range msglock.OnceBatch(locks, "billing", byKey, handler)(t.Context(), batchOf("a", "b", "c", "d")) {
+	for _, err := range patientBatch(locks, "billing", byKey, handler)(t.Context(), batchOf("a", "b", "c", "d")) {
 		want(t, err, msglock.Ack)
 	}
 	if ran.Load() != 4 {
@@ -192,7 +192,7 @@ func TestBatchPasses(t *testing.T) {
 	locks, _ := newLocks(t)
 	var mu sync.Mutex
 	var handled []string
-	handle := msglock.OnceBatch(locks, "billing", byKey, func(_ context.Context, m *message) error {
+	handle := patientBatch(locks, "billing", byKey, func(_ context.Context, m *message) error {
 		mu.Lock()
 		defer mu.Unlock()
 		handled = append(handled, m.Key)
@@ -219,7 +219,7 @@ func TestBatchBeside(t *testing.T) {
 	var all sync.WaitGroup
 	for range 3 {
 		locks := coretest.NewClient(t, server.Client())
-		handle := msglock.OnceBatch(locks, "billing", byKey, func(_ context.Context, m *message) error {
+		handle := patientBatch(locks, "billing", byKey, func(_ context.Context, m *message) error {
 			mu.Lock()
 			defer mu.Unlock()
 			handled[m.Key]++
@@ -246,7 +246,7 @@ func TestBatchWithoutRedis(t *testing.T) {
 	relay := server.Relay()
 	locks := coretest.NewClient(t, relay.Client())
 	var ran atomic.Int64
-	handle := msglock.OnceBatch(locks, "billing", byKey, counting(&ran), msglock.WithAskTimeout(200*time.Millisecond))
+	handle := patientBatch(locks, "billing", byKey, counting(&ran), msglock.WithAskTimeout(200*time.Millisecond))
 	relay.Refuse(true)
 	relay.Reset()
 	for _, err := range handle(t.Context(), batchOf("a", "b", "c")) {

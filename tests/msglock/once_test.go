@@ -56,7 +56,7 @@ func TestConsumersAreApart(t *testing.T) {
 	locks, _ := newLocks(t)
 	var ran atomic.Int64
 	for _, consumer := range []string{"billing", "mail", "bill", "billing"} {
-		want(t, msglock.Once(locks, consumer, byKey, counting(&ran))(t.Context(), &message{Key: "ing"}), msglock.Ack)
+		want(t, patientOnce(locks, consumer, byKey, counting(&ran))(t.Context(), &message{Key: "ing"}), msglock.Ack)
 	}
 	if ran.Load() != 3 {
 		t.Errorf("handled %d times", ran.Load())
@@ -77,7 +77,7 @@ func TestBadMessages(t *testing.T) {
 		}
 		return m.Key, nil
 	}
-	once, err := msglock.NewOnce(locks, "billing", broken, counting(&ran))
+	once, err := newPatientOnce(locks, "billing", broken, counting(&ran))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestBadMessages(t *testing.T) {
 		t.Errorf("with a long key handled %d times", ran.Load())
 	}
 	var nothing any
-	want(t, msglock.Once(locks, "any", func(context.Context, any) (string, error) { return "x", nil },
+	want(t, patientOnce(locks, "any", func(context.Context, any) (string, error) { return "x", nil },
 		func(context.Context, any) error { return nil })(t.Context(), nothing), msglock.Park)
 }
 
@@ -133,7 +133,7 @@ func TestParkedIsLogged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			locks, log := newLocks(t)
-			handle := msglock.OnceValue(locks, "billing", key, parks, core.WithMaxValue(10))
+			handle := patientValue(locks, "billing", key, parks, core.WithMaxValue(10))
 			var err error
 			for range test.times {
 				_, err = handle(t.Context(), test.m)
@@ -177,7 +177,7 @@ func TestLogOfParked(t *testing.T) {
 			parked := func(key string, err error) string {
 				t.Helper()
 				before := log.String()
-				want(t, msglock.Once(locks, "billing", byKey, func(ctx context.Context, _ *message) error {
+				want(t, patientOnce(locks, "billing", byKey, func(ctx context.Context, _ *message) error {
 					if test.before != nil {
 						_ = test.before(ctx)
 					}
@@ -204,7 +204,7 @@ func TestStoppedKeyFunction(t *testing.T) {
 	t.Parallel()
 	locks, log := newLocks(t)
 	ctx, stop := context.WithCancel(t.Context())
-	handle := msglock.Once(locks, "billing", func(ctx context.Context, _ *message) (string, error) {
+	handle := patientOnce(locks, "billing", func(ctx context.Context, _ *message) (string, error) {
 		stop()
 		return "", ctx.Err()
 	}, first)
@@ -242,10 +242,10 @@ func TestOptionalKey(t *testing.T) {
 		handled.Add(1)
 		return nil
 	}
-	batch := msglock.OnceBatch(locks, "batch", key, count, msglock.OptionalKey())
+	batch := patientBatch(locks, "batch", key, count, msglock.OptionalKey())
 	for name, handle := range map[string]func(context.Context, *message) error{
-		"once":      msglock.Once(locks, "once", key, count, msglock.OptionalKey()),
-		"exclusive": msglock.Exclusive(locks.Mutex, key, count, msglock.OptionalKey()),
+		"once":      patientOnce(locks, "once", key, count, msglock.OptionalKey()),
+		"exclusive": patientExclusive(locks.Mutex, key, count, msglock.OptionalKey()),
 		"batch":     func(ctx context.Context, m *message) error { return batch(ctx, []*message{m})[0] },
 	} {
 		handled.Store(0)
@@ -353,13 +353,13 @@ func TestDispositions(t *testing.T) {
 		{core.ErrOutcomeUnknown, msglock.Park, 0},
 		{&msglock.DeferredError{RetryAfter: -time.Second, Err: errHandler}, msglock.Nack, 0},
 	} {
-		err := msglock.Once(locks, "billing", byKey, returns(test.err))(t.Context(), &message{Key: fmt.Sprint(i)})
+		err := patientOnce(locks, "billing", byKey, returns(test.err))(t.Context(), &message{Key: fmt.Sprint(i)})
 		if action, delay := msglock.Disposition(err); action != test.action || delay != test.delay || !errors.Is(err, test.err) {
 			t.Errorf("%v: %d after %v", err, action, delay)
 		}
 	}
 	for _, err := range []error{(*msglock.ParkedError)(nil), (*msglock.DeferredError)(nil)} {
-		err := msglock.Once(locks, "billing", byKey, returns(err))(t.Context(), &message{Key: fmt.Sprintf("%T", err)})
+		err := patientOnce(locks, "billing", byKey, returns(err))(t.Context(), &message{Key: fmt.Sprintf("%T", err)})
 		want(t, err, msglock.Nack)
 		if !strings.Contains(err.Error(), "nil *msglock.") {
 			t.Errorf("after an error that is a nil pointer: %v", err)
@@ -368,8 +368,8 @@ func TestDispositions(t *testing.T) {
 	// What a guard inside has refused has done nothing, whatever the policy.
 	holding := core.WithFailurePolicy(core.HoldFailures)
 	var ran atomic.Int64
-	inner := msglock.Exclusive(locks.Mutex, byKey, counting(&ran))
-	outer := msglock.Once(locks, "outer", byKey, inner, holding)
+	inner := patientExclusive(locks.Mutex, byKey, counting(&ran))
+	outer := patientOnce(locks, "outer", byKey, inner, holding)
 	lease, err := locks.Mutex("x").Lock(t.Context()) // not the name of the guard
 	if err != nil {
 		t.Fatal(err)
@@ -377,7 +377,7 @@ func TestDispositions(t *testing.T) {
 	defer lease.Unlock(t.Context())
 	began, end := make(chan struct{}), make(chan struct{})
 	go func() {
-		_ = msglock.Exclusive(locks.Mutex, byKey, func(context.Context, *message) error {
+		_ = patientExclusive(locks.Mutex, byKey, func(context.Context, *message) error {
 			close(began)
 			<-end
 			return nil
@@ -401,8 +401,8 @@ func TestNested(t *testing.T) {
 	t.Parallel()
 	locks, _ := newLocks(t)
 	var ran atomic.Int64
-	inner := msglock.Once(locks, "billing", byKey, counting(&ran))
-	outer := msglock.Once(locks, "billing", byKey, func(ctx context.Context, m *message) error {
+	inner := patientOnce(locks, "billing", byKey, counting(&ran))
+	outer := patientOnce(locks, "billing", byKey, func(ctx context.Context, m *message) error {
 		for range 2 {
 			want(t, inner(ctx, m), msglock.Ack)
 		}
@@ -421,7 +421,7 @@ func TestOperator(t *testing.T) {
 	t.Parallel()
 	locks, _ := newLocks(t)
 	var ran atomic.Int64
-	once, err := msglock.NewOnce(locks, "billing", byKey, func(ctx context.Context, _ *message) error {
+	once, err := newPatientOnce(locks, "billing", byKey, func(ctx context.Context, _ *message) error {
 		if ran.Add(1) == 1 {
 			return core.Hold(ctx, "ask the bank")
 		}
@@ -463,12 +463,12 @@ func TestOtherHandler(t *testing.T) {
 	t.Parallel()
 	locks, log := newLocks(t)
 	for _, handler := range []func(context.Context, *message) error{first, first} {
-		want(t, msglock.Once(locks, "billing", byKey, handler)(t.Context(), &message{Key: "1"}), msglock.Ack)
+		want(t, patientOnce(locks, "billing", byKey, handler)(t.Context(), &message{Key: "1"}), msglock.Ack)
 	}
 	if log.String() != "" {
 		t.Error(log)
 	}
-	want(t, msglock.Once(locks, "billing", byKey, second)(t.Context(), &message{Key: "1"}), msglock.Ack)
+	want(t, patientOnce(locks, "billing", byKey, second)(t.Context(), &message{Key: "1"}), msglock.Ack)
 	if text := log.String(); !strings.Contains(text, "another handler") || !strings.Contains(text, "msglock_test.first") {
 		t.Error(text)
 	}
@@ -480,7 +480,7 @@ func TestOnceValue(t *testing.T) {
 	locks, _ := newLocks(t)
 	type receipt struct{ Order, Lines []string }
 	var ran atomic.Int64
-	handle := msglock.OnceValue(locks, "billing", byKey, func(_ context.Context, m *message) (receipt, error) {
+	handle := patientValue(locks, "billing", byKey, func(_ context.Context, m *message) (receipt, error) {
 		if ran.Add(1); m.Key == "long" {
 			return receipt{Lines: []string{strings.Repeat("x", 2000)}}, nil
 		}
@@ -500,7 +500,7 @@ func TestOnceValue(t *testing.T) {
 	if !errors.Is(err, core.ErrCompleted) || ran.Load() != 2 {
 		t.Errorf("%v, handled %d times", err, ran.Load())
 	}
-	early := msglock.OnceValue(locks, "billing", byKey, func(ctx context.Context, _ *message) (int, error) {
+	early := patientValue(locks, "billing", byKey, func(ctx context.Context, _ *message) (int, error) {
 		_ = core.Complete(ctx)
 		return 0, errHandler
 	})
@@ -511,7 +511,7 @@ func TestOnceValue(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	numbers := msglock.OnceValue(locks, "billing", byKey, func(context.Context, *message) (int, error) { return 1, nil })
+	numbers := patientValue(locks, "billing", byKey, func(context.Context, *message) (int, error) { return 1, nil })
 	if _, err = numbers(t.Context(), &message{Key: "order-1"}); err == nil {
 		t.Error("a value of another type was replayed")
 	}
@@ -524,13 +524,13 @@ func TestSuppliedResult(t *testing.T) {
 	t.Parallel()
 	locks, log := newLocks(t)
 	type receipt struct{ Cents int }
-	handle := msglock.OnceValue(locks, "billing", byKey, func(ctx context.Context, m *message) (*receipt, error) {
+	handle := patientValue(locks, "billing", byKey, func(ctx context.Context, m *message) (*receipt, error) {
 		if m.Key == "early" {
 			return nil, errors.Join(core.Complete(ctx), errHandler)
 		}
 		return &receipt{7}, nil
 	}, core.WithMaxValue(5))
-	guard, err := msglock.NewOnce(locks, "billing", byKey, first)
+	guard, err := newPatientOnce(locks, "billing", byKey, first)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -557,7 +557,7 @@ func TestSuppliedResult(t *testing.T) {
 			t.Errorf("%s: %+v, %v", key, got, err)
 		}
 	}
-	numbers := msglock.OnceValue(locks, "billing", byKey, func(context.Context, *message) ([]receipt, error) { return nil, nil })
+	numbers := patientValue(locks, "billing", byKey, func(context.Context, *message) ([]receipt, error) { return nil, nil })
 	got, err := numbers(t.Context(), &message{Key: "early"})
 	want(t, err, msglock.Park)
 	if got != nil || !strings.Contains(err.Error(), "cannot unmarshal object into") {
@@ -571,7 +571,7 @@ func TestHeartbeat(t *testing.T) {
 	locks, log := newLocks(t)
 	var beats atomic.Int64
 	enough := make(chan struct{})
-	handle := msglock.Once(locks, "billing", byKey, func(context.Context, *message) error {
+	handle := patientOnce(locks, "billing", byKey, func(context.Context, *message) error {
 		<-enough
 		return nil
 	}, msglock.WithHeartbeat(time.Millisecond, func(_ context.Context, m *message) error {
@@ -599,7 +599,7 @@ func TestHeartbeatWithoutKey(t *testing.T) {
 	locks, _ := newLocks(t)
 	enough := make(chan struct{})
 	beaten := sync.OnceFunc(func() { close(enough) })
-	handle := msglock.Once(locks, "billing", byKey, func(ctx context.Context, _ *message) error {
+	handle := patientOnce(locks, "billing", byKey, func(ctx context.Context, _ *message) error {
 		select {
 		case <-enough:
 			return nil
@@ -631,7 +631,7 @@ func TestHooks(t *testing.T) {
 		NotRun: func(_ context.Context, n core.NotRun) { nots = append(nots, n) },
 	}))
 	sent := time.Now().Add(-time.Minute)
-	handle := msglock.Once(locks, "billing", byKey, first, msglock.WithSentTime(func(m *message) time.Time { return m.Sent }))
+	handle := patientOnce(locks, "billing", byKey, first, msglock.WithSentTime(func(m *message) time.Time { return m.Sent }))
 	for range 2 {
 		want(t, handle(t.Context(), &message{Key: "1", Sent: sent}), msglock.Ack)
 	}
@@ -642,7 +642,7 @@ func TestHooks(t *testing.T) {
 		t.Errorf("%+v", nots)
 	}
 	panics := msglock.WithSentTime(func(*message) time.Time { panic("no such header") })
-	lock := msglock.Exclusive(locks.Mutex, byKey, second, panics)
+	lock := patientExclusive(locks.Mutex, byKey, second, panics)
 	for range 2 {
 		want(t, lock(t.Context(), &message{Key: "1"}), msglock.Ack) // without an age
 	}
