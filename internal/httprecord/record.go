@@ -30,7 +30,7 @@ func IsName(name string) bool { return names.MatchString(name) }
 var encoded = regexp.MustCompile(`^(?:rpc|msg):[\w-]{43}$`)
 
 // IsEncoded reports whether a record has the name of another guard whose results only the guard itself can encode, with its
-// Resolve in Go: those of RPCs and of messages.
+// Resolve in Go: the guards of RPCs and of messages.
 func IsEncoded(name string) bool { return encoded.MatchString(name) }
 
 // Response is a response as it is recorded and replayed.

@@ -49,7 +49,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// build builds the runner of the module, and its servers with guards. It returns the folder of the programs, and that of the module.
+// build builds the runner of the module, and its servers with guards. It returns the folders of the programs and of the module.
 func build(t *testing.T) (bin, source string) {
 	t.Helper()
 	bin = t.TempDir()

@@ -71,7 +71,7 @@ func NewExclusiveStream(name string, strategy core.Strategy, key KeyFunc, opts [
 }
 
 // NewOnce returns a guard that lets a call of each method and key take effect once. The method is part of the key, as what one method has
-// done says nothing of another: a service has a guard for all of its methods, whose keys are often those of the user.
+// done says nothing of another: a service has a guard for all of its methods, whose keys are often just the user.
 func NewOnce(name string, client *core.Client, key KeyFunc, opts []Option) (*Guard, error) {
 	if key != nil {
 		key = Keys(ByMethod(), key)

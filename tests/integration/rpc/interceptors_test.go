@@ -227,7 +227,7 @@ func testAuthAndValidation(t *testing.T, v validation, inside bool) {
 	}
 }
 
-// TestServerTimeout: an interceptor, like that of go-zero, answers DEADLINE_EXCEEDED while the handler continues.
+// TestServerTimeout: an interceptor, like one that go-zero has, answers DEADLINE_EXCEEDED while the handler continues.
 // Around a guard, the retry waits for the handler and gets its response. Inside, the guard takes that for the end of
 // the call: its outcome is unknown.
 func TestServerTimeout(t *testing.T) {
