@@ -18,11 +18,11 @@ import (
 var shortTTL = core.WithTTL(time.Second)
 
 func testLost(t *testing.T, s *stage) {
-	fn, began, end := blocking()
+	fn, began, end := blocking(t)
 	first := s.begin(s.with(fn, shortTTL))
 	ctx := await(t, began, "the run")
 	s.away()
-	await(t, ctx.Done(), "the loss")
+	awaitEnd(t, ctx, "its lease was lost")
 	if cause := context.Cause(ctx); !errors.Is(cause, core.ErrLeaseLost) || ctx.Err() == nil {
 		t.Errorf("cause %v", cause)
 	}
@@ -36,16 +36,16 @@ func testLost(t *testing.T, s *stage) {
 }
 
 func testLate(t *testing.T, s *stage) {
-	fn, began, end := blocking()
+	fn, began, end := blocking(t)
 	first := s.begin(s.with(fn, shortTTL))
 	ctx := await(t, began, "the first run")
 	s.away()
-	await(t, ctx.Done(), "the loss")
+	awaitEnd(t, ctx, "its lease was lost")
 	second := s.other(func(context.Context, string) (string, error) { return "of the second", nil }, shortTTL)
 	s.sendUntil(second, Ran)
 	s.relay.Heal()
 	end <- nil
-	<-first.result // the place decides what a late success is worth
+	s.result(first) // the place decides what a late success is worth
 	s.wantIncident(core.IncidentLost)
 	s.wantRuns(1)
 	if got := s.send(second, again...); got.Code == Replayed && got.Value != "of the second" {
@@ -55,19 +55,16 @@ func testLate(t *testing.T, s *stage) {
 
 // crash runs fn in a process that is cut off right after it, and returns a second process.
 func (s *stage) crash(fn func(ctx context.Context), opts ...guard.Option) (second Deliver, ran *atomic.Int64) {
-	crashed, end := make(chan struct{}), make(chan struct{})
+	crashed := make(chan struct{})
 	opts = append(opts, shortTTL)
 	first := s.begin(s.with(func(ctx context.Context, payload string) (string, error) {
 		fn(ctx)
 		s.away()
 		close(crashed)
-		<-end
+		<-s.t.Context().Done()
 		return payload, nil
 	}, opts...))
-	s.t.Cleanup(sync.OnceFunc(func() {
-		close(end)
-		<-first.result
-	}))
+	s.t.Cleanup(func() { s.result(first) })
 	await(s.t, crashed, "the crash")
 	ran = new(atomic.Int64)
 	return s.other(counted(ran), opts...), ran
@@ -103,12 +100,12 @@ func testCrashCompleted(t *testing.T, s *stage) {
 }
 
 func testLeaves(t *testing.T, s *stage) {
-	fn, began, end := blocking()
+	fn, began, end := blocking(t)
 	deliver := s.with(fn)
 	first := s.begin(deliver)
 	ctx := await(t, began, "the run")
 	first.cancel()
-	await(t, ctx.Done(), "the end of the item")
+	awaitEnd(t, ctx, "its item had ended")
 	s.end(first, Left, Failed, Broken)
 	s.send(s.other(fn), Busy)
 	end <- nil
@@ -122,7 +119,7 @@ func testLeaves(t *testing.T, s *stage) {
 }
 
 func testOverrun(t *testing.T, s *stage) {
-	fn, began, end := blocking()
+	fn, began, end := blocking(t)
 	first := s.begin(s.with(fn, guard.WithZombieGrace(50*time.Millisecond), shortTTL))
 	await(t, began, "the run")
 	first.cancel()
@@ -276,7 +273,7 @@ func testOpenHeld(t *testing.T, s *stage) {
 }
 
 func testOutageDuring(t *testing.T, s *stage) {
-	fn, began, end := blocking()
+	fn, began, end := blocking(t)
 	first := s.begin(s.with(fn, impatient...))
 	await(t, began, "the run")
 	s.away()
@@ -295,7 +292,7 @@ func testOutageDuring(t *testing.T, s *stage) {
 }
 
 func testOpenDuring(t *testing.T, s *stage) {
-	fn, began, end := blocking()
+	fn, began, end := blocking(t)
 	deliver := s.with(fn, s.impatient(guard.FailOpen())...)
 	first := s.begin(deliver)
 	await(t, began, "the run")
@@ -321,7 +318,7 @@ func testOpenAfter(t *testing.T, s *stage) {
 }
 
 func testOpenBusy(t *testing.T, s *stage) {
-	fn, began, end := blocking()
+	fn, began, end := blocking(t)
 	first := s.begin(s.other(fn))
 	await(t, began, "the run of another process")
 	var ran atomic.Int64

@@ -256,7 +256,7 @@ func testWrongType(t *testing.T, s *stage) {
 }
 
 func testBusy(t *testing.T, s *stage) {
-	fn, began, end := blocking()
+	fn, began, end := blocking(t)
 	deliver := s.with(fn)
 	first := s.begin(deliver)
 	await(t, began, "the first")
@@ -270,7 +270,7 @@ func testBusy(t *testing.T, s *stage) {
 }
 
 func testWaits(t *testing.T, s *stage) {
-	fn, began, end := blocking()
+	fn, began, end := blocking(t)
 	deliver := s.with(fn, core.WithWait(patience))
 	first := s.begin(deliver)
 	await(t, began, "the first")
@@ -296,7 +296,7 @@ func testWaits(t *testing.T, s *stage) {
 
 func testSlow(t *testing.T, s *stage) {
 	const ttl = 3 * time.Second // a busy machine renews in time
-	fn, began, end := blocking()
+	fn, began, end := blocking(t)
 	deliver := s.with(fn, core.WithTTL(ttl))
 	first := s.begin(deliver)
 	ctx := await(t, began, "the run")

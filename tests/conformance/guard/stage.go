@@ -101,8 +101,28 @@ func (s *stage) with(fn Func, opts ...guard.Option) Deliver {
 
 func (s *stage) withClient(locks *core.Client, fn Func, opts ...guard.Option) Deliver {
 	s.t.Helper()
-	return s.place.New(s.t, locks, s.kind, fn, opts...)
+	deliver := s.place.New(s.t, locks, s.kind, fn, opts...)
+	return func(ctx context.Context, key, payload string) Result {
+		ctx, cancel := context.WithTimeout(ctx, 2*patience)
+		defer cancel()
+		result := make(chan Result, 1)
+		go func() { result <- deliver(ctx, key, payload) }()
+		select {
+		case got := <-result:
+			return got
+		case <-ctx.Done():
+		}
+		select {
+		case got := <-result:
+			return got
+		case <-time.After(patience):
+			return Result{Code: stuck}
+		}
+	}
 }
+
+// stuck is the code of an item whose [Deliver] has not returned although its ctx has ended.
+const stuck Code = "stuck: Deliver did not return after its ctx had ended"
 
 // other is another process: a client with a connection of its own to the same Redis, and no hooks.
 func (s *stage) other(fn Func, opts ...guard.Option) Deliver {
@@ -160,19 +180,29 @@ type pending struct {
 }
 
 func (s *stage) begin(deliver Deliver) *pending {
+	return s.beginItem(deliver, "key", "payload")
+}
+
+func (s *stage) beginItem(deliver Deliver, key, payload string) *pending {
 	ctx, cancel := context.WithTimeout(s.t.Context(), 2*patience)
 	s.t.Cleanup(cancel)
 	p := &pending{make(chan Result, 1), cancel}
-	go func() { p.result <- deliver(ctx, "key", "payload") }()
+	go func() { p.result <- deliver(ctx, key, payload) }()
 	return p
 }
 
 func (s *stage) end(p *pending, want ...Code) Result {
 	s.t.Helper()
+	return s.want(s.result(p), want...)
+}
+
+// result waits for the result of a delivery, which the timeout of its ctx bounds.
+func (s *stage) result(p *pending) Result {
+	s.t.Helper()
 	select {
 	case got := <-p.result:
-		return s.want(got, want...)
-	case <-time.After(2 * patience):
+		return got
+	case <-time.After(4 * patience):
 		s.t.Fatal("the delivery does not end")
 		return Result{}
 	}
@@ -189,6 +219,17 @@ func await[T any](t testing.TB, c <-chan T, what string) (v T) {
 	return v
 }
 
+// awaitEnd waits until the context of a run ends after something that has to end it.
+func awaitEnd(t testing.TB, ctx context.Context, after string) {
+	t.Helper()
+	select {
+	case <-ctx.Done():
+	case <-time.After(patience):
+		t.Fatalf("the context of the run did not end within %v after %s: Do has to get the context of the item, and the function that of Call",
+			patience, after)
+	}
+}
+
 // counted counts the calls of a function that returns its payload.
 func counted(n *atomic.Int64) Func {
 	return func(_ context.Context, payload string) (string, error) {
@@ -197,12 +238,18 @@ func counted(n *atomic.Int64) Func {
 	}
 }
 
-// blocking returns a function that sends its context, and returns when the test sends an error.
-func blocking() (fn Func, began chan context.Context, end chan error) {
+// blocking returns a function that sends its context, and returns when the test sends an error. It returns at the end of the test
+// too, before the cleanups of the place, which may wait for it.
+func blocking(t testing.TB) (fn Func, began chan context.Context, end chan error) {
 	began, end = make(chan context.Context, 8), make(chan error, 8)
 	return func(ctx context.Context, payload string) (string, error) {
 		began <- ctx
-		return payload, <-end
+		select {
+		case err := <-end:
+			return payload, err
+		case <-t.Context().Done():
+			return "", t.Context().Err()
+		}
 	}, began, end
 }
 
@@ -267,15 +314,21 @@ func (s *stage) wantNots(n int) (not core.NotRun) {
 	return not
 }
 
-// name returns the name of the lock or record that the client of the stage has asked for.
-func (s *stage) name() string {
-	s.t.Helper()
+// asked returns the names of the locks or records that the client of the stage has asked for.
+func (s *stage) asked() []string {
 	s.told.mu.Lock()
 	defer s.told.mu.Unlock()
-	if len(s.told.names) == 0 {
+	return slices.Clone(s.told.names)
+}
+
+// name returns the first of them.
+func (s *stage) name() string {
+	s.t.Helper()
+	names := s.asked()
+	if len(names) == 0 {
 		s.t.Fatal("no lock and no record was asked for")
 	}
-	return s.told.names[0]
+	return names[0]
 }
 
 // lines counts the lines of the log that have a text.
