@@ -99,6 +99,7 @@ var tests = []struct {
 }{
 	{"RunsAndTellsTheHooks", nil, testRuns},
 	{"CompletedRunIsNotRepeated", []Kind{Once}, testReplay},
+	{"OmittedValueIsNotReplayed", []Kind{Once}, testOmitted},
 	{"FinishedRunFreesTheKey", []Kind{Exclusive}, testFree},
 	{"FailureIsRetried", []Kind{Once}, testFailure},
 	{"FailureIsHeldByPolicy", []Kind{Once}, testHeldFailure},
@@ -113,6 +114,8 @@ var tests = []struct {
 	{"NoKeyIsRefused", nil, testNoKey},
 	{"NoKeyPassesIfOptional", nil, testOptionalKey},
 	{"OtherPayloadIsRefused", []Kind{Once}, testMismatch},
+	{"RawKeyIsNowhere", nil, testRawKey},
+	{"KeySecretChangesAllHashes", nil, testSecret},
 	{"ForeignValueAtTheKeyIsAMistake", nil, testWrongType},
 	{"SecondIsBusy", nil, testBusy},
 	{"SecondWaits", nil, testWaits},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -62,6 +63,36 @@ func testReplay(t *testing.T, s *stage) {
 	if ran.Load() != 1 {
 		t.Errorf("ran %d times", ran.Load())
 	}
+}
+
+// testOmitted: a run has completed, and its value is not in the record. That is no empty value.
+func testOmitted(t *testing.T, s *stage) {
+	t.Run("TooLarge", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, s.place, s.kind)
+		large := strings.Repeat("large ", 1000)
+		deliver := s.with(func(context.Context, string) (string, error) { return large, nil }, core.WithMaxValue(1000))
+		if got := s.send(deliver, Ran); got.Value != large {
+			t.Errorf("a value of %d bytes, want all %d", len(got.Value), len(large))
+		}
+		s.send(deliver, Completed)
+		s.send(s.other(counted(new(atomic.Int64)), core.WithMaxValue(1000)), Completed)
+		s.wantRuns(1)
+	})
+	t.Run("LostWithItsProcess", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t, s.place, s.kind)
+		second, ran := s.crash(func(ctx context.Context) {
+			if err := core.Complete(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		s.sendUntil(second, Replayed, Completed)
+		s.send(second, Completed)
+		if ran.Load() != 0 {
+			t.Errorf("ran %d times", ran.Load())
+		}
+	})
 }
 
 func testFree(t *testing.T, s *stage) {
