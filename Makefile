@@ -26,8 +26,8 @@ PLAIN := ./tests/architecture ./tests/docs ./core/internal/script ./tests/rights
 	./tests/testkit/markdown ./internal/jsonfield ./internal/svg ./tests/integration/... ./tests/sql/... ./examples/...
 # Those that take longest come first, so that none of them runs alone at the end.
 LONGEST := ./tests/gin ./tests/asynq ./cronlock
-LONGEST_PLAIN := ./tests/strategies ./tests/nethttp ./tests/integration/frameworks ./tests/rights \
-	./tests/integration/browser ./tests/cluster ./examples/flashsale ./core/internal/script
+LONGEST_PLAIN := ./core/internal/script ./tests/strategies ./tests/rights ./tests/sql ./tests/nethttp \
+	./tests/integration/frameworks ./tests/integration/browser ./tests/cluster ./examples/flashsale
 # go test, which lists at its end once more what failed; the argument is GOWORK.
 gotest = $(TOOL) gotestsum --format pkgname --format-hide-empty-pkg --hide-summary skipped --raw-command -- \
 	env GOWORK=$(1) $(GO) test -json -shuffle=on -vet=off
