@@ -9,7 +9,7 @@
 set -euo pipefail
 
 folder=${XDG_CACHE_HOME:-$HOME/.cache}/holdfast/servers
-known=(redis-6.2 redis-7.0 valkey-8.0 redis-8.0 valkey-8.1)
+known=(redis-6.2 redis-7.0 valkey-8.0 redis-8.0 valkey-8.1 redis-8.6 valkey-9.1)
 wanted=" $* "
 [ $# != 0 ] || wanted=" ${known[*]} "
 
@@ -28,6 +28,8 @@ main() {
 	provide valkey-8.0 from_debian valkey-server bookworm bookworm-backports
 	provide redis-8.0 from_debian redis-server trixie
 	provide valkey-8.1 from_debian valkey-server trixie
+	provide redis-8.6 from_debian redis-server sid experimental
+	provide valkey-9.1 from_debian valkey-server forky
 }
 
 fail() {
@@ -89,10 +91,10 @@ from_debian() {
 	END
 }
 
-# download lets apt fetch a package of the named releases, and all that it depends on, as if nothing were installed. It
-# prints the folder of the archives.
+# download lets apt fetch a package of the named releases, the last of which it prefers, and all that it depends on, as if
+# nothing were installed. It prints the folder of the archives.
 download() {
-	local package=$1 apt=$root/apt mirror release
+	local package=$1 newest=${!#} apt=$root/apt mirror release
 	shift
 	mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Label: Debian' 'Identifier: Packages' |
 		sed -n 1p)
@@ -106,7 +108,7 @@ download() {
 		-o Dir::State::Lists="$apt/lists" -o Dir::State::Status="$apt/status" -o Dir::Cache="$apt" \
 		-o Dir::Cache::Archives="$apt/archives" -o Acquire::Languages=none -o APT::Sandbox::User=root
 	"$@" update >&2 || fail "apt cannot read the releases for $name"
-	"$@" install --download-only --no-install-recommends "$package" >&2 || fail "apt cannot download $package"
+	"$@" install --download-only --no-install-recommends -t "$newest" "$package" >&2 || fail "apt cannot download $package"
 	echo "$apt/archives"
 }
 
