@@ -9,11 +9,12 @@ cd "$(dirname "$0")/.."
 export GOWORK=off
 
 version=${VERSION:-}
-# Each module of the repository is in one of these lists. The tag of a published module in a folder is folder/vX.Y.Z.
+# Each module of the repository is in one of these lists, or below one of the folders without a release. The tag of a published
+# module in a folder is folder/vX.Y.Z.
 published=(.)
 # These are published once the root has a version to require: docs/releasing.md.
 later=(gocronlock inspector middleware/internal/rpc middleware/connect middleware/echo middleware/echo4 middleware/fiber middleware/grpc msglock/watermill otellock cmd/holdfast)
-unpublished=(examples examples/messages lab lab/bench tests/integration tests/messages tests/sql tools tools/release)
+unreleased='^(examples|lab|tests|tools)(/|$)'
 # Read a licence before you add its SPDX identifier.
 licences=MIT,BSD-2-Clause,BSD-3-Clause,Apache-2.0,ISC,BSL-1.0,Unlicense
 
@@ -143,9 +144,9 @@ changelog_has_version() {
 }
 
 modules_are_known() {
-	diff <(git ls-files go.mod '*/go.mod' ':!*/testdata/*' | sed -e 's,^go\.mod$,./go.mod,' -e 's,/go\.mod$,,' | sort) \
-		<(printf '%s\n' "${published[@]}" "${later[@]}" "${unpublished[@]}" | sort) ||
-		fail "the lists of published and unpublished modules differ from the go.mod files of the tree"
+	diff <(git ls-files go.mod '*/go.mod' ':!*/testdata/*' | sed -e 's,^go\.mod$,./go.mod,' -e 's,/go\.mod$,,' | grep -vE "$unreleased" | sort) \
+		<(printf '%s\n' "${published[@]}" "${later[@]}" | sort) ||
+		fail "the lists of published modules differ from the go.mod files of the tree"
 }
 
 no_replacements() {
