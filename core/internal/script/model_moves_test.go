@@ -2,6 +2,7 @@ package script_test
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/script"
@@ -67,8 +68,11 @@ func (e *episode) step() {
 	}
 }
 
+// protocol returns the strategy that is called for a kind, and counts the call.
 func (e *episode) protocol(k kind) script.Strategy {
 	r := e.instance
+	name, _, _ := strings.Cut(k.strategy, "(")
+	e.calls[name]++
 	switch k.mode {
 	case modeMutex:
 		return script.Mutex{Instance: r}

@@ -56,6 +56,8 @@ func TestModel(t *testing.T) {
 		want /= 20
 	}
 	var ops, late atomic.Int64
+	var mu sync.Mutex
+	calls := make(map[string]int)
 	var group sync.WaitGroup
 	for range modelEpisodes {
 		group.Go(func() {
@@ -63,6 +65,11 @@ func TestModel(t *testing.T) {
 				e := newEpisode(instance, ears, rand.Uint64())
 				whole := e.run()
 				ops.Add(int64(e.ops))
+				mu.Lock()
+				for strategy, n := range e.calls {
+					calls[strategy] += n
+				}
+				mu.Unlock()
 				switch {
 				case e.err != nil:
 					t.Error(e.report() + e.again())
@@ -73,7 +80,7 @@ func TestModel(t *testing.T) {
 		})
 	}
 	group.Wait()
-	t.Logf("%d operations; %d episodes were cut short because they took too long", ops.Load(), late.Load())
+	t.Logf("%d operations; %d episodes were cut short because they took too long; calls: %v", ops.Load(), late.Load(), calls)
 }
 
 // TestModelUnswept compares the scripts with the model while none of them takes out shares that have expired, as when
@@ -110,6 +117,7 @@ type episode struct {
 	began    time.Time
 	model    *model
 	ops      int
+	calls    map[string]int // how many of them are calls of a strategy, by its name
 	log      []string
 	err      error // the first divergence
 
@@ -129,7 +137,7 @@ type episode struct {
 
 func newEpisode(instance *script.Instance, ears *ears, seed uint64) *episode {
 	e := &episode{
-		instance: instance, ears: ears, seed: seed, model: newModel(),
+		instance: instance, ears: ears, seed: seed, model: newModel(), calls: make(map[string]int),
 		rand: rand.New(rand.NewPCG(seed, 0)), began: time.Now(),
 	}
 	instance.TokenKeys.UseSlots()
