@@ -17,7 +17,8 @@ var (
 	kill     = flag.Bool("kill", false, "run the tests that should find the mutants; without it, only see whether they apply")
 	baseline = flag.Bool("baseline", false, "see to it that the tests pass without the mutants")
 	only     = flag.String("only", "", "regular expression of the mutants to run; all if empty")
-	most     = flag.Int("most", len(mutants.All), "how many of them to run, from the first")
+	from     = flag.Int("from", 1, "the first of them to run")
+	most     = flag.Int("most", len(mutants.All), "how many of them to run, from that one")
 )
 
 // killTime bounds the test of one mutant. One that takes so long has found nothing: tests bound their own waiting.
@@ -37,7 +38,7 @@ func TestMutants(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !*kill || i >= *most || !regexp.MustCompile(*only).MatchString(m.Name) {
+			if !*kill || i < *from-1 || i >= *from-1+*most || !regexp.MustCompile(*only).MatchString(m.Name) {
 				return
 			}
 			ran++

@@ -27,8 +27,8 @@ const (
 	Redlock     Kind = "redlock"      // five masters, each with an append-only file
 )
 
-// Kinds are all topologies, those first of which a short run takes a part.
-var Kinds = []Kind{AOF, Redlock, Memory, Sentinel, Cluster, SentinelAck, Clock, ClusterAck}
+// Kinds are all topologies, those first of which a short run takes a part. Clock is last: it cannot run beside others.
+var Kinds = []Kind{AOF, Redlock, Memory, Sentinel, Cluster, SentinelAck, ClusterAck, Clock}
 
 // downAfter is for how long a server of a deployment may be silent before it is given up.
 const downAfter = 1500 * time.Millisecond

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestRowsOfOtherCode: commits of pages leave rows valid, commits of code do not.
+func TestRowsOfOtherCode(t *testing.T) {
+	t.Parallel()
+	const tree = "100644 blob 1\tcore/lock.go\n100644 blob 2\tREADME.md\n100644 blob 3\tlab/proofs/rows/a.json\n100644 blob 4\tdocs/a b.svg\n"
+	for name, test := range map[string]struct {
+		tree string
+		same bool
+	}{
+		"a page":       {strings.Replace(tree, "blob 2", "blob 7", 1), true},
+		"a row":        {strings.Replace(tree, "blob 3", "blob 7", 1), true},
+		"a picture":    {strings.Replace(tree, "blob 4", "blob 7", 1), true},
+		"a new page":   {tree + "100644 blob 8\tlab/NEW.md\n", true},
+		"code":         {strings.Replace(tree, "blob 1", "blob 7", 1), false},
+		"new code":     {tree + "100644 blob 8\tcore/new.go\n", false},
+		"a mode":       {strings.Replace(tree, "100644 blob 1", "100755 blob 1", 1), false},
+		"another name": {strings.Replace(tree, "core/lock.go", "core/lease.go", 1), false},
+	} {
+		if same := hashOf(test.tree) == hashOf(tree); same != test.same {
+			t.Errorf("%s: same code %v, want %v", name, same, test.same)
+		}
+	}
+}
+
+// TestReading: what an output must have, and what it must not.
+func TestReading(t *testing.T) {
+	t.Parallel()
+	p := proof{figures: []figure{
+		none("lost", `(\d+) lost`), atLeast(3, "packages", packages), atLeast(1, "tasks", `([\d,]+) orders`).each(5),
+	}}
+	for output, want := range map[string]struct {
+		tasks  int64
+		failed string
+	}{
+		"ok \ta\nok \tb\n0 lost, 0 lost\n1,000 orders\n": {5_000, ""},
+		"ok \ta\n1 lost, 2 lost\n1 orders\n":             {5, "3 lost"},
+		"ok \ta\n1 orders\n":                             {0, "the output has no lost"},
+	} {
+		found, failed := p.read(output)
+		if failed != want.failed || found["tasks"] != want.tasks {
+			t.Errorf("%q: %v, failed %q, want %+v", output, found, failed, want)
+		}
+	}
+}
+
+// TestState: a proof has passed when all parts have on this code, and their sum is large enough.
+func TestState(t *testing.T) {
+	t.Parallel()
+	p := proof{name: "p", parts: numbers(2), command: "c", figures: []figure{atLeast(3, "rounds", `(\d+)`)}}
+	part := func(n, code string, rounds int64, failed string) row {
+		return row{Part: n, Code: code, Commit: "abc", Command: "c", Figures: map[string]int64{"rounds": rounds}, Failed: failed, Date: time.Now()}
+	}
+	for name, test := range map[string]struct {
+		rows    []row
+		passed  bool
+		outcome string
+	}{
+		"nothing":    {nil, false, "not run"},
+		"half":       {[]row{part("01", "new", 2, "")}, false, "1 of 2 parts"},
+		"all":        {[]row{part("01", "new", 2, ""), part("02", "new", 1, "")}, true, "passed"},
+		"too few":    {[]row{part("01", "new", 1, ""), part("02", "new", 1, "")}, false, "**failed:** 2 rounds are fewer than 3"},
+		"failed":     {[]row{part("01", "new", 2, ""), part("02", "new", 1, "2 lost")}, false, "**failed:** 02 2 lost"},
+		"other code": {[]row{part("01", "old", 2, ""), part("02", "old", 1, "")}, false, "passed, **on other code**"},
+		"mixed":      {[]row{part("01", "new", 2, ""), part("02", "old", 1, "")}, false, "1 of 2 parts"},
+	} {
+		if s := p.stateOf(test.rows, "new"); s.passed != test.passed || s.outcome != test.outcome {
+			t.Errorf("%s: %+v, want %q", name, s, test.outcome)
+		}
+	}
+}
+
+// TestKeep: a run takes the place of the one before, and says how often that part had failed on the same code.
+func TestKeep(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, r := range []row{
+		{Part: "01", Code: "old", Failed: "x"}, {Part: "01", Code: "new", Failed: "x"}, {Part: "02", Code: "new"}, {Part: "01", Code: "new"},
+	} {
+		if err := keep(dir, "p", r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := rowsOf(dir, "p")
+	if err != nil || len(rows) != 2 || rows[0].Failed != "" || rows[0].Before != 1 || rows[1].Before != 0 {
+		t.Errorf("%+v, %v", rows, err)
+	}
+}
+
+// TestTable: the table is between its two lines, and the rest of the page stays.
+func TestTable(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	page := filepath.Join(dir, "page.md")
+	if err := os.WriteFile(page, []byte("before\n"+tableBegins+"an earlier one\n"+tableEnds+"after\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := writeTable(page, dir, "abc", "new"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(page)
+	if s := string(text); err != nil || !strings.HasPrefix(s, "before\n"+tableBegins) || !strings.HasSuffix(s, tableEnds+"after\n") ||
+		strings.Count(s, "| mutants |") != 1 || strings.Contains(s, "an earlier one") {
+		t.Errorf("%s, %v", s, err)
+	}
+}
+
+// TestList: names are names of files, and each proof says what must hold.
+func TestList(t *testing.T) {
+	t.Parallel()
+	seen := make(map[string]bool)
+	for _, p := range proofs {
+		if seen[p.name] || strings.ContainsAny(p.name, " /") || p.shows == "" || p.minutes == 0 || len(p.figures) == 0 {
+			t.Errorf("%+v", p)
+		}
+		seen[p.name] = true
+	}
+}
