@@ -63,8 +63,12 @@ make -C lab fault-long EACH=10s DURATION=70s FAULTS="-only clock" SEED=$((1043 +
 		figures: []figure{
 			atLeast(1_000, "rounds", allRounds), atLeast(5_000, "faults", allFaults), atLeast(100_000, "grants", allGrants),
 			none("violations", violations), atLeast(1, "stale writes without a fence", staleWrites),
-			atLeast(1_000_000, "operations judged by models", judged), none("illegal", illegal),
-			atLeast(1, "illegal of the unfenced side", unfenced),
+			atLeast(50_000, "operations judged as a mutex", `^ +\| mutex \| \d+ \| (\d+) \|`),
+			atLeast(50_000, "as a fenced mutex", `^ +\| fenced-mutex \| \d+ \| (\d+) \|`),
+			atLeast(50_000, "as a reentrant mutex", `^ +\| reentrant-mutex \| \d+ \| (\d+) \|`),
+			atLeast(50_000, "as a reentrant fenced mutex", `^ +\| reentrant-fenced-mutex \| \d+ \| (\d+) \|`),
+			atLeast(50_000, "as a semaphore", `^ +\| semaphore \| \d+ \| (\d+) \|`),
+			atLeast(500_000, "by all models", judged), none("illegal", illegal), atLeast(1, "illegal of the unfenced side", unfenced),
 		},
 	},
 	{

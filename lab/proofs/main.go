@@ -80,7 +80,7 @@ func runAll(ctx context.Context, only string, jobs int) error {
 		all.Go(func() {
 			for one := range next {
 				if err := r.run(ctx, one); err != nil {
-					stop(fmt.Errorf("%v: no row: %w", one, err))
+					stop(fmt.Errorf("%v: no row: %w", one, err)) // interrupted, or nothing can be kept
 				}
 			}
 		})
@@ -173,8 +173,8 @@ func (r run) log() string {
 	return filepath.Join(logsDir, strings.NewReplacer(" ", "-", "/", "-").Replace(r.String())+".log")
 }
 
-// execute runs the command. Its output goes to the log. If the context ends, the command and all that it has started are ended, and
-// there is no row.
+// execute runs the command. Its output goes to the log. If the context ends, or a signal ends the command, all that it has
+// started is ended, and there is no row.
 func (r run) execute(ctx context.Context) (row, error) {
 	if err := os.MkdirAll(logsDir, 0o755); err != nil {
 		return row{}, err
@@ -193,9 +193,9 @@ func (r run) execute(ctx context.Context) (row, error) {
 	cmd.WaitDelay = 20 * time.Second
 	began := time.Now()
 	ended := cmd.Run()
-	if ctx.Err() != nil {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		return row{}, ctx.Err()
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ctx.Err() != nil || ok && status.Signaled() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what is left of it
+		return row{}, cmp.Or(ctx.Err(), ended)
 	}
 	text, err := os.ReadFile(r.log())
 	if err != nil {

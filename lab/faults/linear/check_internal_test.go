@@ -11,7 +11,7 @@ import (
 func TestSearchWithoutTime(t *testing.T) {
 	t.Parallel()
 	r := NewReport()
-	p := part{model: "mutex", name: "n", rules: lockModel}
+	p := part{model: "mutex", name: "n", rules: lockModel(true)}
 	p.op(step{kind: grant, token: 1}, 1, 2)
 	r.judge(p, 0)
 	slow := p

@@ -19,8 +19,11 @@
 // # Models
 //
 //	free ──grant(t)──► held by t ──end or release(t)──► free      a mutex, a writer, a leader
+//	held by t, d deep ──re-entry(t)──► d+1 ──leave──► d           a holder that enters again; released when d is 0
 //	k in use ──grant(t, k')──► k+k' ≤ n in use                     a semaphore; n comes with each request
 //	greatest token g ──write(t ≥ g)──► t;  write(t < g): refused   the register
+//
+// A mutex is judged with and without tokens, and with and without re-entries: see mutexes.
 //
 // The register has a side without a fence, which accepts all writes. It is judged by the same model, as a baseline.
 //

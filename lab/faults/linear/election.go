@@ -12,7 +12,7 @@ import (
 // campaign has returned, belongs to a campaign whose outcome the candidate does not know: it was granted at any time
 // before the answer.
 func electionPart(name string, leases []*lease, looks []look, faults []loss) part {
-	p := part{model: "election", name: name, rules: lockModel}
+	p := part{model: "election", name: name, rules: lockModel(true)}
 	p.add(byToken(append(slices.Clone(leases), hidden(leases, looks)...)), faults)
 	for i := range p.ops {
 		if p.ops[i].Input.(step).kind == ended {

@@ -20,6 +20,29 @@ type lease struct {
 	why              string // the class of the loss
 	leaving          int64  // when the process began to release all that it held
 	unlock           unlock
+	entries          []entry // of the holder, in their order
+}
+
+// entry is a re-entry of the holder, and what ended it.
+type entry struct {
+	called, returned int64 // never if it did not return
+	err              string
+	token            int64
+	leave            unlock
+}
+
+// shown returns when re-entries last showed that the holder had the lease, and 0 without any.
+func (l *lease) shown() (at int64) {
+	for _, e := range l.entries {
+		if e.err != "" || e.returned == never || e.token != l.token {
+			continue
+		}
+		at = max(at, e.called)
+		if e.leave.proven() {
+			at = max(at, e.leave.called)
+		}
+	}
+	return at
 }
 
 // unlock is the first release of a lease by its holder.
@@ -27,6 +50,9 @@ type unlock struct {
 	called, returned int64 // never if it was not called, or did not return
 	err              string
 }
+
+// proven returns true if the release found what it was to release.
+func (u unlock) proven() bool { return u.called != never && u.returned != never && u.err == "" }
 
 // end is when a lease may be over, and what was observed of that.
 type end struct {
@@ -71,7 +97,7 @@ func (l *lease) ends(faults []loss) end {
 	}
 	switch u := l.unlock; {
 	case u.called == never:
-	case u.err == "" && u.returned != never && l.op != "do":
+	case u.proven() && l.op != "do":
 		e.proven = true
 	case u.err == worker.NotHeld && l.tellsGone() && firstLoss(faults, u.called, u.returned) == never:
 		e.goneFrom, e.goneTo = u.called, u.returned
@@ -89,7 +115,7 @@ func (l *lease) ends(faults []loss) end {
 		e.from, e.to = l.unlock.called, l.unlock.returned
 		return e
 	}
-	e.from = max(e.from, l.called)
+	e.from = max(e.from, l.called, l.shown())
 	e.to = max(e.from, l.returned)
 	return e
 }

@@ -51,6 +51,38 @@ func TestMutex(t *testing.T) {
 			"a token that falls after a fault":  begin().grant("a", 1, 2, 3, 5).fault(3, 4, "FLUSHALL").grant("b", 4, 6, 8, 4),
 			"a token twice":                     begin().grant("a", 1, 2, 3, 5).grant("b", 1, 6, 8, 5),
 		},
+	}.run(t, "fenced-mutex")
+}
+
+// TestReentrantMutex has histories of holders that enter again.
+func TestReentrantMutex(t *testing.T) {
+	t.Parallel()
+	entered := func() *story { return begin().grant("a", 1, 2, 20, 5).enter("a", 3, 4, 5, 6, "") }
+	held := func() *story { return begin().grant("a", 1, 2, 20, 5) }
+	judged{
+		legal: map[string]*story{
+			"left, and released":             entered().unlock("a", 8, 9, "").grant("b", 3, 10, 20, 6),
+			"twice":                          entered().enter("a", 8, 9, 5, 10, "").unlock("a", 12, 13, "").grant("b", 3, 14, 20, 6),
+			"left without a known outcome":   held().enter("a", 3, 4, 5, 6, worker.Unavailable).unlock("a", 8, 9, "").grant("b", 3, 10, 20, 6),
+			"renewed, and so entered later":  begin().grant("a", 1, 2, 3, 5).enter("a", 5, 6, 5, 7, "").grant("b", 4, 9, 20, 6),
+			"forgotten, and another token":   held().fault(3, 4, "FLUSHALL").enter("a", 5, 6, 6, 7, worker.NotHeld),
+			"forgotten, entered before that": held().enter("a", 3, 4, 5, 5, "").fault(7, 8, "FLUSHALL").grant("b", 4, 9, 20, 6),
+		},
+		illegal: map[string]*story{
+			"another token":                  held().enter("a", 3, 4, 6, 6, ""),
+			"entered after its release":      held().unlock("a", 3, 4, "").enter("a", 5, 6, 5, 7, ""),
+			"entered during another hold":    begin().grant("a", 1, 2, 3, 5).grant("b", 4, 5, 20, 6).enter("a", 7, 8, 5, 9, ""),
+			"granted before it was left":     begin().grant("a", 1, 2, 3, 5).enter("a", 3, 4, 5, 9, "").grant("b", 5, 6, 20, 6),
+			"the token of the next, entered": begin().grant("a", 1, 2, 3, 5).grant("b", 4, 5, 20, 6).enter("a", 7, 8, 6, 9, ""),
+		},
+	}.run(t, "reentrant-fenced-mutex")
+	judged{
+		legal:   map[string]*story{"another token": held().enter("a", 3, 4, 6, 6, "")},
+		illegal: map[string]*story{"entered during another hold": begin().grant("a", 1, 2, 3, 5).grant("b", 4, 5, 20, 6).enter("a", 7, 8, 5, 9, "")},
+	}.run(t, "reentrant-mutex")
+	judged{
+		legal:   map[string]*story{"a token that falls": begin().grant("a", 1, 2, 3, 5).grant("b", 4, 6, 8, 4)},
+		illegal: map[string]*story{"two at a time": held().grant("b", 3, 7, 20, 6)},
 	}.run(t, "mutex")
 }
 
@@ -67,7 +99,7 @@ func TestRedlock(t *testing.T) {
 			"two, the release comes later": held().lock("redlock", "b", 3, 7, 20, 6).unlock("a", 8, 25, worker.NotHeld),
 			"two":                          held().lock("redlock", "b", 3, 7, 20, 6),
 		},
-	}.run(t, "mutex")
+	}.run(t, "fenced-mutex")
 }
 
 // TestReadWrite has histories of a name that readers share.

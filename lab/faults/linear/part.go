@@ -13,8 +13,16 @@ type part struct {
 	name    string
 	rules   porcupine.Model
 	ops     []porcupine.Operation
-	excused int // leases that a fault may have made Redis forget
+	excused int  // leases that a fault may have made Redis forget
+	entries bool // re-entries are judged too
 }
+
+// A name on which all locks are exclusive is judged by four models, those that Jepsen has for locks: each asks for more than those
+// before it. The other names are judged with tokens, without re-entries.
+var mutexes = []struct {
+	model           string
+	fenced, entries bool
+}{{"mutex", false, false}, {"fenced-mutex", true, false}, {"reentrant-mutex", false, true}, {"reentrant-fenced-mutex", true, true}}
 
 // mostLeases bounds how many grants are judged together: the memory for the search grows with their square.
 const mostLeases = 1000
@@ -26,15 +34,24 @@ func lockParts(name string, leases []*lease, faults []loss) (all []part) {
 	for first := 0; first < len(leases); first += mostLeases {
 		own := leases[first:min(first+mostLeases, len(leases))]
 		begins := slices.MinFunc(own, func(a, b *lease) int { return cmp.Compare(a.called, b.called) }).called
-		p := part{model: modelOf(leases), name: name, rules: lockModel}
 		var some []*lease
 		for _, l := range leases[:first] {
 			if l.ends(faults).to >= begins {
 				some = append(some, l)
 			}
 		}
-		p.add(append(some, own...), faults)
-		all = append(all, p)
+		some = append(some, own...)
+		if model := modelOf(leases); model != mutexes[0].model {
+			p := part{model: model, name: name, rules: lockModel(true)}
+			p.add(some, faults)
+			all = append(all, p)
+			continue
+		}
+		for _, m := range mutexes {
+			p := part{model: m.model, name: name, rules: lockModel(m.fenced), entries: m.entries}
+			p.add(some, faults)
+			all = append(all, p)
+		}
 	}
 	return all
 }
@@ -68,6 +85,9 @@ func (p *part) add(leases []*lease, faults []loss) {
 			shared: l.shared, limit: l.limit, permits: l.permits, slot: l.slot,
 		}, l.called, l.returned)
 		previous = l.token
+		if p.entries {
+			p.enter(l, faults)
+		}
 		e := l.ends(faults)
 		if e.proven {
 			p.op(step{kind: release, by: l.by, token: l.token}, e.from, e.to)
@@ -79,6 +99,24 @@ func (p *part) add(leases []*lease, faults []loss) {
 		}
 		if e.excused {
 			p.excused++
+		}
+	}
+}
+
+// enter makes the operations of the re-entries of a lease. One that got another token is left out if a fault may have made Redis
+// forget the lease before. So are those of several names, of which any may have been lost.
+func (p *part) enter(l *lease, faults []loss) {
+	for _, e := range l.entries {
+		if e.err != "" || e.returned == never || len(l.names) > 1 || e.token != l.token && firstLoss(faults, l.called, e.returned) != never {
+			continue
+		}
+		p.op(step{kind: reentry, by: l.by, token: e.token}, e.called, e.returned)
+		switch {
+		case e.leave.called == never:
+		case e.leave.proven():
+			p.op(step{kind: left, by: l.by, token: e.token}, e.leave.called, e.leave.returned)
+		default:
+			p.op(step{kind: perhapsLeft, by: l.by, token: e.token}, e.leave.called, never)
 		}
 	}
 }

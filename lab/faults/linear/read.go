@@ -66,6 +66,10 @@ func read(events []history.Event) *record {
 
 func (r *record) call(c call, e history.Event) {
 	switch l := r.byCall[c]; {
+	case e.Op == "enter" && l != nil:
+		l.entries = append(l.entries, entry{called: e.At, returned: never, leave: unlock{called: never, returned: never}})
+	case e.Op == "leave" && l != nil && len(l.entries) > 0:
+		l.entries[len(l.entries)-1].leave.called = e.At
 	case e.Op != "unlock":
 		if _, known := r.called[c]; !known {
 			r.called[c] = e.At
@@ -85,6 +89,16 @@ func (r *record) returned(c call, e history.Event) {
 	case "extend":
 		if l != nil && e.Err == "" {
 			l.belief = max(l.belief, e.Until)
+		}
+	case "enter":
+		if l != nil && len(l.entries) > 0 {
+			last := &l.entries[len(l.entries)-1]
+			last.returned, last.err, last.token = e.At, e.Err, e.Value
+		}
+	case "leave":
+		if l != nil && len(l.entries) > 0 {
+			last := &l.entries[len(l.entries)-1].leave
+			last.returned, last.err = e.At, e.Err
 		}
 	case "unlock":
 		if l != nil && l.unlock.returned == never {

@@ -22,7 +22,7 @@ type Count struct {
 
 // Report is what the models say of a history. An empty one comes from [NewReport].
 type Report struct {
-	Models   map[string]Count // mutex, read-write, semaphore, election, register
+	Models   map[string]Count // four of a mutex, read-write, semaphore, election, register
 	Baseline Count            // the unfenced side of the register, which has to be illegal where a token was old
 	Illegal  []string         // one line for each partition without a possible order
 	Unknown  []string         // the partitions for which the search had no time: neither legal nor illegal

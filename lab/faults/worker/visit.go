@@ -111,7 +111,9 @@ func (h *held) enterAgain() {
 	}
 	h.say(e)
 	if err == nil {
-		_ = lease.Unlock(context.Background()) // it may have been lost with the outer one
+		h.say(history.Event{Kind: history.Call, Op: "leave", Reentry: true})
+		err = lease.Unlock(context.Background()) // it may have been lost with the outer one
+		h.say(history.Event{Kind: history.Return, Op: "leave", Reentry: true, Err: Class(err), Detail: detail(err)})
 	}
 }
 
