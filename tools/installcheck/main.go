@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/zip"
@@ -73,7 +75,7 @@ func check(scratch, version, out string) error {
 			return fmt.Errorf("%s: %w", folder, err)
 		}
 	}
-	return nil
+	return r.runReadme(out)
 }
 
 // add publishes the module in a folder, with the root as a requirement, and installs it.
@@ -132,6 +134,88 @@ func (r release) build(m module.Version) error {
 	}
 	_, err := output(dir, r.env, "sh", "-ec", "go mod init example.com/user && go get "+m.String()+" && go build -o program .")
 	return err
+}
+
+// runReadme builds the first program of the README, outside of the repository, with all modules at their versions and all packages
+// that users can import, and runs it twice. It keeps the go.mod and go.sum of that program too.
+func (r release) runReadme(out string) error {
+	readme, err := os.ReadFile(filepath.Join(r.tree, "README.md"))
+	if err != nil {
+		return err
+	}
+	_, program, ok := strings.Cut(string(readme), "```go\npackage main\n")
+	program, _, closed := strings.Cut(program, "```")
+	const server = "localhost:6379"
+	if !ok || !closed || strings.Count(program, server) != 1 {
+		return errors.New("README.md has no program that connects to " + server)
+	}
+	listed, err := output(r.tree, r.env, "go", "list", "-f", "{{if ne .Name \"main\"}}{{.ImportPath}}{{end}}", "./...")
+	if err != nil {
+		return err
+	}
+	imports, modules := "package main\n\nimport (\n", []string{"get", library + "@" + r.version}
+	for path := range strings.FieldsSeq(listed) {
+		if below := path + "/"; !strings.Contains(below, "/internal/") && !strings.Contains(below, "/tests/") {
+			imports += "\t_ \"" + path + "\"\n"
+		}
+	}
+	for _, folder := range folders {
+		if folder != command && folder != shared {
+			imports += "\t_ \"" + library + "/" + folder + "\"\n"
+			modules = append(modules, library+"/"+folder+"@"+r.version)
+		}
+	}
+	dir := filepath.Join(r.scratch, "user", "readme")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	socket := filepath.Join(dir, "redis.sock")
+	for name, text := range map[string]string{
+		"main.go": "package main\n" + strings.Replace(program, server, socket, 1), "imports.go": imports + ")\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	for _, args := range [][]string{{"mod", "init", "example.com/user"}, modules, {"mod", "tidy"}, {"build", "-o", "program", "."}} {
+		if _, err := output(dir, r.env, "go", args...); err != nil {
+			return err
+		}
+	}
+	stop, err := startRedis(dir, socket)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	for _, want := range []string{"replayed: false", "replayed: true"} {
+		said, err := output(dir, r.env, filepath.Join(dir, "program"))
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(said, want) {
+			return fmt.Errorf("the program of the README printed %q, without %q", said, want)
+		}
+	}
+	return keep(dir, filepath.Join(out, "user"))
+}
+
+// startRedis starts a Redis server that listens on a socket.
+func startRedis(dir, socket string) (stop func(), err error) {
+	redis := exec.Command("redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir)
+	if err := redis.Start(); err != nil {
+		return nil, err
+	}
+	stop = func() {
+		_ = redis.Process.Kill()
+		_ = redis.Wait()
+	}
+	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(socket); err == nil {
+			return stop, nil
+		}
+	}
+	stop()
+	return nil, errors.New("redis-server does not listen")
 }
 
 // keep copies the files that a module needs at its tag.
