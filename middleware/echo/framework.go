@@ -21,6 +21,7 @@ var framework = hosted.Framework[*echo.Context]{
 			set(hosted.EchoWildcard(p.Name), p.Value)
 		}
 	},
+	TooLarge: func(err error) bool { return echo.StatusCode(err) == http.StatusRequestEntityTooLarge },
 	Value: func(c *echo.Context, key any) any {
 		if name, ok := key.(string); ok {
 			return c.Get(name)

@@ -101,6 +101,7 @@ func TestEcho(t *testing.T) {
 		SetStatus: func(c *echo.Context, status int) { responseOf(t, c).Status = status },
 		Before:    func(c *echo.Context, fn func()) { responseOf(t, c).Before(fn) },
 		Gzip:      ours(echomiddleware.Gzip()),
+		BodyLimit: ours(echomiddleware.BodyLimit(5)),
 		Recover:   ours(echomiddleware.Recover()),
 		Dump:      ours(echomiddleware.BodyDump(func(*echo.Context, []byte, []byte, error) {})),
 		PutBack: func(next handler) handler {

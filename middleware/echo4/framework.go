@@ -1,6 +1,7 @@
 package echo4lock
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -28,6 +29,10 @@ var framework = hosted.Framework[echo.Context]{
 				set(hosted.EchoWildcard(names[i]), value)
 			}
 		}
+	},
+	TooLarge: func(err error) bool {
+		var answered *echo.HTTPError
+		return errors.As(err, &answered) && answered.Code == http.StatusRequestEntityTooLarge
 	},
 	Value: func(c echo.Context, key any) any {
 		if name, ok := key.(string); ok {

@@ -98,6 +98,7 @@ func TestEcho(t *testing.T) {
 		SetStatus: func(c echo.Context, status int) { c.Response().Status = status },
 		Before:    func(c echo.Context, fn func()) { c.Response().Before(fn) },
 		Gzip:      ours(echomiddleware.Gzip()),
+		BodyLimit: ours(echomiddleware.BodyLimit("5B")),
 		Recover:   ours(echomiddleware.Recover()),
 		Dump:      ours(echomiddleware.BodyDump(func(echo.Context, []byte, []byte) {})),
 		PutBack: func(next handler) handler {

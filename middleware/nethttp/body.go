@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+
+	"github.com/holdfast-go/holdfast/middleware/internal/request"
 )
 
 // errBodyUnreadable says that the body of a request ended before its end: 400. The client may still be connected.
@@ -76,14 +78,17 @@ func (b *bodyBuffer) Bytes() (begin []byte, whole bool) {
 	return b.begin[:len(b.begin):len(b.begin)], b.whole
 }
 
-// TooLarge returns the error of a body of which not more was read because of a limit in front of the guard, such as the one of
-// [http.MaxBytesReader]: an [errBodyTooLarge] that names the limit. It returns nil for any other body.
-func (b *bodyBuffer) TooLarge() error {
+// tooLarge returns the error of a body of r of which not more was read because of a limit in front of the guard, such as the one of
+// [http.MaxBytesReader] or of a middleware of the framework: an [errBodyTooLarge]. It returns nil for any other body.
+func (b *bodyBuffer) tooLarge(r *http.Request) error {
 	var large *http.MaxBytesError
-	if !errors.As(b.err, &large) {
-		return nil
+	switch {
+	case errors.As(b.err, &large):
+		return largerThan(large.Limit)
+	case request.TooLarge(r, b.err):
+		return KeyError(errBodyTooLarge, "the body has more bytes than are accepted here")
 	}
-	return largerThan(large.Limit)
+	return nil
 }
 
 // largerThan is the [errBodyTooLarge] of a body above a limit, which is in the response.
@@ -256,8 +261,8 @@ func bufferNone(r *http.Request, limit int64, strict bool) error {
 // checkWhole refuses a body of which not all can be compared: half of one is not to be compared with another one.
 func (b *bodyBuffer) checkWhole(r *http.Request, limit int64) error {
 	switch {
-	case b.TooLarge() != nil:
-		return b.TooLarge()
+	case b.tooLarge(r) != nil:
+		return b.tooLarge(r)
 	case int64(len(b.begin)) > limit:
 		return largerThan(limit)
 	case b.usedUp(), b.begun(r):

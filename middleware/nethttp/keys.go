@@ -420,7 +420,7 @@ func peek(r *http.Request) ([]byte, error) {
 		return nil, err
 	}
 	r.Body = body
-	if err := body.TooLarge(); err != nil {
+	if err := body.tooLarge(r); err != nil {
 		return nil, err
 	}
 	begin, whole := body.Bytes()

@@ -31,6 +31,8 @@ type Framework[C any] struct {
 	Prepare func(c C, r *http.Request)
 	// Decoded is true if the router matches decoded paths.
 	Decoded bool
+	// TooLarge reports whether an error of a body is the framework's for one above a limit; nil if the framework has none.
+	TooLarge func(err error) bool
 	// Value is the value that the context has at that key, nil if it has none.
 	Value func(c C, key any) any
 	// Serve calls next with that writer as the context's, and has the framework answer the error that next returns, unless
@@ -50,7 +52,8 @@ type visitKey[C any] struct{}
 // visit is a request at a guard, and the context of the copy that the guard gets.
 type visit[C any] struct {
 	Values[C]
-	decoded bool // see [Framework]
+	decoded bool             // see [Framework]
+	large   func(error) bool // TooLarge of it
 
 	c      C
 	writer writer.Full
@@ -78,7 +81,7 @@ func (f Framework[C]) Middleware(guard func(http.Handler) http.Handler, next fun
 			}
 			return next(c)
 		}
-		v := &visit[C]{Values: Values[C]{Context: outer.Context(), Of: f.Value}, decoded: f.Decoded, c: c, outer: outer}
+		v := &visit[C]{Values: Values[C]{Context: outer.Context(), Of: f.Value}, decoded: f.Decoded, large: f.TooLarge, c: c, outer: outer}
 		if f.Front != nil {
 			v.writer = f.Front(c)
 		} else {
@@ -112,6 +115,8 @@ func (v *visit[C]) Value(key any) any {
 		return v
 	case request.DecodedPathsKey{}:
 		return v.decoded
+	case request.TooLargeKey{}:
+		return v.large
 	}
 	return v.Values.Value(key)
 }

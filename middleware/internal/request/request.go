@@ -77,6 +77,15 @@ func DecodedPaths(r *http.Request) bool {
 	return decoded
 }
 
+// TooLargeKey is the key of a func(error) bool in the context of a request, of the framework that hosts the guard: see [TooLarge].
+type TooLargeKey struct{}
+
+// TooLarge reports whether an error of the body of r is the framework's for one above a limit in front of the guard.
+func TooLarge(r *http.Request, err error) bool {
+	means, _ := r.Context().Value(TooLargeKey{}).(func(error) bool)
+	return means != nil && err != nil && means(err)
+}
+
 // RunKey is the key of the run in the context of a handler.
 type RunKey struct{}
 

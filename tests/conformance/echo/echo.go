@@ -84,6 +84,8 @@ type Adapter[C Context] struct {
 
 	// Middlewares of Echo. PutBack restores the response of the context. Timeout is nil in a version that has none.
 	Gzip, Recover, Dump, PutBack, Timeout Middleware[C]
+	// BodyLimit is Echo's for bodies of five bytes.
+	BodyLimit Middleware[C]
 }
 
 // Run runs the suite.
@@ -102,6 +104,7 @@ func Run[C Context](t *testing.T, a Adapter[C]) {
 		"Keys":                       testKeys[C],
 		"RoutesInGroups":             testRoutesInGroups[C],
 		"BodyOfKeyFunction":          testBodyOfKeyFunction[C],
+		"BodyLimit":                  testBodyLimit[C],
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -158,4 +159,37 @@ func testMistakes[C Context](t *testing.T, a Adapter[C]) {
 		}
 	}()
 	a.exclusive(t, locks, key)(nil)
+}
+
+// testBodyLimit: a body of unknown length that is larger than Echo's BodyLimit in front of the guard gets 413, as without the guard.
+func testBodyLimit[C Context](t *testing.T, a Adapter[C]) {
+	locks, form := newLocks(t), httplock.ByForm("order")
+	for name, guard := range map[string]Middleware[C]{
+		"none":       func(next Handler[C]) Handler[C] { return next },
+		"exclusive":  a.exclusive(t, locks, httplock.Constant("k")),
+		"by-a-form":  a.exclusive(t, locks, form),
+		"idempotent": a.idempotent(t, locks).Wrap,
+		"nested": func(next Handler[C]) Handler[C] {
+			return a.exclusive(t, locks, httplock.Constant("outer"))(a.idempotent(t, locks).Wrap(next))
+		},
+	} {
+		e := a.New(nil)
+		e.Use(a.BodyLimit)
+		e.Handle(http.MethodPost, "/", func(c C) error {
+			_, err := io.Copy(io.Discard, c.Request().Body)
+			return err
+		}, guard)
+		srv := httpkit.Serve(t, e)
+		for body, want := range map[string]int{"order": http.StatusOK, "order=1": http.StatusRequestEntityTooLarge} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, struct{ io.Reader }{strings.NewReader(body)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			req.Header.Set("Idempotency-Key", name+"-"+body)
+			if got := httpkit.Send(srv, req); got.Status != want && !(name == "by-a-form" && want == http.StatusOK) {
+				t.Errorf("%s, %q: status %d, want %d: %s", name, body, got.Status, want, got.Body)
+			}
+		}
+	}
 }
