@@ -1,0 +1,226 @@
+package suites
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Outcome is how a test has ended.
+type Outcome string
+
+// The outcomes of a test. One that has begun without an end was in progress when its test binary died.
+const (
+	Passed     Outcome = "pass"
+	Failed     Outcome = "fail"
+	Skipped    Outcome = "skip"
+	Unfinished Outcome = "unfinished"
+	Missing    Outcome = "missing"
+)
+
+// Test names a test or a part of it: "TestA/part".
+type Test struct{ Package, Name string }
+
+func (t Test) String() string { return t.Package + "." + t.Name }
+
+// top returns the name of the function.
+func (t Test) top() string {
+	name, _, _ := strings.Cut(t.Name, "/")
+	return name
+}
+
+// Results has the outcome and the output of each test of a run.
+type Results struct {
+	Outcomes map[Test]Outcome
+	Output   map[Test]string
+}
+
+// Count returns how many have ended so.
+func (r Results) Count(want ...Outcome) (n int) {
+	for _, outcome := range r.Outcomes {
+		if slices.Contains(want, outcome) {
+			n++
+		}
+	}
+	return n
+}
+
+// Run runs the tests of all packages, or those of the given tests, with this guard on a Redis; with none if it is "".
+func (c *Copy) Run(ctx context.Context, guard, redis string, only ...Test) (Results, error) {
+	results := Results{Outcomes: map[Test]Outcome{}, Output: map[Test]string{}}
+	for _, name := range slices.Sorted(maps.Keys(c.tests)) {
+		var tests []string
+		if len(only) == 0 {
+			listed, err := c.command(ctx, name, "", "", "-test.list", ".").Output()
+			if err != nil {
+				return results, fmt.Errorf("%s: %w", name, err)
+			}
+			tests = testName.FindAllString(string(listed), -1)
+		}
+		for _, test := range only {
+			if test.Package == c.short(name) && !slices.Contains(tests, test.top()) {
+				tests = append(tests, test.top())
+			}
+		}
+		if err := c.runPackage(ctx, results, name, tests, guard, redis); err != nil {
+			return results, err
+		}
+	}
+	if c.interop != "" && (len(only) == 0 || slices.ContainsFunc(only, func(t Test) bool { return t.Package == interop })) {
+		return results, c.runInterop(ctx, results, guard, redis)
+	}
+	return results, nil
+}
+
+// testName finds what -test.list prints, but for benchmarks.
+var testName = regexp.MustCompile(`(?m)^(Test|Example|Fuzz)\w*$`)
+
+// short returns the name of a package inside its module: "." or "middleware/cors".
+func (c *Copy) short(importPath string) string {
+	if short := strings.TrimPrefix(strings.TrimPrefix(importPath, c.Suite.Module), "/"); short != "" {
+		return short
+	}
+	return "."
+}
+
+// runPackage runs tests of a package. If one of them ends the process, by a panic, the others run in another process.
+func (c *Copy) runPackage(ctx context.Context, results Results, name string, tests []string, guard, redis string) error {
+	for len(tests) > 0 {
+		args := []string{"-test.v=test2json", "-test.timeout=15m", "-test.run", "^(" + strings.Join(tests, "|") + ")$"}
+		var events, failure bytes.Buffer
+		cmd := c.command(ctx, name, guard, redis, append(args, c.Suite.Args(redis)...)...)
+		cmd.Stdout, cmd.Stderr = &events, &failure
+		failed := cmd.Run() // that a test has failed is in the events
+		if err := results.read(c.short(name), &events); err != nil {
+			return err
+		}
+		left := slices.DeleteFunc(slices.Clone(tests), func(test string) bool { return results.Outcomes[Test{c.short(name), test}] != "" })
+		switch {
+		case failed == nil: // some examples have no output to compare, and are only compiled
+			return nil
+		case len(left) == len(tests):
+			return fmt.Errorf("%s ran no test: %w\n%s%s", name, failed, failure.String(), results.Output[Test{c.short(name), ""}])
+		case !strings.Contains(events.String(), `"Output":"panic: `):
+			return nil
+		}
+		tests = left
+	}
+	return nil
+}
+
+// command returns a command that runs the compiled tests of a package, and prints their events.
+func (c *Copy) command(ctx context.Context, name, guard, redis string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, c.tests[name], args...)
+	if guard != "" || redis != "" {
+		cmd = exec.CommandContext(ctx, "go", append([]string{"tool", "test2json", "-p", name, c.tests[name]}, args...)...)
+	}
+	cmd.Dir = filepath.Join(c.dir, strings.TrimPrefix(name, c.Suite.Module))
+	cmd.Env = append(append(os.Environ(), "GOWORK=off"), guarded(guard, redis)...)
+	return cmd
+}
+
+// read reads the events of a package.
+func (r Results) read(name string, events *bytes.Buffer) error {
+	lines := bufio.NewScanner(events)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		var event struct{ Action, Test, Output string }
+		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
+			return fmt.Errorf("%q: %w", lines.Text(), err)
+		}
+		test := Test{name, event.Test}
+		switch outcome := Outcome(event.Action); {
+		case event.Action == "output":
+			r.Output[test] += event.Output
+		case event.Test == "":
+		case event.Action == "run":
+			r.Outcomes[test] = Unfinished
+		case outcome == Passed, outcome == Failed, outcome == Skipped:
+			r.Outcomes[test] = outcome
+		}
+	}
+	return lines.Err()
+}
+
+// A Difference is a test whose outcome depends on the guard.
+type Difference struct {
+	Test          Test
+	Guard         string
+	Without, With Outcome
+	Output        string
+}
+
+// Compare returns the tests that pass without a guard, and not with it, in the order of their names. A part of a test counts if
+// none of its own parts does.
+func Compare(guard string, without, with Results) []Difference {
+	var all []Difference
+	for test, before := range without.Outcomes {
+		after, ran := with.Outcomes[test]
+		if !ran {
+			after = Missing
+		}
+		if before == Passed && after != Passed {
+			all = append(all, Difference{test, guard, before, after, with.Output[test]})
+		}
+	}
+	slices.SortFunc(all, func(a, b Difference) int { return strings.Compare(a.Test.String(), b.Test.String()) })
+	return slices.DeleteFunc(slices.Clone(all), func(d Difference) bool {
+		return slices.ContainsFunc(all, func(part Difference) bool {
+			return part.Test.Package == d.Test.Package && strings.HasPrefix(part.Test.Name, d.Test.Name+"/")
+		})
+	})
+}
+
+// Checked is how the tests of a suite do with a guard.
+type Checked struct {
+	Guard    string
+	Without  Results
+	With     Results
+	Expected []Difference // accepted
+	Failed   []Difference // not accepted, and again so
+	Unsteady []Difference // not accepted, but passed when they ran again
+}
+
+// Check runs a suite with a guard. Tests that do not pass with it, and did without, run again.
+func (c *Copy) Check(ctx context.Context, guard, redis string, without Results) (Checked, error) {
+	checked := Checked{Guard: guard, Without: without}
+	var err error
+	if checked.With, err = c.Run(ctx, guard, redis); err != nil {
+		return checked, err
+	}
+	var tests []Test
+	for _, d := range Compare(guard, without, checked.With) {
+		if _, ok := c.Suite.accepts(d); ok {
+			checked.Expected = append(checked.Expected, d)
+			continue
+		}
+		checked.Failed, tests = append(checked.Failed, d), append(tests, d.Test)
+	}
+	if len(tests) == 0 {
+		return checked, nil
+	}
+	again, err := c.Run(ctx, guard, redis, tests...)
+	checked.Unsteady = slices.Clone(checked.Failed)
+	passed := func(d Difference) bool { return again.Outcomes[d.Test] == Passed }
+	checked.Failed = slices.DeleteFunc(checked.Failed, passed)
+	checked.Unsteady = slices.DeleteFunc(checked.Unsteady, func(d Difference) bool { return !passed(d) })
+	return checked, err
+}
+
+// accepts returns the reason for a difference.
+func (s Suite) accepts(d Difference) (index int, ok bool) {
+	index = slices.IndexFunc(s.Accepted, func(a Accepted) bool {
+		return a.Package == d.Test.Package && (a.Test == d.Test.Name || strings.HasPrefix(d.Test.Name, a.Test+"/")) &&
+			(len(a.Guards) == 0 || slices.Contains(a.Guards, d.Guard))
+	})
+	return index, index >= 0
+}

@@ -1,0 +1,161 @@
+package suites_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/lab/suites"
+	"github.com/holdfast-go/holdfast/lab/suites/guards/chi"
+	"github.com/holdfast-go/holdfast/lab/suites/guards/installed"
+	"github.com/holdfast-go/holdfast/tests/testkit"
+)
+
+var (
+	onlySuite = flag.String("suite", "", "the name of the only suite to run")
+	onlyGuard = flag.String("guard", "", "the only guard to install")
+	keep      = flag.String("keep", "", "a folder for the copies of the modules, which are kept; otherwise they are removed")
+	race      = flag.Bool("detect-races", false, "compile the suites with -race")
+	page      = flag.String("page", "", "the page to write")
+)
+
+// TestSuites: the tests of other projects pass with guards as they do without, but for what is accepted.
+func TestSuites(t *testing.T) {
+	server := testkit.Start(t, testkit.TCP())
+	var reports []suites.Report
+	for _, suite := range suites.All {
+		if *onlySuite == "" || *onlySuite == suite.Name {
+			t.Run(suite.Name, func(t *testing.T) { reports = append(reports, run(t, suite, server)) })
+		}
+	}
+	if *page == "" {
+		return
+	}
+	var text strings.Builder
+	where := fmt.Sprintf("on %d cores of %s/%s with %s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+	if err := suites.Write(&text, where, reports); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(*page, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs a suite without guards, and with each of them.
+func run(t *testing.T, suite suites.Suite, server *testkit.Server) suites.Report {
+	var flags []string
+	if *race {
+		flags = []string{"-race"}
+	}
+	c, err := suites.NewCopy(suite, folder(t, suite), flags...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr, rdb := server.Options().Addr, server.Client()
+	without, err := c.Run(t.Context(), "", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []suites.Row
+	for _, guard := range suite.Guards {
+		if *onlyGuard != "" && *onlyGuard != guard {
+			continue
+		}
+		if err = rdb.FlushAll(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		checked, err := c.Check(t.Context(), guard, addr, without)
+		if err != nil {
+			t.Errorf("%s: %v", guard, err)
+			continue
+		}
+		row := counted(t, rdb, checked)
+		rows = append(rows, row)
+		for _, d := range checked.Failed {
+			t.Errorf("%s, %s: %s without, %s with\n%s", guard, d.Test, d.Without, d.With, d.Output)
+		}
+		for _, d := range checked.Unsteady {
+			t.Logf("%s, %s passed when it ran again, but first: %s\n%s", guard, d.Test, d.With, d.Output)
+		}
+	}
+	report := suites.NewReport(c, rows)
+	if stale := report.Stale(); len(stale) > 0 && *onlyGuard == "" {
+		t.Errorf("accepted, but there is no such difference: %v", stale)
+	}
+	return report
+}
+
+// counted adds what the guards have counted, and logs their log.
+func counted(t *testing.T, rdb *redis.Client, checked suites.Checked) suites.Row {
+	row := suites.Row{Checked: checked}
+	counts, err := rdb.HGetAll(t.Context(), installed.Counts).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, n := range counts {
+		count, _ := strconv.Atoi(n)
+		if strings.HasPrefix(what, "run: ") {
+			row.Runs += count
+		} else {
+			row.Refused += count
+		}
+	}
+	t.Logf("%s: %d of %d pass, without guard %d; %v", checked.Guard, checked.With.Count(suites.Passed), len(checked.With.Outcomes),
+		checked.Without.Count(suites.Passed), counts)
+	if row.Runs == 0 {
+		t.Errorf("%s has guarded nothing", checked.Guard)
+	}
+	for _, line := range rdb.LRange(t.Context(), installed.Log, 0, 30).Val() {
+		t.Logf("log of %s: %s", checked.Guard, line)
+	}
+	return row
+}
+
+// folder returns where the copy of a suite is made.
+func folder(t *testing.T, suite suites.Suite) string {
+	if *keep == "" {
+		return t.TempDir()
+	}
+	dir := filepath.Join(*keep, suite.Guard)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestBrokenGuardIsReported: the harness finds a guard that breaks a framework, and accepts only what it was told to.
+func TestBrokenGuardIsReported(t *testing.T) {
+	addr := testkit.Start(t, testkit.TCP()).Options().Addr
+	suite := suites.All[slices.IndexFunc(suites.All, func(s suites.Suite) bool { return s.Name == "chi" })]
+	suite.Packages = []string{"."}
+	suite.Accepted = []suites.Accepted{{Package: ".", Test: "TestMuxBasic", Reason: "for this test"}}
+	c, err := suites.NewCopy(suite, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	without, err := c.Run(t.Context(), "", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := without.Count(suites.Passed); n < 50 || n != len(without.Outcomes) {
+		t.Errorf("without a guard, %d of %d tests pass", n, len(without.Outcomes))
+	}
+	checked, err := c.Check(t.Context(), chi.Broken, addr, without)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := func(name string) func(suites.Difference) bool {
+		return func(d suites.Difference) bool { return d.Test.Name == name && d.With == suites.Failed }
+	}
+	if !slices.ContainsFunc(checked.Failed, failed("TestMuxMounts")) || !slices.ContainsFunc(checked.Expected, failed("TestMuxBasic")) {
+		t.Errorf("%d differences, %d of them expected", len(checked.Failed)+len(checked.Expected), len(checked.Expected))
+	}
+}
