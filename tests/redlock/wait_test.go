@@ -75,6 +75,25 @@ func TestRedlockDefeatLeavesNothing(t *testing.T) {
 	five.AwaitHolders(t, "lock:name", 3)
 }
 
+// TestRedlockBesideFair has the name held by a Fair lock on each of three servers, so each request of the Redlock is repeated as
+// a request of a queue. Each of these writes to its hold: with -race, the test shows that every server has a hold of its own.
+func TestRedlockBesideFair(t *testing.T) {
+	t.Parallel()
+	three := coretest.StartMasters(t, 3)
+	var holders []*core.Lease
+	for _, rdb := range three.Looks {
+		holders = append(holders, coretest.MustLock(t, coretest.NewClient(t, rdb).Fair("name")))
+	}
+	m := three.Redlock(t).Mutex("name")
+	_, err := m.TryLock(context.Background())
+	coretest.WantErr(t, err, core.ErrNotAcquired)
+	for _, l := range holders {
+		coretest.Unlock(t, l)
+	}
+	coretest.Unlock(t, coretest.MustLock(t, m))
+	three.AwaitHolders(t, "lock:name", 0)
+}
+
 // TestRedlockDistinguishesOutageAndRefusal has one of the two servers that are left of five hold the lock: that is too few
 // to say that it is held.
 func TestRedlockDistinguishesOutageAndRefusal(t *testing.T) {

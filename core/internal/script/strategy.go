@@ -121,8 +121,8 @@ type Subscription interface {
 // Renewal is one request to renew one lease, see keepalive.
 type Renewal = keepalive.Renewal[Hold]
 
-// Hold is one acquisition of a lock in Redis: what Lock requests, and what a Lease keeps. It must not be used by several
-// goroutines at once, except for the requests of a Redlock to its servers, see countRepeated.
+// Hold is one acquisition of a lock in Redis: what Lock requests, and what a Lease keeps. Requests and releases write to it, so
+// each server of a Redlock gets a copy. Renewals only read it.
 type Hold struct {
 	Name     string // of the lock, for errors
 	Keys     Keys
@@ -188,8 +188,7 @@ func (h *Hold) do(ctx context.Context, e *transport.Executor, s *transport.Scrip
 	return c.Reply, nil
 }
 
-// countRepeated counts a repeated request as unanswered. It writes to the hold only then, because the requests of a Redlock to
-// its servers share one hold and run concurrently, and are never repeated.
+// countRepeated counts a repeated request as unanswered.
 func (h *Hold) countRepeated(c *transport.Command) {
 	if c.Repeated {
 		h.Unanswered++
