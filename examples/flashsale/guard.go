@@ -66,7 +66,6 @@ func locked(locks *core.Client, cfg config) guards {
 		payment: httplock.Idempotent(
 			locks, user,
 			core.WithWait(cfg.patience),
-			httplock.WithDetachedContext(),
 			core.WithFailurePolicy(core.HoldFailures),
 			core.WithRetention(remembered),
 		),

@@ -26,7 +26,6 @@ func routes(locks *core.Client, pay http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST /payments", httplock.Idempotent(locks, user,
 		core.WithFailurePolicy(core.HoldFailures), // a failed run may have charged
-		httplock.WithDetachedContext(),            // a client that gives up does not cancel the charge
 	)(pay))
 	return mux
 }

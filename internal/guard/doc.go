@@ -118,7 +118,7 @@
 //     has, because it is the name in Redis; a lock and a record may have the same. Never put the key itself into either, nor into Label
 //     or an error: others can read Redis and the log. If there is no key, set NoKey to the reason, and KeyFailed if the item may have
 //     one. A key function that panics is one that failed: [Recovered].
-//  2. Call Do with the context of the item. When that ends, so does the context of Call, unless Ask.Detached is set. Call keeps what
+//  2. Call Do with the context of the item. When that ends, so does the context of Call, unless Ask.Detached says otherwise. Call keeps what
 //     the function returned in a variable. Judge reads the variable, and sets Verdict, Value and Err. It is called after a panic too:
 //     then Returned is false, and the panic leaves Do after the record is written. Without Pass, Call also runs the items that need
 //     no guard, for which Judge is not called. An Exclusive records nothing, so it ignores Value.

@@ -243,7 +243,7 @@ func TestDetached(t *testing.T) {
 	d := newDesk(t, guard.Config{})
 	ctx, cancel := context.WithCancel(t.Context())
 	a := ask
-	a.Detached = true
+	a.Detached = guard.FromAnyContext
 	o, err := d.Do(ctx, a, guard.Run{
 		Around: func(ctx context.Context, _ *guard.Outcome, next func(context.Context)) error {
 			next(foreign{ctx})

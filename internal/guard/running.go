@@ -80,9 +80,7 @@ func (v *visit) newRunning(ctx context.Context, g grant, unguarded error) *runni
 		result: Outcome{Unguarded: unguarded, Verdict: Withdrawn},
 	}
 	r.outcome = &r.result
-	if v.ask.Detached {
-		ctx = context.WithoutCancel(ctx)
-	}
+	ctx, forget := r.detach(ctx)
 	ctx = context.WithValue(ctx, runningKey{}, r)
 	if g == nil {
 		r.ctx, r.cancel = context.WithCancel(ctx)
@@ -90,12 +88,47 @@ func (v *visit) newRunning(ctx context.Context, g grant, unguarded error) *runni
 		r.ctx, r.cancel = g.Bind(ctx)
 		r.outcome.Token, r.outcome.Attempt = g.Token(), g.Number()
 	}
+	if forget != nil {
+		end := r.cancel
+		r.cancel = func() { end(); forget() }
+	}
 	if v.once != nil {
 		r.proving = v.newProving(g)
 		r.ctx = seal.WithRun(r.ctx, r)
 	}
 	r.bound = r.ctx
 	return r
+}
+
+// detach returns the context of a run whose item has that one. It ends with the leases of the runs around it, whatever their own
+// contexts have come to. The caller must call forget unless it is nil.
+func (r *running) detach(item context.Context) (ctx context.Context, forget context.CancelFunc) {
+	if r.ask.Detached == Attached {
+		return item, nil
+	}
+	ctx = context.WithoutCancel(item)
+	if deadline, ok := item.Deadline(); ok && r.ask.Detached == FromClient {
+		ctx, forget = context.WithDeadline(ctx, deadline)
+	}
+	for o := r.outer; o != nil; o = o.outer {
+		if o.grant != nil {
+			ctx, forget = endingWith(ctx, o.grant.Context(), forget)
+		}
+	}
+	return ctx, forget
+}
+
+// endingWith returns a context that ends with ctx and with a lease. forget may be nil, and is called by the one that it returns.
+func endingWith(ctx, lease context.Context, forget context.CancelFunc) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(lease, func() { end(context.Cause(lease)) })
+	return ctx, func() {
+		stop()
+		end(nil)
+		if forget != nil {
+			forget()
+		}
+	}
 }
 
 // newProving returns what the store of the proof has to know of the run; nil without a proof.

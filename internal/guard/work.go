@@ -54,13 +54,23 @@ type Ask struct {
 	// By is when the caller needs its answer. Before it, a second is kept free of waiting, and half of the time that is left
 	// at the end of a run may be spent on recording. Zero means that there is no such time.
 	By time.Time
-	// Detached lets the run continue when the context of the item ends. It still ends with the lease.
-	Detached bool
+	// Detached is which ends of the item's context do not end the run. The lease ends it in any case.
+	Detached Detachment
 	// Turn decides when Redis is asked, and for how long the item waits. It calls ask once or several times, and returns the
 	// error of the last call, or its own reason why the item does not run. ask with a wait below 1 ms asks once. After ask has
 	// returned nil, Turn must return nil. If Turn is nil, the guard asks as Patience does, for the wait of its config.
 	Turn func(ctx context.Context, ask func(ctx context.Context, wait time.Duration) error) error
 }
+
+// Detachment is which ends of the item's context do not end a run.
+type Detachment int
+
+// The kinds of Detachment.
+const (
+	Attached       Detachment = iota // the item's context ends the run
+	FromClient                       // its deadline ends the run, a cancellation does not
+	FromAnyContext                   // neither does
+)
 
 // Label returns as much of a text as fits into the Label of [core.Work].
 func Label(text string) string {

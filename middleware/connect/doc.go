@@ -10,7 +10,7 @@
 // They are interceptors for handlers, whatever protocol a client speaks; [For] applies one to a method:
 //
 //	user := connectlock.ByContext(userKey{}) // put there by your authentication
-//	pay := connectlock.Idempotent(locks, user, core.WithFailurePolicy(core.HoldFailures), connectlock.WithDetachedContext())
+//	pay := connectlock.Idempotent(locks, user, core.WithFailurePolicy(core.HoldFailures))
 //	mux.Handle(payconnect.NewPaymentsHandler(payments, connect.WithInterceptors(authenticate, pay)))
 //
 // Keys, records, refusals and contexts are as in package grpclock, which documents them, with the codes of Connect:

@@ -114,7 +114,7 @@ func WithReplay() Option { return rpc.WithReplay() }
 func WithIgnoredFields(paths ...string) Option { return rpc.WithIgnoredFields(paths...) }
 
 // WithDetachedContext keeps the end of the call's context from the handler: work that should not be interrupted continues when the
-// client cancels, and after its deadline. A lost lease still ends it. Defaults to off.
+// client cancels, and after its deadline. A lost lease still ends it. Defaults to off, or on with [core.HoldFailures].
 func WithDetachedContext() Option { return rpc.WithDetachedContext() }
 
 // Codec encrypts and authenticates recorded responses. Make one with [NewAESGCM], or see httplock.Codec for what one has to do.

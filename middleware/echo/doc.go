@@ -18,8 +18,7 @@
 //	checkout := echolock.Exclusive(locks.Mutex, httplock.Keys(user, httplock.ByPathValue("id")))
 //	order := echolock.Once(locks, httplock.Keys(httplock.ByRoute(), user))
 //	pay := echolock.Idempotent(locks, user,
-//		core.WithFailurePolicy(core.HoldFailures), // no second charge after a 500
-//		httplock.WithDetachedContext())            // a client that gives up does not cancel the charge
+//		core.WithFailurePolicy(core.HoldFailures)) // no second charge after a 500
 //	e.POST("/cart/:id/checkout", handler, authenticate, checkout)
 //
 // A key function gets a copy of the request with Echo's route, parameters and values, so a net/http service on the same Redis

@@ -18,8 +18,7 @@
 //	checkout := echo4lock.Exclusive(locks.Mutex, httplock.Keys(user, httplock.ByPathValue("id")))
 //	order := echo4lock.Once(locks, httplock.Keys(httplock.ByRoute(), user))
 //	pay := echo4lock.Idempotent(locks, user,
-//		core.WithFailurePolicy(core.HoldFailures), // no second charge after a 500
-//		httplock.WithDetachedContext())            // a client that gives up does not cancel the charge
+//		core.WithFailurePolicy(core.HoldFailures)) // no second charge after a 500
 //	e.POST("/cart/:id/checkout", handler, authenticate, checkout)
 //
 // Package echolock, which is for Echo 5, says what differs in Echo, and all of that is true of Echo 4 too, except that an

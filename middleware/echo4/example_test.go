@@ -35,8 +35,7 @@ func ExampleIdempotent() {
 		return c.String(http.StatusCreated, fmt.Sprintf("charge %d, with a key: %t", charges, id != ""))
 	}
 	e := echo.New()
-	pay := echo4lock.Idempotent(locks, httplock.ByContext("user"),
-		core.WithFailurePolicy(core.HoldFailures), httplock.WithDetachedContext())
+	pay := echo4lock.Idempotent(locks, httplock.ByContext("user"), core.WithFailurePolicy(core.HoldFailures))
 	e.POST("/payments", charge, authenticate, pay)
 
 	for range 2 {

@@ -18,8 +18,7 @@
 //	checkout := fiberlock.Exclusive(locks.Mutex, httplock.Keys(user, httplock.ByPathValue("id")))
 //	order := fiberlock.Once(locks, httplock.Keys(httplock.ByRoute(), user))
 //	pay := fiberlock.Idempotent(locks, user,
-//		core.WithFailurePolicy(core.HoldFailures), // no second charge after a 500
-//		httplock.WithDetachedContext())            // a client that gives up does not cancel the charge
+//		core.WithFailurePolicy(core.HoldFailures)) // no second charge after a 500
 //	app.Post("/cart/:id/checkout", authenticate, checkout, handler)
 //
 // A key function gets a request of net/http with fiber's route, parameters and c.Locals, so a net/http service on the same Redis

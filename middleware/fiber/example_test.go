@@ -33,8 +33,7 @@ func ExampleIdempotent() {
 		return c.Status(http.StatusCreated).SendString(fmt.Sprintf("charge %d, with a key: %t", charges, id != ""))
 	}
 	app := fiber.New()
-	pay := fiberlock.Idempotent(locks, httplock.ByContext("user"),
-		core.WithFailurePolicy(core.HoldFailures), httplock.WithDetachedContext())
+	pay := fiberlock.Idempotent(locks, httplock.ByContext("user"), core.WithFailurePolicy(core.HoldFailures))
 	app.Post("/payments", authenticate, pay, charge)
 
 	for range 2 {

@@ -18,8 +18,7 @@
 //	checkout := ginlock.Exclusive(locks.Mutex, httplock.Keys(user, httplock.ByPathValue("id")))
 //	order := ginlock.Once(locks, httplock.Keys(httplock.ByRoute(), user))
 //	pay := ginlock.Idempotent(locks, user,
-//		core.WithFailurePolicy(core.HoldFailures), // no second charge after a 500
-//		httplock.WithDetachedContext())            // a client that gives up does not cancel the charge
+//		core.WithFailurePolicy(core.HoldFailures)) // no second charge after a 500
 //	router.POST("/cart/:id/checkout", authenticate, checkout, handler)
 //
 // A key function gets a copy of the request with gin's route, parameters and values, so a net/http service on the same Redis

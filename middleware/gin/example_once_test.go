@@ -79,8 +79,7 @@ func ExampleIdempotent() {
 		payments++
 		c.String(http.StatusCreated, "payment %d", payments)
 	}
-	guard := ginlock.Idempotent(locks, httplock.ByContext("user"),
-		core.WithFailurePolicy(core.HoldFailures), httplock.WithDetachedContext())
+	guard := ginlock.Idempotent(locks, httplock.ByContext("user"), core.WithFailurePolicy(core.HoldFailures))
 	router := gin.New()
 	router.POST("/payments", authenticate, guard, pay)
 	srv := httptest.NewServer(router)
@@ -114,8 +113,7 @@ func ExampleComplete() {
 		}
 		c.String(http.StatusInternalServerError, "charged, but the mail was not sent")
 	}
-	guard := ginlock.Idempotent(locks, httplock.ByContext("user"),
-		core.WithFailurePolicy(core.HoldFailures), httplock.WithDetachedContext())
+	guard := ginlock.Idempotent(locks, httplock.ByContext("user"), core.WithFailurePolicy(core.HoldFailures))
 	router := gin.New()
 	router.POST("/payments", authenticate, guard, pay)
 	srv := httptest.NewServer(router)
@@ -150,8 +148,7 @@ func ExampleRelease() {
 		charges++
 		c.String(http.StatusCreated, "charged")
 	}
-	guard := ginlock.Idempotent(locks, httplock.ByContext("user"),
-		core.WithFailurePolicy(core.HoldFailures), httplock.WithDetachedContext())
+	guard := ginlock.Idempotent(locks, httplock.ByContext("user"), core.WithFailurePolicy(core.HoldFailures))
 	router := gin.New()
 	router.POST("/payments", authenticate, guard, pay)
 	srv := httptest.NewServer(router)

@@ -12,7 +12,7 @@
 //	user := grpclock.ByContext(userKey{}) // put there by your authentication
 //	server := grpc.NewServer(grpc.ChainUnaryInterceptor(authenticate,
 //		grpclock.For("/pay.v1.Payments/", grpclock.Idempotent(locks, user,
-//			core.WithFailurePolicy(core.HoldFailures), grpclock.WithDetachedContext()))))
+//			core.WithFailurePolicy(core.HoldFailures)))))
 //	pay.RegisterPaymentsServer(server, payments)
 //	err := grpclock.Check(server, "/pay.v1.Payments/")
 //

@@ -130,25 +130,9 @@ func TestHandlerDisposition(t *testing.T) {
 
 func hold(ctx context.Context) error { return core.Hold(ctx, "ask the bank") }
 
-// expiring is a context whose deadline passes when done is closed.
-type expiring struct {
-	context.Context
-	done chan struct{}
-}
-
-func (e *expiring) Done() <-chan struct{} { return e.done }
-
-func (e *expiring) Err() error {
-	select {
-	case <-e.done:
-		return context.DeadlineExceeded
-	default:
-		return nil
-	}
-}
-
-// TestChargedThenDeadline: whatever a handler makes of the end of its context, it may have charged before.
-func TestChargedThenDeadline(t *testing.T) {
+// TestChargedThenLost: whatever a handler makes of the end of its context, it may have charged before. With HoldFailures, that is the
+// end of its lease.
+func TestChargedThenLost(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t)
 	for _, code := range []codes.Code{
@@ -156,43 +140,36 @@ func TestChargedThenDeadline(t *testing.T) {
 		codes.NotFound,
 	} {
 		for _, idempotent := range []bool{true, false} {
-			var c counter
-			constant := grpclock.Constant(fmt.Sprint(code, idempotent))
-			policy := core.WithFailurePolicy(core.HoldFailures)
-			guard := grpclock.Once(locks, constant, policy)
-			if idempotent {
-				guard = grpclock.Idempotent(locks, constant, policy)
-			}
-			expired := make(chan struct{})
-			client := serve(t, &testService{unary: func(ctx context.Context, _ *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {
-				if c.next() == 1 {
-					close(expired)
-					<-ctx.Done()
+			t.Run(fmt.Sprintf("%v, Idempotent %v", code, idempotent), func(t *testing.T) {
+				t.Parallel()
+				var c counter
+				constant := grpclock.Constant(fmt.Sprint(code, idempotent))
+				options := []grpclock.Option{core.WithFailurePolicy(core.HoldFailures), core.WithTTL(5 * time.Second), core.WithMaxHold(time.Second)}
+				guard := grpclock.Once(locks, constant, options...)
+				if idempotent {
+					guard = grpclock.Idempotent(locks, constant, options...)
 				}
-				return nil, status.Error(code, "after the charge")
-			}}, grpc.ChainUnaryInterceptor(func(
-				ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
-			) (any, error) {
-				select {
-				case <-expired:
-					return handler(ctx, req)
+				client := serve(t, &testService{unary: func(ctx context.Context, _ *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {
+					if c.next() == 1 {
+						<-ctx.Done()
+					}
+					return nil, status.Error(code, "after the charge")
+				}}, grpc.UnaryInterceptor(guard))
+				first := call(t.Context(), client, "k", "payload")
+				switch code {
+				case codes.Aborted, codes.ResourceExhausted, codes.Canceled: // a client would retry the first two by itself, and take the last for its own
+					first.want(t, codes.FailedPrecondition, unknown, false)
 				default:
-					return handler(&expiring{ctx, expired}, req)
+					first.want(t, code, "", false)
 				}
-			}, guard))
-			first := call(t.Context(), client, "k", "payload")
-			if code == codes.Aborted || code == codes.ResourceExhausted { // which a client would retry by itself
-				first.want(t, codes.FailedPrecondition, unknown, false)
-			} else {
-				first.want(t, code, "", false)
-			}
-			want := unknown
-			if idempotent && code == codes.NotFound { // a decision, which is recorded
-				want = replayed
-			}
-			if got := second(t, client, &c); got != want {
-				t.Errorf("%v, Idempotent %v: a second call %s, want %s", code, idempotent, got, want)
-			}
+				want := unknown
+				if idempotent && code == codes.NotFound { // a decision, which is recorded
+					want = replayed
+				}
+				if got := second(t, client, &c); got != want {
+					t.Errorf("a second call %s, want %s", got, want)
+				}
+			})
 		}
 	}
 }

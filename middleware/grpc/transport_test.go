@@ -125,23 +125,31 @@ func TestCancelEndsTheWait(t *testing.T) {
 	call(t.Context(), client, "k", "x").want(t, codes.OK, "", true)
 }
 
-// TestDetached: the handler continues when its client has left.
+// TestDetached: the handler continues when its client has left, or when the deadline of the call has passed. With HoldFailures that is
+// the default, because an interrupted run would have an unknown outcome.
 func TestDetached(t *testing.T) {
 	t.Parallel()
-	s, began, end := blocking()
-	client := serve(t, s, grpc.UnaryInterceptor(grpclock.Idempotent(newLocks(t), grpclock.Unscoped(), grpclock.WithDetachedContext(),
-		core.WithWait(patience))))
-	ctx, leave := context.WithCancel(t.Context())
-	left := make(chan answer, 1)
-	go func() { left <- call(ctx, client, "k", "x") }()
-	running := await(t, began, "the call")
-	leave()
-	await(t, left, "the client")
-	if running.Err() != nil {
-		t.Error(running.Err())
+	for name, option := range map[string]grpclock.Option{
+		"WithDetachedContext": grpclock.WithDetachedContext(),
+		"HoldFailures":        core.WithFailurePolicy(core.HoldFailures),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, began, end := blocking()
+			client := serve(t, s, grpc.UnaryInterceptor(grpclock.Idempotent(newLocks(t), grpclock.Unscoped(), option, core.WithWait(patience))))
+			ctx, leave := context.WithTimeout(t.Context(), patience)
+			left := make(chan answer, 1)
+			go func() { left <- call(ctx, client, "k", "x") }()
+			running := await(t, began, "the call")
+			leave()
+			await(t, left, "the client")
+			if _, ends := running.Deadline(); ends || running.Err() != nil {
+				t.Errorf("error %v, deadline %v", running.Err(), ends)
+			}
+			end <- nil
+			call(t.Context(), client, "k", "x").want(t, codes.OK, "", true)
+		})
 	}
-	end <- nil
-	call(t.Context(), client, "k", "x").want(t, codes.OK, "", true)
 }
 
 // TestGracefulStop: a call that runs ends with its record, and a client whose connection goes away is replayed by another server.

@@ -15,8 +15,7 @@
 //	checkout := httplock.Exclusive(locks.Mutex, httplock.Keys(user, httplock.ByPathValue("id")))
 //	order := httplock.Once(locks, httplock.Keys(httplock.ByRoute(), user))
 //	pay := httplock.Idempotent(locks, user,
-//		core.WithFailurePolicy(core.HoldFailures), // no second charge after a 500
-//		httplock.WithDetachedContext())            // a client that gives up does not cancel the charge
+//		core.WithFailurePolicy(core.HoldFailures)) // no second charge after a 500
 //	mux.Handle("POST /cart/{id}/checkout", checkout(handler))
 //
 // The context of the handler is cancelled if the lease is lost, with the cause [core.ErrLeaseLost], and carries the fencing

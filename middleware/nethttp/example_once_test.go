@@ -78,8 +78,7 @@ func ExampleIdempotent() {
 		w.WriteHeader(http.StatusCreated)
 		fmt.Fprintf(w, "payment %d", payments)
 	}
-	guard := httplock.Idempotent(locks, httplock.ByContext(userContext{}),
-		core.WithFailurePolicy(core.HoldFailures), httplock.WithDetachedContext())
+	guard := httplock.Idempotent(locks, httplock.ByContext(userContext{}), core.WithFailurePolicy(core.HoldFailures))
 	srv := httptest.NewServer(authenticate(guard(http.HandlerFunc(pay))))
 	defer srv.Close()
 
@@ -112,8 +111,7 @@ func ExampleOnce_complete() {
 		w.WriteHeader(http.StatusInternalServerError)
 		fmt.Fprint(w, "charged, but the mail was not sent")
 	}
-	guard := httplock.Idempotent(locks, httplock.ByContext(userContext{}),
-		core.WithFailurePolicy(core.HoldFailures), httplock.WithDetachedContext())
+	guard := httplock.Idempotent(locks, httplock.ByContext(userContext{}), core.WithFailurePolicy(core.HoldFailures))
 	srv := httptest.NewServer(authenticate(guard(http.HandlerFunc(pay))))
 	defer srv.Close()
 
@@ -148,8 +146,7 @@ func ExampleIdempotent_release() {
 		w.WriteHeader(http.StatusCreated)
 		fmt.Fprint(w, "charged")
 	}
-	guard := httplock.Idempotent(locks, httplock.ByContext(userContext{}),
-		core.WithFailurePolicy(core.HoldFailures), httplock.WithDetachedContext())
+	guard := httplock.Idempotent(locks, httplock.ByContext(userContext{}), core.WithFailurePolicy(core.HoldFailures))
 	srv := httptest.NewServer(authenticate(guard(http.HandlerFunc(pay))))
 	defer srv.Close()
 

@@ -133,9 +133,10 @@ func WithCompletion(judge func(Handled) Disposition) Option {
 }
 
 // WithDetachedContext keeps the end of the request's context from the handler: work that should not be interrupted
-// continues when the client leaves. A lost lease still ends it. Defaults to off.
+// continues when the client leaves, and after a timeout around the guard. A lost lease still ends it. Defaults to off. With
+// [core.HoldFailures], a client that leaves does not end the handler in any case, but a timeout around the guard does.
 func WithDetachedContext() Option {
-	return newOption("WithDetachedContext", func(s *settings) { s.Detached = true })
+	return newOption("WithDetachedContext", func(s *settings) { s.Detached = guards.FromAnyContext })
 }
 
 // WithReplay makes Once answer a second request with the recorded answer of the first, instead of refusing it. Any
@@ -214,7 +215,7 @@ type settings struct {
 	RetentionUntil   func(now time.Time) time.Time // nil: Retention counts
 	Completion       func(Handled) Disposition
 	CompleteRefusals bool // a 4xx counts as completed, unless it is temporary
-	Detached         bool
+	Detached         guards.Detachment
 	Replay           bool
 	Scoped           bool  // keys have a scope, as with Idempotent
 	Codec            Codec // nil: plain text
@@ -263,6 +264,9 @@ func (s settings) with(place guards.Place, wait time.Duration, maxValue int, opt
 	}
 	if !sorted.Given("core.WithMaxValue") {
 		sorted.MaxValue = maxValue
+	}
+	if s.Detached == guards.Attached && sorted.FailurePolicy == core.HoldFailures {
+		s.Detached = guards.FromClient
 	}
 	s.Config, s.err = sorted, err
 	return s

@@ -52,6 +52,7 @@ func TestUnansweredIsNotAnEmpty200(t *testing.T) {
 		"held inside":       {once("f")(once("g", shortTTL, shortHold, hold)(silent)), 409, httplock.CodeOutcomeUnknown, false},
 		"held around":       {once("h", hold)(once("i", shortTTL, shortHold)(silent)), 409, httplock.CodeOutcomeUnknown, false},
 		"exclusive outside": {exclusive(once("j", hold)(silent)), 409, httplock.CodeOutcomeUnknown, false},
+		"detached inside":   {exclusive(once("k", httplock.WithDetachedContext())(silent)), 503, httplock.CodeNotAnswered, true},
 	} {
 		a := order(t, httpkit.Serve(t, test.handler), "k")
 		a.WantProblem(t, name, test.status, test.code, test.retryable)
@@ -71,11 +72,14 @@ func TestUnansweredWithinATimeout(t *testing.T) {
 		httplock.Refuse(w, r, c)
 	})
 	guard := httplock.Idempotent(locks, httplock.Unscoped(),
-		append(patientOnce(), own, core.WithFailurePolicy(core.HoldFailures))...)
+		append(patientOnce(), own)...)
 	srv := httpkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
 		guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if err := core.Hold(r.Context(), "it was interrupted"); err != nil {
+				t.Error(err)
+			}
 			cancel()
 			silent(w, r)
 		})).ServeHTTP(w, r.WithContext(ctx))

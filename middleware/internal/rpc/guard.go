@@ -97,6 +97,9 @@ func newOnce(name string, takes []string, client *core.Client, key KeyFunc, opts
 		g.engine.MaxValue = defaultMaxValue
 		g.engine.Once = append(g.engine.Once, core.WithMaxValue(defaultMaxValue))
 	}
+	if g.engine.FailurePolicy == core.HoldFailures {
+		g.detached = guard.FromAnyContext // a deadline is the client's too
+	}
 	g.engine.FromProof = g.fromProof
 	o, err := guard.NewOnce(Place, client, g.engine)
 	if err != nil {

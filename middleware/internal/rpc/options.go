@@ -25,7 +25,7 @@ func NewAESGCM(key []byte, older ...[]byte) (Codec, error) { return httplock.New
 type config struct {
 	key      KeyFunc // of the client, behind the scope
 	replay   bool
-	detached bool
+	detached guard.Detachment
 	ignored  fieldTree
 	paths    []string // of ignored
 	codec    Codec
@@ -65,7 +65,7 @@ func WithReplay() Option {
 // WithDetachedContext keeps the end of the call's context from the handler.
 func WithDetachedContext() Option {
 	return guard.Own("WithDetachedContext", func(c *config) error {
-		c.detached = true
+		c.detached = guard.FromAnyContext
 		return nil
 	})
 }

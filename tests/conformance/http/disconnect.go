@@ -154,18 +154,33 @@ func leavesWaiting(
 	receive(t, first, "the first answer").want(t, http.StatusCreated)
 }
 
+// testLeavesDetached: the handler does not learn of it, and the retry gets its result. With HoldFailures that is the default, because
+// an interrupted run would have an unknown outcome.
 func testLeavesDetached(t *testing.T, s *suite) {
+	for name, option := range map[string]httplock.Option{
+		"WithDetachedContext": httplock.WithDetachedContext(),
+		"HoldFailures":        core.WithFailurePolicy(core.HoldFailures),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			leavesDetached(t, s, "leaves-detached-"+name, option)
+		})
+	}
+}
+
+func leavesDetached(t *testing.T, s *suite, user string, option httplock.Option) {
+	t.Helper()
 	stage := newStage(t)
 	inner := s.Handler(Route{
 		Path: "/orders/{id}", Handler: stage,
-		Guards: []Guard{s.idempotent(t, httplock.WithDetachedContext())},
+		Guards: []Guard{s.idempotent(t, option)},
 	})
 	outer := make(chan context.Context, 10)
 	site := s.serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		outer <- r.Context()
 		inner.ServeHTTP(w, r)
 	}))
-	r := request{user: "leaves-detached", key: "k"}
+	r := request{user: user, key: "k"}
 	ctx, leave := context.WithCancel(t.Context())
 	first := site.aside(ctx, r)
 	running := receive(t, stage.entered, "the run").Context()

@@ -84,7 +84,7 @@ func testInnerClientGone(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t, watch.hooks())
 	outer := newWatch()
 	lock := must(t)(s.Exclusive(locks.Mutex, ByUser, httplock.WithAskTimeout(patience), core.WithWait(patience)))
-	site := s.mount(t, stage, s.told(t, outer).idempotent(t, core.WithFailurePolicy(core.HoldFailures)), lock)
+	site := s.mount(t, stage, s.told(t, outer).idempotent(t), lock)
 	first := site.aside(t.Context(), request{user: "inner-gone", key: "a"})
 	receive(t, stage.entered, "the run")
 	ctx, leave := context.WithCancel(t.Context())

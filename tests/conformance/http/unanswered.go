@@ -44,6 +44,15 @@ func (s *suite) unanswered(
 	opts ...httplock.Option,
 ) {
 	t.Helper()
+	s.unansweredWith(t, policies, name, around, end, opts...)
+}
+
+// unansweredWith is unanswered for these policies, and what they record.
+func (s *suite) unansweredWith(
+	t *testing.T, policies map[core.FailurePolicy]core.State, name string, around func(time.Duration, http.Handler) http.Handler,
+	end func(leave func()), opts ...httplock.Option,
+) {
+	t.Helper()
 	for kind, build := range map[string]builder{"once": s.Once, "idempotent": s.Idempotent} {
 		for policy, want := range policies {
 			watch, entered := newWatch(), make(chan struct{}, 10)
@@ -77,8 +86,9 @@ func bare(_ time.Duration, h http.Handler) http.Handler { return h }
 
 func nothing(func()) {}
 
+// testUnansweredClient: with HoldFailures, a client that leaves does not end the context, see testLeavesDetached.
 func testUnansweredClient(t *testing.T, s *suite) {
-	s.unanswered(t, "client", bare, func(leave func()) { leave() })
+	s.unansweredWith(t, map[core.FailurePolicy]core.State{core.RetryFailures: core.StateNone}, "client", bare, func(leave func()) { leave() })
 }
 
 // testUnansweredTimeoutHandler: the empty answer of the handler that was told to stop is not the answer.
@@ -136,14 +146,14 @@ func testUnansweredDeclared(t *testing.T, s *suite) {
 // testAnsweredTooLate: what a handler answers to a client that has gone is an answer, and 499 is none.
 func testAnsweredTooLate(t *testing.T, s *suite) {
 	for status, want := range map[int]core.State{
-		http.StatusCreated: core.StateCompleted, httplock.StatusClientGone: core.StateUnknown,
+		http.StatusCreated: core.StateCompleted, httplock.StatusClientGone: core.StateNone,
 	} {
 		watch, entered := newWatch(), make(chan struct{}, 10)
 		site := s.mount(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			entered <- struct{}{}
 			<-r.Context().Done()
 			w.WriteHeader(status)
-		}), s.told(t, watch).idempotent(t, core.WithFailurePolicy(core.HoldFailures)))
+		}), s.told(t, watch).idempotent(t))
 		r := request{user: fmt.Sprint("too-late-", status), key: "k"}
 		ctx, leave := context.WithCancel(t.Context())
 		first := site.aside(ctx, r)

@@ -176,7 +176,7 @@ func TestAuthAndValidation(t *testing.T) {
 }
 
 func testAuthAndValidation(t *testing.T, v validation, inside bool) {
-	guard := grpclock.Idempotent(newLocks(t), grpclock.Unscoped(), core.WithFailurePolicy(core.HoldFailures))
+	guard := grpclock.Idempotent(newLocks(t), grpclock.Unscoped())
 	authenticate := auth.UnaryServerInterceptor(func(ctx context.Context) (context.Context, error) {
 		_, err := auth.AuthFromMD(ctx, "bearer")
 		return ctx, err
