@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/httprecord"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
@@ -49,6 +50,12 @@ func (r recordView) Running() bool { return r.State == core.StateRunning }
 
 // Completed returns true if a run took effect.
 func (r recordView) Completed() bool { return r.State == core.StateCompleted }
+
+// WithoutResult returns true if a run took effect, and the record has no result that an operator could not add here. A run may have had
+// none, or one that was not recorded.
+func (r recordView) WithoutResult() bool {
+	return r.Completed() && r.Size == 0 && !httprecord.IsEncoded(r.Key)
+}
 
 func (h *Handler) newRecord(r core.Record, size int) recordView {
 	view := recordView{

@@ -57,6 +57,25 @@ func TestResolveKeepsRetention(t *testing.T) {
 	}
 }
 
+// TestResultIsAddedLater: a completed record without a result gets one. One that has a result, or that is to get none, stays.
+func TestResultIsAddedLater(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, testkit.Start(t).Client())
+	s := newSite(t, locks, inspector.WithActions(asAda))
+	if err := locks.Once("pay:1").Resolve(t.Context(), core.Record{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, s.get(http.StatusOK, "record?name=pay:1"), "resolve?name=pay%3A1", "Add its result")
+	contains(t, s.get(http.StatusOK, "resolve?name=pay:1"), "can only add the result")
+	contains(t, s.act(http.StatusConflict, "resolve?name=pay:1", "pay:1"), "completed already")
+	lacks(t, s.act(http.StatusOK, "resolve?name=pay:1", "pay:1", "value", "receipt 7"), "Add its result")
+	if r, err := locks.Once("pay:1").Peek(t.Context()); err != nil || string(r.Value) != "receipt 7" {
+		t.Errorf("record %+v, error %v", r, err)
+	}
+	contains(t, s.get(http.StatusOK, "resolve?name=pay:1"), "which Resolve does not change")
+	contains(t, s.act(http.StatusConflict, "resolve?name=pay:1", "pay:1", "value", "receipt 8"), "completed already")
+}
+
 // TestRecordsThatAreNotThere: nothing is resolved or forgotten where no record is, and nothing is said to be done.
 func TestRecordsThatAreNotThere(t *testing.T) {
 	t.Parallel()

@@ -103,6 +103,10 @@ func (s subject) warning(a action) string {
 			"process first. Without the box below, the record of a running attempt is kept."
 	case a.Action == Resolve && s.record.State == core.StateRunning:
 		return "An attempt is running. Resolve is refused until it has ended."
+	case a.Action == Resolve && s.record.State == core.StateCompleted && len(s.record.Value) > 0:
+		return "The record is completed and has a result, which Resolve does not change."
+	case a.Action == Resolve && s.record.State == core.StateCompleted:
+		return "The record is completed already. Resolve can only add the result that later calls get."
 	}
 	return ""
 }

@@ -67,7 +67,7 @@ func TestRecords(t *testing.T) {
 	run(t, url, "resolve", "charge:7", "--yes").want(t, 0, "", "")
 	run(t, url, "once", "charge:7", "--replay", "--", "echo", "ran").want(t, 0, "", "")
 	run(t, url, "show", "charge:7").want(t, 0, "completed", "")
-	run(t, url, "forget", "charge:7", "--yes").want(t, 0, "", "")
+	run(t, url, "forget", "charge:7", "--yes").want(t, 0, "", "proof in a database")
 	run(t, url, "once", "charge:7", "--", "echo", "ran").want(t, 0, "ran", "")
 }
 

@@ -22,8 +22,8 @@ func (c *forgetCommand) Run(env *environment) error {
 	return decide(env, c.Key, c.Yes, decision{
 		question: "Delete the record, so that another run may begin?",
 		note: func(record core.Record) string {
-			return fmt.Sprintf("If the work has a proof in a database (core.WithProof), forget does not delete it, and a run that has committed is not\n"+
-				"repeated while it exists. Its key is %q.", record.ProofKey)
+			return fmt.Sprintf("If the work has a proof in a database (core.WithProof), look there first: forget does not delete the proof, and a run that\n"+
+				"has committed is not repeated while it exists. Its key is %q.", record.ProofKey)
 		},
 		check: func(record core.Record) error {
 			if record.State == core.StateRunning && !c.Force {
@@ -125,7 +125,7 @@ func (c *resolveCommand) response(env *environment) ([]byte, error) {
 // decision is what an operator does with a record.
 type decision struct {
 	question string
-	// note returns what the operator has to know before the answer. It may be nil.
+	// note returns what the operator has to know, whether there is a question or not. It may be nil.
 	note func(core.Record) string
 	// check returns why the record, which exists, cannot be changed.
 	check func(core.Record) error
@@ -157,9 +157,11 @@ func decide(env *environment, key string, yes bool, d decision) error {
 		brief := record
 		brief.Value = nil
 		printRecord(&shown, brief)
-		if d.note != nil {
-			fmt.Fprintln(env.stderr, d.note(record))
-		}
+	}
+	if d.note != nil {
+		fmt.Fprintln(env.stderr, d.note(record)) // also in a script: its log is where somebody looks
+	}
+	if !yes {
 		if err := env.confirm(d.question); err != nil {
 			return err
 		}
