@@ -21,7 +21,7 @@ func NewRelays(t testing.TB, servers ...*Server) *Relays {
 	t.Helper()
 	r := &Relays{servers: servers}
 	for _, s := range servers {
-		r.relays = append(r.relays, s.relayFor(t))
+		r.relays = append(r.relays, s.For(t).Relay())
 	}
 	return r
 }

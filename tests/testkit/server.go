@@ -24,7 +24,12 @@ const startTimeout = 10 * time.Second
 
 // Server is a redis-server process private to a test. Start it with [Start].
 type Server struct {
-	t       testing.TB
+	t testing.TB
+	*serverState
+}
+
+// serverState is what all tests see of a server that they share.
+type serverState struct {
 	binary  string
 	dir     string
 	cfg     config
@@ -48,7 +53,7 @@ func Start(t testing.TB, opts ...Option) *Server {
 	if err != nil {
 		t.Fatalf("testkit: directory for the server: %v", err)
 	}
-	s := &Server{t: t, binary: binary, dir: dir, cfg: newConfig(opts)}
+	s := &Server{t, &serverState{binary: binary, dir: dir, cfg: newConfig(opts)}}
 	t.Cleanup(s.remove)
 	err = s.startFirst()
 	if err != nil && s.cfg.authority != nil && s.lacksTLS() {
@@ -116,6 +121,9 @@ func (s *Server) remove() {
 	}
 }
 
+// For returns the same server for another test, whose clients and relays end with it.
+func (s *Server) For(t testing.TB) *Server { return &Server{t, s.serverState} }
+
 // Network returns the network of the server's address, "unix" or "tcp".
 func (s *Server) Network() string { return s.network }
 
@@ -147,12 +155,7 @@ func (s *Server) Client(edit ...func(*redis.Options)) *redis.Client {
 // Relay returns a new relay in front of the server, closed when the test ends.
 func (s *Server) Relay() *Relay {
 	s.t.Helper()
-	return s.relayFor(s.t)
-}
-
-func (s *Server) relayFor(t testing.TB) *Relay {
-	t.Helper()
-	r := NewRelay(t, s.network, s.addr)
+	r := NewRelay(s.t, s.network, s.addr)
 	r.thaw = s.thaw
 	return r
 }

@@ -29,9 +29,9 @@ func startServer(t testing.TB, user *User, opts ...testkit.Option) *place {
 	return &place{
 		servers: []*testkit.Server{server},
 		settled: func() {},
-		client:  func(_ testing.TB, as *User) redis.UniversalClient { return server.Client(as.logIn) },
-		relayed: func(_ testing.TB, readTimeout time.Duration) (redis.UniversalClient, []*testkit.Relay) {
-			relay := server.Relay()
+		client:  func(t testing.TB, as *User) redis.UniversalClient { return server.For(t).Client(as.logIn) },
+		relayed: func(t testing.TB, readTimeout time.Duration) (redis.UniversalClient, []*testkit.Relay) {
+			relay := server.For(t).Relay()
 			client := relay.Client(user.logIn, func(o *redis.Options) { o.ReadTimeout = readTimeout })
 			return client, []*testkit.Relay{relay}
 		},

@@ -12,7 +12,7 @@ import (
 
 // Subject is what the suite is run on: a strategy and its rival, and where their locks live.
 type Subject struct {
-	// Servers is on how many servers a lock lives, each of them by itself. Each test starts its own.
+	// Servers is on how many servers a lock lives, each of them by itself. Tests that break them start their own.
 	Servers int
 	// Deployment is where a lock lives instead.
 	Deployment *Deployment
@@ -25,6 +25,8 @@ type Subject struct {
 	Connect func(clients []redis.UniversalClient, opts ...core.Option) (Pair, io.Closer, error)
 	// Patience lets a process wait for a server as long as a test does, if by itself it gives up sooner.
 	Patience []core.Option
+
+	shared []*place // by all tests that leave servers alone; nil if each has its own
 }
 
 // User is a user of Redis who may do what the rules say, in the words of ACL SETUSER. A test fails if it was denied
@@ -69,6 +71,13 @@ func RunBrief(t *testing.T, s Subject) {
 }
 
 func runGroups(t *testing.T, s Subject, groups ...map[string]func(*testing.T, Subject)) {
+	if s.Deployment != nil {
+		s.shared = []*place{s.Deployment.place}
+	} else if s.User == nil { // who has servers whose names no other test writes
+		for range s.Servers {
+			s.shared = append(s.shared, startServer(t, nil))
+		}
+	}
 	for _, group := range groups {
 		for name, test := range group {
 			t.Run(name, func(t *testing.T) {

@@ -23,12 +23,12 @@ type world struct {
 // worlds counts those that are shared.
 var worlds atomic.Int64
 
-// newWorld is for a test that leaves servers alone. It has only the names to itself if others share a deployment.
+// newWorld is for a test that leaves servers alone. It has only the names to itself where tests share servers.
 func newWorld(t *testing.T, s Subject) *world {
-	if s.Deployment == nil {
+	if s.shared == nil {
 		return newOwnWorld(t, s)
 	}
-	w := &world{t: t, subject: s, places: []*place{s.Deployment.place}, prefix: s.Prefix}
+	w := &world{t: t, subject: s, places: s.shared, prefix: s.Prefix}
 	w.prefix += fmt.Sprintf("%d:", worlds.Add(1))
 	return w
 }
