@@ -106,7 +106,10 @@ examples: flashsale ## run all examples
 bench: needed ## measure locks beside the bare scripts, as Go benchmarks; beside other libraries: make -C lab bench
 	$(GO) test -run '^$$' -bench . -benchmem ./tests/mutex
 
+sizes: ## print how large the house is: files of core, exported names, lines and words
+	@tools/sizes.sh
+
 # The version to be released, with its v. Without one, what depends on it is skipped.
 VERSION ?=
-release-check: ## check a commit before it gets a version tag: VERSION=v0.1.0, see docs/releasing.md
+release-check: needed ## check a commit before it gets a version tag: VERSION=v0.1.0, see docs/releasing.md
 	@VERSION=$(VERSION) tools/release-check.sh
