@@ -6,10 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -145,14 +148,19 @@ func (c *Copy) compile(to string, flags []string) error {
 		if err = os.WriteFile(filepath.Join(p.Dir, "zz_holdfast_suite_test.go"), []byte(install), 0o600); err != nil {
 			return err
 		}
-		binary := filepath.Join(to, strings.ReplaceAll(p.ImportPath, "/", "_")+".test")
-		if _, err = goTool(c.dir, append(append([]string{"test", "-c", "-vet=off", "-o", binary}, flags...), p.ImportPath)...); err != nil {
-			return err
+		name := path.Base(p.ImportPath)
+		if version.MatchString(name) {
+			name = path.Base(path.Dir(p.ImportPath))
 		}
-		c.tests[p.ImportPath] = binary
+		c.tests[p.ImportPath] = filepath.Join(to, name+".test") // a second one of that name would fail
 	}
-	return nil
+	args := append([]string{"test", "-c", "-vet=off", "-o", to + "/"}, flags...)
+	_, err = goTool(c.dir, append(args, slices.Sorted(maps.Keys(c.tests))...)...)
+	return err
 }
+
+// version is the last element of the path of a module whose major version is not 0 or 1.
+var version = regexp.MustCompile(`^v[0-9]+$`)
 
 // goTool runs the go command in a folder, outside of all workspaces.
 func goTool(dir string, args ...string) ([]byte, error) {

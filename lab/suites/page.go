@@ -30,7 +30,8 @@ The tests of these modules pass with a guard of holdfast on each route, server, 
 
 Each module is copied at its version, and gets one call at the place where all routes are registered, as a user's `+"`Use(guard)`"+` would
 do. Each request, task or run has a key of its own, so the guards run and record, and should refuse none. Of HTTP, a guard is in front of
-all middlewares of the route, or innermost: right in front of the handler.
+all middlewares of the route, or innermost: right in front of the handler. The same command runs [Connect's conformance tests of grpc-go and
+Connect](../RESULTS.md#conformance-of-connect-and-grpc), which also compare what guards replay.
 
 | suite | version | guard | tests | pass without | pass with | guarded runs | refused | differences |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -86,7 +87,8 @@ func unsteady(reports []Report) string {
 		return ""
 	}
 	slices.Sort(all)
-	return "\n## Unsteady\n\nThese failed at first and passed when they ran again, with the same guard:\n\n" + strings.Join(all, "")
+	return "\n## Unsteady\n\nThese failed at first and passed with the same guard when they ran again. Most of them wait for some milliseconds, and then expect" +
+		"\nsomething to have happened:\n\n" + strings.Join(all, "")
 }
 
 // NewReport returns the report of a suite, whose rows are complete.

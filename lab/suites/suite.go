@@ -78,7 +78,7 @@ var All = []Suite{
 		},
 	},
 	{
-		Name: "chi", Module: "github.com/go-chi/chi/v5", Packages: []string{"./..."}, Guard: "chi", Guards: places,
+		Name: "chi", Module: "github.com/go-chi/chi/v5", Packages: []string{"./..."}, Guard: "chi", Guards: append([]string{"replayed", "replayed" + installed.Innermost}, places...),
 		Package: "chi", Imports: "net/http", Hook: "func(route, outermost bool) []func(http.Handler) http.Handler { return nil }",
 		Patches: []Patch{
 			{"mux.go", "Chain(mx.middlewares...).Handler(handler)", "Chain(append(HoldfastSuite(method&mSTUB == 0, true), mx.middlewares...)...).Handler(handler)"},
@@ -108,7 +108,7 @@ var All = []Suite{
 		}},
 	},
 	{
-		Name: "fiber", Module: "github.com/gofiber/fiber/v3", Packages: []string{"./..."}, Guard: "fiber", Guards: places,
+		Name: "fiber", Module: "github.com/gofiber/fiber/v3", Packages: []string{".", "./client", "./middleware/..."}, Guard: "fiber", Guards: places,
 		Needs: []string{"/middleware/fiber"}, Package: "fiber", Hook: "func(use bool, handlers []Handler) []Handler { return handlers }",
 		Patches: []Patch{{
 			"router.go", "			Path:     pathRaw,\n			Method:   method,\n			Handlers: handlers,\n",

@@ -131,6 +131,32 @@ func folder(t *testing.T, suite suites.Suite) string {
 	return dir
 }
 
+// TestCompare: a test counts if it passes without a guard only, and once if the same goes for a part of it.
+func TestCompare(t *testing.T) {
+	outcomes := func(all map[string]suites.Outcome) suites.Results {
+		r := suites.Results{Outcomes: map[suites.Test]suites.Outcome{}}
+		for name, outcome := range all {
+			r.Outcomes[suites.Test{Package: ".", Name: name}] = outcome
+		}
+		return r
+	}
+	without := outcomes(map[string]suites.Outcome{
+		"TestA": suites.Passed, "TestB": suites.Passed, "TestB/part": suites.Passed, "TestB/other": suites.Passed,
+		"TestC": suites.Failed, "TestD": suites.Skipped, "TestE": suites.Passed, "TestF": suites.Passed,
+	})
+	with := outcomes(map[string]suites.Outcome{
+		"TestA": suites.Passed, "TestB": suites.Failed, "TestB/part": suites.Failed, "TestB/other": suites.Passed,
+		"TestC": suites.Failed, "TestD": suites.Failed, "TestE": suites.Unfinished,
+	})
+	var got []string
+	for _, d := range suites.Compare("once", without, with) {
+		got = append(got, d.Test.Name+" "+string(d.With))
+	}
+	if want := []string{"TestB/part fail", "TestE unfinished", "TestF missing"}; !slices.Equal(got, want) {
+		t.Errorf("differences %q, want %q", got, want)
+	}
+}
+
 // TestBrokenGuardIsReported: the harness finds a guard that breaks a framework, and accepts only what it was told to.
 func TestBrokenGuardIsReported(t *testing.T) {
 	addr := testkit.Start(t, testkit.TCP()).Options().Addr
