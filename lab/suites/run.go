@@ -100,6 +100,7 @@ func (c *Copy) runPackage(ctx context.Context, results Results, name string, tes
 		cmd := c.command(ctx, name, guard, redis, append(args, c.Suite.Args(redis)...)...)
 		cmd.Stdout, cmd.Stderr = &events, &failure
 		failed := cmd.Run() // that a test has failed is in the events
+		died := bytes.Contains(events.Bytes(), []byte(`"Output":"panic: `))
 		if err := results.read(c.short(name), &events); err != nil {
 			return err
 		}
@@ -109,7 +110,7 @@ func (c *Copy) runPackage(ctx context.Context, results Results, name string, tes
 			return nil
 		case len(left) == len(tests):
 			return fmt.Errorf("%s ran no test: %w\n%s%s", name, failed, failure.String(), results.Output[Test{c.short(name), ""}])
-		case !strings.Contains(events.String(), `"Output":"panic: `):
+		case !died:
 			return nil
 		}
 		tests = left
@@ -128,6 +129,9 @@ func (c *Copy) command(ctx context.Context, name, guard, redis string, args ...s
 	return cmd
 }
 
+// date is a part of a name that differs from run to run.
+var date = regexp.MustCompile(`[A-Z][a-z]{2}_[A-Z][a-z]{2}_[ _]?\d+_\d\d:\d\d:\d\d_[A-Z]+_\d{4}`)
+
 // read reads the events of a package.
 func (r Results) read(name string, events *bytes.Buffer) error {
 	lines := bufio.NewScanner(events)
@@ -137,7 +141,7 @@ func (r Results) read(name string, events *bytes.Buffer) error {
 		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
 			return fmt.Errorf("%q: %w", lines.Text(), err)
 		}
-		test := Test{name, event.Test}
+		test := Test{name, date.ReplaceAllString(event.Test, "date")}
 		switch outcome := Outcome(event.Action); {
 		case event.Action == "output":
 			r.Output[test] += event.Output

@@ -46,7 +46,7 @@ var places = []string{
 
 // What differs with some of them.
 var (
-	outermost        = []string{"exclusive", "once", "idempotent"}
+	outermost        = []string{"exclusive", "once", "idempotent", "replayed"}
 	innermost        = []string{"exclusive" + installed.Innermost, "once" + installed.Innermost, "idempotent" + installed.Innermost}
 	recording        = []string{"once", "once" + installed.Innermost, "idempotent", "idempotent" + installed.Innermost}
 	innermostRecords = []string{"once" + installed.Innermost, "idempotent" + installed.Innermost}

@@ -29,16 +29,21 @@ var (
 
 // TestSuites: the tests of other projects pass with guards as they do without, but for what is accepted.
 func TestSuites(t *testing.T) {
-	server := testkit.Start(t, testkit.TCP())
-	var reports []suites.Report
-	for _, suite := range suites.All {
-		if *onlySuite == "" || *onlySuite == suite.Name {
-			t.Run(suite.Name, func(t *testing.T) { reports = append(reports, run(t, suite, server)) })
+	reports := make([]suites.Report, len(suites.All))
+	t.Run("of", func(t *testing.T) { // returns when all have ended
+		for i, suite := range suites.All {
+			if *onlySuite == "" || *onlySuite == suite.Name {
+				t.Run(suite.Name, func(t *testing.T) {
+					t.Parallel() // since most of them wait most of the time
+					reports[i] = run(t, suite, testkit.Start(t, testkit.TCP()))
+				})
+			}
 		}
-	}
+	})
 	if *page == "" {
 		return
 	}
+	reports = slices.DeleteFunc(reports, func(r suites.Report) bool { return r.Copy == nil })
 	var text strings.Builder
 	where := fmt.Sprintf("on %d cores of %s/%s with %s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())
 	if err := suites.Write(&text, where, reports); err != nil {

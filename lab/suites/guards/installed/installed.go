@@ -85,11 +85,16 @@ func (l lines) Write(line []byte) (int, error) {
 // Key gives each request a key of its own.
 func Key(*http.Request) (httplock.Key, error) { return httplock.NewKey("request", uuid.NewString()) }
 
-// Options returns options for a guard of HTTP of all requests, with bodies of all sizes. more are for one with an Idempotency-Key.
+// Methods are those of the requests that are guarded.
+var Methods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+	http.MethodDelete, http.MethodOptions, http.MethodTrace, http.MethodConnect,
+}
+
+// Options returns options for a guard of HTTP of all usual methods, with bodies of up to 16 MiB. more are for one with an Idempotency-Key.
 func Options() (all, more []httplock.Option) {
 	all = []httplock.Option{
-		httplock.WithMethods(http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
-			http.MethodDelete, http.MethodOptions, http.MethodTrace, http.MethodConnect),
+		httplock.WithMethods(Methods...),
 		httplock.WithBodyLimit(16 << 20),
 		httplock.WithAskTimeout(time.Minute), // on a slow machine too
 	}
