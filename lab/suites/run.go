@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Outcome is how a test has ended.
@@ -44,6 +46,10 @@ type Results struct {
 	Output   map[Test]string
 }
 
+func newResults() Results {
+	return Results{Outcomes: map[Test]Outcome{}, Output: map[Test]string{}}
+}
+
 // Count returns how many have ended so.
 func (r Results) Count(want ...Outcome) (n int) {
 	for _, outcome := range r.Outcomes {
@@ -56,29 +62,54 @@ func (r Results) Count(want ...Outcome) (n int) {
 
 // Run runs the tests of all packages, or those of the given tests, with this guard on a Redis; with none if it is "".
 func (c *Copy) Run(ctx context.Context, guard, redis string, only ...Test) (Results, error) {
-	results := Results{Outcomes: map[Test]Outcome{}, Output: map[Test]string{}}
+	results := newResults()
+	var (
+		mu     sync.Mutex
+		failed []error
+		group  sync.WaitGroup
+		slots  = make(chan struct{}, 4) // of packages that run at a time
+	)
 	for _, name := range slices.Sorted(maps.Keys(c.tests)) {
-		var tests []string
-		if len(only) == 0 {
-			listed, err := c.command(ctx, name, "", "", "-test.list", ".").Output()
-			if err != nil {
-				return results, fmt.Errorf("%s: %w", name, err)
+		group.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			ofPackage := newResults()
+			tests, err := c.testsOf(ctx, name, only)
+			if err == nil {
+				err = c.runPackage(ctx, ofPackage, name, tests, guard, redis)
 			}
-			tests = testName.FindAllString(string(listed), -1)
-		}
-		for _, test := range only {
-			if test.Package == c.short(name) && !slices.Contains(tests, test.top()) {
-				tests = append(tests, test.top())
-			}
-		}
-		if err := c.runPackage(ctx, results, name, tests, guard, redis); err != nil {
-			return results, err
-		}
+			mu.Lock()
+			defer mu.Unlock()
+			maps.Copy(results.Outcomes, ofPackage.Outcomes)
+			maps.Copy(results.Output, ofPackage.Output)
+			failed = append(failed, err)
+		})
+	}
+	group.Wait()
+	if err := errors.Join(failed...); err != nil {
+		return results, err
 	}
 	if c.interop != "" && (len(only) == 0 || slices.ContainsFunc(only, func(t Test) bool { return t.Package == interop })) {
 		return results, c.runInterop(ctx, results, guard, redis)
 	}
 	return results, nil
+}
+
+// testsOf returns the names of the tests of a package that are to run: all, or those of the given ones.
+func (c *Copy) testsOf(ctx context.Context, name string, only []Test) (tests []string, err error) {
+	if len(only) == 0 {
+		listed, err := c.command(ctx, name, "", "", "-test.list", ".").Output()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		return testName.FindAllString(string(listed), -1), nil
+	}
+	for _, test := range only {
+		if test.Package == c.short(name) && !slices.Contains(tests, test.top()) {
+			tests = append(tests, test.top())
+		}
+	}
+	return tests, nil
 }
 
 // testName finds what -test.list prints, but for benchmarks.

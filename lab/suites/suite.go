@@ -56,7 +56,7 @@ var (
 const (
 	panicked  = "discards what a handler has written that panics, so the recovery around the guard answers: docs/http-responses.md"
 	walked    = "is listed by Walk, as the first middleware of each route"
-	noRequest = "calls a handler without a request and a response writer, which no server does"
+	noRequest = "is called without a request and a response writer, as no server does"
 	gzipped   = "has Echo answer an error before the middlewares around the guard get it, so Gzip compresses the answer: docs/http.md"
 )
 
@@ -70,7 +70,7 @@ var All = []Suite{
 			{"gin_test.go", "	expectValue := 10000\n", "	expectValue := 100\n"}, // of requests inside of each other: each holds its key
 		},
 		Accepted: []Accepted{
-			{".", "TestRouterGroupBasicHandle", nil, "prints the index of a handler in its chain, in which the guard is a handler too"},
+			{".", "TestRouterGroupBasicHandle", nil, "is a handler of the chain, in which the test prints the index of another one"},
 			{".", "TestPanicClean", innermostRecords, panicked},
 			{".", "TestPanicWithAbort", innermostRecords, panicked},
 			{".", "TestPanicWithAbortHandler", innermostRecords, panicked},

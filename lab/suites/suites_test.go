@@ -1,8 +1,10 @@
 package suites_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/lab/suites"
 	"github.com/holdfast-go/holdfast/lab/suites/guards/chi"
 	"github.com/holdfast-go/holdfast/lab/suites/guards/installed"
@@ -24,7 +27,7 @@ var (
 	onlyGuard = flag.String("guard", "", "the only guard to install")
 	keep      = flag.String("keep", "", "a folder for the copies of the modules, which are kept; otherwise they are removed")
 	race      = flag.Bool("detect-races", false, "compile the suites with -race")
-	page      = flag.String("page", "", "the page to write")
+	page      = flag.String("page", "", "the page to write, or the sections of it that are about the suites that run")
 )
 
 // TestSuites: the tests of other projects pass with guards as they do without, but for what is accepted.
@@ -44,12 +47,12 @@ func TestSuites(t *testing.T) {
 		return
 	}
 	reports = slices.DeleteFunc(reports, func(r suites.Report) bool { return r.Copy == nil })
-	var text strings.Builder
 	where := fmt.Sprintf("on %d cores of %s/%s with %s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())
-	if err := suites.Write(&text, where, reports); err != nil {
+	before, err := os.ReadFile(*page)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(*page, []byte(text.String()), 0o600); err != nil {
+	if err := os.WriteFile(*page, []byte(suites.Page(string(before), where, reports)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -107,9 +110,10 @@ func counted(t *testing.T, rdb *redis.Client, checked suites.Checked) suites.Row
 	}
 	for what, n := range counts {
 		count, _ := strconv.Atoi(n)
-		if strings.HasPrefix(what, "run: ") {
+		switch {
+		case strings.HasPrefix(what, "run: "):
 			row.Runs += count
-		} else {
+		case what != "refused: "+core.ReasonReplayed:
 			row.Refused += count
 		}
 	}
