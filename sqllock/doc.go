@@ -20,8 +20,8 @@
 // [Store.Schema] has the DDL of two tables, and [Store.CreateTables] runs it. Rows stay until [Store.DeleteBefore] deletes them.
 // [Store.Fence] refuses writes of a holder that a later one has overtaken, with or without a proof.
 //
-// The package needs database/sql only: the driver is yours. It is tested with pgx (through its package stdlib) on PostgreSQL,
-// go-sql-driver/mysql on MariaDB, and modernc.org/sqlite.
+// The package needs database/sql only: the driver is yours. It is tested with pgx (through its package stdlib) and lib/pq on
+// PostgreSQL, go-sql-driver/mysql on MariaDB, and modernc.org/sqlite.
 //
 // The guide is https://github.com/holdfast-go/holdfast/blob/main/docs/sql.md.
 package sqllock

@@ -149,14 +149,16 @@ func (s *Store) ddl() []string {
 	return []string{proof, created, fence} // the last one says that all are there
 }
 
-// CreateTables makes the tables unless they exist. The user of the database needs the right for it only if they do not.
+// CreateTables makes the tables unless they exist. The user of the database needs the right for it only if they do not. Conflicts with
+// other transactions are tried again until ctx ends.
 func (s *Store) CreateTables(ctx context.Context) error {
 	if _, err := s.db.ExecContext(ctx, "SELECT 1 FROM "+s.table(s.proofs)+", "+s.table(s.fences)+" WHERE 1 = 0"); err == nil {
 		return nil
 	}
 	for _, statement := range s.ddl() {
 		_, err := s.db.ExecContext(ctx, statement)
-		if err != nil && ctx.Err() == nil { // PostgreSQL fails if another process has made the table at the same time
+		// PostgreSQL fails if another process has made the table at the same time, SQLite while one writes.
+		for first := true; err != nil && (first || s.dialect.passes(err)) && pause(ctx); first = false {
 			_, err = s.db.ExecContext(ctx, statement)
 		}
 		if err != nil {

@@ -9,6 +9,7 @@ require (
 	github.com/holdfast-go/holdfast v0.0.0
 	github.com/holdfast-go/holdfast/middleware/grpc v0.0.0
 	github.com/jackc/pgx/v5 v5.12.0
+	github.com/lib/pq v1.12.3
 	github.com/redis/go-redis/v9 v9.20.1
 	google.golang.org/grpc v1.64.0
 	google.golang.org/protobuf v1.36.12

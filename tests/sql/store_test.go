@@ -29,7 +29,8 @@ const key = "payment:42"
 // TestStore runs the tests below on each database, at each isolation level.
 func TestStore(t *testing.T) {
 	t.Parallel()
-	eachSystem(t, func(t *testing.T, s system) {
+	all := func(t *testing.T, s system) {
+		t.Helper()
 		for name, test := range map[string]func(*testing.T, system){
 			"InTx":                       testInTx,
 			"Rollback":                   testRollback,
@@ -49,6 +50,13 @@ func TestStore(t *testing.T) {
 				test(t, s)
 			})
 		}
+	}
+	eachSystem(t, all)
+	t.Run("PostgreSQL by lib/pq", func(t *testing.T) {
+		server := databases.StartPostgreSQL(t)
+		all(t, system{"read committed", sqllock.Postgres, sql.LevelReadCommitted, func(t testing.TB) (driver, dsn string) {
+			return "postgres", server.DSN(server.Create(t)) + " sslmode=disable"
+		}})
 	})
 }
 
@@ -613,6 +621,9 @@ func TestBadInput(t *testing.T) {
 	wantErr(t, err, core.ErrInvalidOption, "not this store")
 	_, err = locks.Once("c", core.WithProof(none)).Do(t.Context(), func(ctx context.Context) ([]byte, error) { return none.InTx(ctx, debit) })
 	wantText(t, err, "holdfast_proof", "SQLite", "no such table")
+	foreign := newBank(t, openSQLite(t), sqllock.Postgres) // which SQLite understands until the first InTx
+	_, err = locks.Once("f", core.WithProof(foreign.Store)).Do(t.Context(), foreign.pays())
+	wantText(t, err, "in PostgreSQL", "no such function")
 	_, err = locks.Once("d", core.WithProof(b.Store)).Do(t.Context(), func(ctx context.Context) ([]byte, error) {
 		return b.InTx(ctx, func(ctx context.Context, tx *sql.Tx) ([]byte, error) { return b.InTx(ctx, debit) })
 	})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx
+	_ "github.com/lib/pq"              // the driver postgres
 	_ "modernc.org/sqlite"             // the driver sqlite
 )
 
