@@ -180,6 +180,8 @@ func wholeSeconds(d time.Duration) time.Duration {
 const (
 	logKeyFailed = "holdfast: the key of a request could not be made, the request was refused"
 	logBodyRead  = "holdfast: the body of a request was read in front of its guard, the request was refused"
+
+	logOtherRoute = "holdfast: the key of a request has the recorded response of another route, which is not replayed"
 )
 
 // logRefused logs a request that is refused by the server's fault, before Redis was asked.

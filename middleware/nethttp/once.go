@@ -3,6 +3,7 @@ package httplock
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -176,13 +177,21 @@ func (o *once) do(r *run, handle guards.Run) (replay *Response, conflict *Confli
 
 // again finds the recorded answer of an earlier request. The error is why there is none to send.
 func (r *run) again(ctx context.Context, found core.Record) error {
-	if !gone(ctx) {
+	switch {
+	case r.ofOtherRoute(found):
+		r.engine.Event(ctx, slog.LevelWarn, "other route", logOtherRoute, r.ask.Work, nil, slog.String("recorded", foreign.Line(found.Label, mostReason)))
+	case !gone(ctx):
 		r.replay = r.once.replay(found, r.ask.KeyHash)
 	}
 	if r.replay == nil {
 		return &core.CompletedError{Record: found}
 	}
 	return nil
+}
+
+// ofOtherRoute reports whether the recorded answer is one of another route, whose key is the same. Idempotent compares requests instead.
+func (r *run) ofOtherRoute(found core.Record) bool {
+	return !r.Compare && found.Label != "" && r.ask.Label != "" && found.Label != r.ask.Label
 }
 
 // refuse makes the Conflict of a request that Redis, or what this process knows, has refused.

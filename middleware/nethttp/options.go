@@ -140,8 +140,9 @@ func WithDetachedContext() Option {
 }
 
 // WithReplay makes Once answer a second request with the recorded answer of the first, instead of refusing it. Any
-// client that can send the key gets that answer, so join the key with the user. Defaults to off: it is refused
-// with 409.
+// client that can send the key gets that answer, so join the key with the user. Two routes with one key have one effect: join
+// [ByRoute], unless that is what you want. The answer of one route is not replayed by another, which refuses the request. Defaults
+// to off: it is refused with 409.
 func WithReplay() Option {
 	return newOption("WithReplay", func(s *settings) { s.Replay = true })
 }

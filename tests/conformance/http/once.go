@@ -19,6 +19,7 @@ import (
 var onceTests = tests{
 	"OnceRefusesAfterSuccess":  testSecondRequest,
 	"OnceReplaysIfAsked":       testOnceReplays,
+	"OnceReplaysPerRoute":      testOnceReplaysPerRoute,
 	"OnceRunsAgainAfterForget": testForget,
 	"AttemptsAndTokensGrow":    testAttempts,
 	"IdempotentReplays":        testIdempotent,
@@ -116,6 +117,23 @@ func testOnceReplays(t *testing.T, s *suite) {
 		t.Errorf("hook told %+v", got)
 	}
 	runs.ran(t, 1)
+}
+
+// testOnceReplaysPerRoute: a key that is the same on two routes has one effect, but the response of one route is none of the other.
+func testOnceReplaysPerRoute(t *testing.T, s *suite) {
+	orders, refunds := &counter{}, &counter{}
+	guard := s.once(t, httplock.WithReplay())
+	site := s.serve(t, s.Handler(
+		Route{Path: "/orders/{id}", Guards: []Guard{guard}, Handler: orders},
+		Route{Path: "/refunds/{id}", Guards: []Guard{guard}, Handler: refunds},
+	))
+	r := request{user: "replays-per-route"}
+	site.do(r).fresh(t, http.StatusCreated, "1")
+	site.do(r).replayed(t, http.StatusCreated, "1")
+	other := r
+	other.path = "/refunds/1"
+	site.do(other).refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
+	refunds.ran(t, 0)
 }
 
 func testForget(t *testing.T, s *suite) {
