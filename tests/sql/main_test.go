@@ -23,11 +23,11 @@ type system struct {
 	name    string
 	dialect sqllock.Dialect
 	level   sql.IsolationLevel
-	// create makes a database.
+	// create makes a database, or a schema of one.
 	create func(t testing.TB) (driver, dsn string)
 }
 
-// open connects to a new database until the test ends.
+// open connects to a new database or schema until the test ends.
 func (s system) open(t testing.TB) *sql.DB {
 	t.Helper()
 	driver, dsn := s.create(t)
@@ -39,11 +39,11 @@ func (s system) open(t testing.TB) *sql.DB {
 	return db
 }
 
-// on returns how databases of a server are made.
+// on returns how schemas of a server are made.
 func on(server *databases.Server) func(t testing.TB) (driver, dsn string) {
 	return func(t testing.TB) (driver, dsn string) {
 		t.Helper()
-		return server.Driver(), server.DSN(server.Create(t))
+		return server.Driver(), server.CreateSchema(t)
 	}
 }
 

@@ -185,10 +185,12 @@ func testTransactionEndedByFunction(t *testing.T, s system) {
 			return err
 		}, 1, held}
 	}
+	server, locks := start(t)
+	rdb := server.Client()
 	for name, test := range tests {
 		for _, failure := range []error{nil, errors.New("failed")} {
 			name := fmt.Sprintf("%s, %v", name, failure)
-			server, locks := start(t)
+			rdb.FlushAll(t.Context())
 			b := s.bank(t, sqllock.OnlyEffect())
 			once := locks.Once(key, core.WithProof(b.Store))
 			_, err := once.Do(t.Context(), func(ctx context.Context) ([]byte, error) {
@@ -218,7 +220,7 @@ func testTransactionEndedByFunction(t *testing.T, s system) {
 					t.Errorf("%s: %+v, %v, %d debits", name, r, err, b.debits())
 				}
 				if test.then != held {
-					server.Client().FlushAll(t.Context())
+					rdb.FlushAll(t.Context())
 				}
 			}
 			if test.then == undecided { // an operator finds out, and decides

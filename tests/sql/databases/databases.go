@@ -54,6 +54,20 @@ func (s *Server) Create(t testing.TB) string {
 	return name
 }
 
+// CreateSchema is Create for tables that need no database of their own. PostgreSQL makes a schema in less than a
+// hundredth of the time of a database, for MariaDB both are one. It returns what [sql.Open] needs.
+func (s *Server) CreateSchema(t testing.TB) (dsn string) {
+	t.Helper()
+	if s.driver != "pgx" {
+		return s.DSN(s.Create(t))
+	}
+	name := fmt.Sprintf("test%d", s.created.Add(1))
+	if _, err := s.admin.ExecContext(context.Background(), "CREATE SCHEMA "+name); err != nil {
+		t.Fatal(err)
+	}
+	return s.DSN("postgres") + " search_path=" + name
+}
+
 // Driver and DSN are what [sql.Open] needs for a database, also in another process.
 func (s *Server) Driver() string { return s.driver }
 
@@ -136,7 +150,8 @@ func StartMariaDB(t testing.TB) *MariaDB {
 	server, install := find(t, "mariadbd"), find(t, "mariadb-install-db")
 	h := newHost(t, server, "mysql")
 	data, socket := h.path("data"), h.path("socket")
-	h.run(t, install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")
+	temporary := "--tmpdir=" + h.dir // a server that starts removes the temporary tables of others in its own
+	h.run(t, install, "--no-defaults", "--datadir="+data, temporary, "--auth-root-authentication-method=normal", "--skip-test-db")
 	m := &MariaDB{&Server{driver: "mysql"}, func(database string) *mysql.Config {
 		config := mysql.NewConfig()
 		config.User, config.Net, config.Addr, config.DBName = "root", "unix", socket, database
@@ -146,7 +161,7 @@ func StartMariaDB(t testing.TB) *MariaDB {
 	m.dsn = func(database string) string { return m.config(database).FormatDSN() }
 	m.connect = func(database string) *sql.DB { return connector(t, m.config(database)) }
 	m.admin = m.connect("")
-	m.process = h.start(t, syscall.SIGTERM, m.admin.Ping, server, "--no-defaults", "--datadir="+data, "--socket="+socket,
+	m.process = h.start(t, syscall.SIGTERM, m.admin.Ping, server, "--no-defaults", "--datadir="+data, temporary, "--socket="+socket,
 		"--skip-networking", "--pid-file="+filepath.Join(h.dir, "pid"), "--innodb-flush-log-at-trx-commit=0",
 		"--max-connections=200")
 	t.Cleanup(func() { _ = m.admin.Close() })
