@@ -632,7 +632,7 @@ func TestRefusalsOfRedis(t *testing.T) {
 func TestStale(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, guard.Config{})
-	other, err := guard.NewOnce("desk", d.server.NewClient(core.WithLogger(nil)), guard.Config{})
+	other, err := guard.NewOnce("desk", d.server.NewClient(core.WithLogger(nil)), guard.Config{AskTimeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func BenchmarkUnary(b *testing.B) {
 		}
 	})
 	key := connectlock.ByMetadata("Idempotency-Key")
-	idempotent, once := connectlock.Idempotent(locks, connectlock.Unscoped()), connectlock.Once(locks, key)
+	idempotent, once := patientIdempotent(locks, connectlock.Unscoped()), patientOnce(locks, key)
 	for _, test := range []struct {
 		name  string
 		guard connect.Interceptor
@@ -49,7 +49,7 @@ func BenchmarkUnary(b *testing.B) {
 		{"Bare", bare, "", 0},
 		{"RoundTrip", roundTrip, "", 0},
 		{"OtherMethod", connectlock.For(get, idempotent), "", 0},
-		{"Exclusive", connectlock.Exclusive(locks.Mutex, key), "", 0},
+		{"Exclusive", patientExclusive(locks.Mutex, key), "", 0},
 		{"New", idempotent, "", 0},
 		{"Replayed", idempotent, "replayed", 0},
 		{"Refused", once, "refused", connect.CodeAlreadyExists},

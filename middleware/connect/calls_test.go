@@ -54,7 +54,7 @@ func TestWholeReplay(t *testing.T) {
 			resp.Header().Set("Set-Cookie", "secret")
 			resp.Trailer().Set("X-End", "3")
 			return resp, nil
-		}, connectlock.Idempotent(locks, connectlock.Constant(p.name)))
+		}, patientIdempotent(locks, connectlock.Constant(p.name)))
 		one, two := call(t.Context(), cl, "k", "ok"), call(t.Context(), cl, "k", "ok")
 		one.want(t, 0, "", false)
 		two.want(t, 0, "", true)
@@ -79,7 +79,7 @@ func TestRetryByAnotherEncoding(t *testing.T) {
 	var c counter
 	mux := http.NewServeMux()
 	mux.Handle(unaryCall, connect.NewUnaryHandler(unaryCall, counting(&c), connect.WithInterceptors(
-		connectlock.Idempotent(newLocks(t), connectlock.Unscoped()))))
+		patientIdempotent(newLocks(t), connectlock.Unscoped()))))
 	url := listen(t, mux)
 	for i, p := range protocols {
 		cl := connect.NewClient[wrapperspb.StringValue, wrapperspb.StringValue](httpClient(t, p.http1), url+unaryCall, p.opts...)
@@ -99,7 +99,7 @@ func TestRefusalDetails(t *testing.T) {
 			began <- struct{}{}
 			<-end
 			return nil, connect.NewError(connect.CodeUnavailable, errors.New("the bank does not answer"))
-		}, connectlock.Idempotent(locks, connectlock.Constant(p.name), core.WithFailurePolicy(core.HoldFailures)))
+		}, patientIdempotent(locks, connectlock.Constant(p.name), core.WithFailurePolicy(core.HoldFailures)))
 		first := make(chan answer, 1)
 		go func() { first <- call(t.Context(), cl, "k", "x") }()
 		<-began
@@ -139,7 +139,7 @@ func TestCodes(t *testing.T) {
 		cl := serve(t, protocols[1], func(context.Context, *request) (*response, error) {
 			c.next()
 			return nil, test.err
-		}, connectlock.Once(locks, connectlock.Constant(test.code.String()), core.WithFailurePolicy(core.HoldFailures)))
+		}, patientOnce(locks, connectlock.Constant(test.code.String()), core.WithFailurePolicy(core.HoldFailures)))
 		call(t.Context(), cl, "", "x").want(t, test.code, "", false)
 		if test.reruns {
 			call(t.Context(), cl, "", "x").want(t, test.code, "", false)
@@ -182,7 +182,7 @@ func TestLostLease(t *testing.T) {
 		began <- struct{}{}
 		<-ctx.Done()
 		return responseOf("done"), forms[r.Msg.GetValue()].of(ctx)
-	}, connectlock.Idempotent(locks, connectlock.Unscoped(), core.WithTTL(time.Second), connectlock.WithFinishTimeout(time.Second)))
+	}, patientIdempotent(locks, connectlock.Unscoped(), core.WithTTL(time.Second), connectlock.WithFinishTimeout(time.Second)))
 	var calls sync.WaitGroup
 	for form, test := range forms {
 		calls.Go(func() {
@@ -235,7 +235,7 @@ func TestStreams(t *testing.T) {
 		return connect.NewClient[wrapperspb.StringValue, wrapperspb.StringValue](httpClient(t, false), listen(t, mux)+duplex)
 	}
 	for name, guard := range map[string]connect.Interceptor{
-		"Once": connectlock.Once(locks, cart), "Idempotent": connectlock.Idempotent(locks, cart), "Exclusive": connectlock.Exclusive(locks.Mutex, cart),
+		"Once": patientOnce(locks, cart), "Idempotent": patientIdempotent(locks, cart), "Exclusive": patientExclusive(locks.Mutex, cart),
 	} {
 		if a := stream(t, with(guard), "7"); a.code() != connect.CodeInternal || !strings.Contains(a.err.Error(), duplex) {
 			t.Errorf("%s: %v", name, a.err)
@@ -265,8 +265,8 @@ func TestPanicIsSentAgain(t *testing.T) {
 	recovers := connect.WithRecover(func(context.Context, connect.Spec, http.Header, any) error {
 		return connect.NewError(connect.CodeInternal, errors.New("the handler has panicked"))
 	})
-	plain := connect.WithInterceptors(connectlock.Idempotent(locks, connectlock.Unscoped()))
-	hold := connect.WithInterceptors(connectlock.Idempotent(locks, connectlock.Unscoped(), core.WithFailurePolicy(core.HoldFailures)))
+	plain := connect.WithInterceptors(patientIdempotent(locks, connectlock.Unscoped()))
+	hold := connect.WithInterceptors(patientIdempotent(locks, connectlock.Unscoped(), core.WithFailurePolicy(core.HoldFailures)))
 	for name, test := range map[string]struct {
 		http1 bool
 		opts  []connect.HandlerOption
@@ -303,7 +303,7 @@ func TestPanicIsSentAgain(t *testing.T) {
 // TestClientSide: a guard in a client guards nothing, and says so.
 func TestClientSide(t *testing.T) {
 	t.Parallel()
-	guard := connectlock.Once(newLocks(t), connectlock.ByMethod())
+	guard := patientOnce(newLocks(t), connectlock.ByMethod())
 	cl := connect.NewClient[wrapperspb.StringValue, wrapperspb.StringValue](
 		http.DefaultClient, "http://127.0.0.1:1"+unaryCall, connect.WithInterceptors(guard))
 	if a := call(t.Context(), cl, "k", "x"); a.code() != connect.CodeInternal {
@@ -314,7 +314,7 @@ func TestClientSide(t *testing.T) {
 func TestFor(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t)
-	unary, streams := connectlock.Once(locks, connectlock.ByMethod()), connectlock.ExclusiveStream(locks.Mutex, connectlock.ByMethod())
+	unary, streams := patientOnce(locks, connectlock.ByMethod()), connectlock.ExclusiveStream(locks.Mutex, connectlock.ByMethod())
 	for _, test := range []struct {
 		prefix string
 		guard  connect.Interceptor
@@ -354,9 +354,9 @@ func TestNoSideEffects(t *testing.T) {
 		guard  connect.Interceptor
 		passes bool
 	}{
-		"Once":       {connectlock.Once(locks, connectlock.ByMethod()), true},
-		"Idempotent": {connectlock.Idempotent(locks, connectlock.Unscoped()), true},
-		"Exclusive":  {connectlock.Exclusive(locks.Mutex, connectlock.ByMetadata("none")), false},
+		"Once":       {patientOnce(locks, connectlock.ByMethod()), true},
+		"Idempotent": {patientIdempotent(locks, connectlock.Unscoped()), true},
+		"Exclusive":  {patientExclusive(locks.Mutex, connectlock.ByMetadata("none")), false},
 	} {
 		var c counter
 		mux := http.NewServeMux()
@@ -387,7 +387,7 @@ func TestUnknownType(t *testing.T) {
 			return &other{connect.NewResponse(&wrapperspb.StringValue{}), dynamicpb.NewMessage(f.Messages().Get(0))}, nil
 		}
 	})
-	cl := serve(t, protocols[1], nil, connectlock.Idempotent(newLocks(t), connectlock.Unscoped()), newer)
+	cl := serve(t, protocols[1], nil, patientIdempotent(newLocks(t), connectlock.Unscoped()), newer)
 	call(t.Context(), cl, "k", "x").want(t, 0, "", false)
 	call(t.Context(), cl, "k", "x").want(t, connect.CodeAlreadyExists, "RESPONSE_TYPE_UNKNOWN", false)
 }
@@ -414,7 +414,7 @@ func TestInterceptors(t *testing.T) {
 			return resp, err
 		}
 	})
-	cl := serve(t, protocols[1], counting(&c), around, connectlock.Idempotent(newLocks(t), connectlock.Unscoped()))
+	cl := serve(t, protocols[1], counting(&c), around, patientIdempotent(newLocks(t), connectlock.Unscoped()))
 	for i := range 2 {
 		a := call(t.Context(), cl, "k", "x")
 		a.want(t, 0, "", i > 0)
@@ -431,7 +431,7 @@ func TestInterceptors(t *testing.T) {
 func TestPeer(t *testing.T) {
 	t.Parallel()
 	var c counter
-	guard := connectlock.Idempotent(newLocks(t), connectlock.ByPeer())
+	guard := patientIdempotent(newLocks(t), connectlock.ByPeer())
 	handler := connect.NewUnaryHandler(unaryCall, counting(&c), connect.WithInterceptors(guard))
 	leaf := &x509.Certificate{Subject: pkix.Name{CommonName: "ada"}}
 	for _, test := range []struct {
@@ -462,10 +462,10 @@ func TestLargeMessages(t *testing.T) {
 	cl := serve(t, protocols[1], func(_ context.Context, r *request) (*response, error) {
 		c.next()
 		return responseOf(r.Msg.GetValue()), nil
-	}, connectlock.Idempotent(newLocks(t), connectlock.Unscoped(), core.WithMaxValue(10<<20)))
+	}, patientIdempotent(newLocks(t), connectlock.Unscoped(), core.WithMaxValue(10<<20)))
 	small := serve(t, protocols[1], func(_ context.Context, r *request) (*response, error) {
 		return responseOf(r.Msg.GetValue()), nil
-	}, connectlock.Idempotent(newLocks(t), connectlock.Unscoped()))
+	}, patientIdempotent(newLocks(t), connectlock.Unscoped()))
 	large := strings.Repeat("x", 3<<20)
 	for i := range 2 {
 		if a := call(t.Context(), cl, "k", large); a.payload != large || a.replayed() != (i > 0) {

@@ -22,11 +22,29 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/holdfast-go/holdfast/core"
+	connectlock "github.com/holdfast-go/holdfast/middleware/connect"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // patience bounds what must happen, however slow the machine.
 const patience = 30 * time.Second
+
+// patient puts more time for Redis in front of the options of a test: on a busy machine it may not reply within the default of 1 s.
+func patient(opts []connectlock.Option) []connectlock.Option {
+	return append([]connectlock.Option{connectlock.WithAskTimeout(10 * time.Second)}, opts...)
+}
+
+func patientIdempotent(locks *core.Client, scope connectlock.KeyFunc, opts ...connectlock.Option) connect.Interceptor {
+	return connectlock.Idempotent(locks, scope, patient(opts)...)
+}
+
+func patientOnce(locks *core.Client, key connectlock.KeyFunc, opts ...connectlock.Option) connect.Interceptor {
+	return connectlock.Once(locks, key, patient(opts)...)
+}
+
+func patientExclusive(strategy core.Strategy, key connectlock.KeyFunc, opts ...connectlock.Option) connect.Interceptor {
+	return connectlock.Exclusive(strategy, key, patient(opts)...)
+}
 
 const (
 	service   = "/lines.Lines/"

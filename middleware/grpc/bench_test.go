@@ -35,7 +35,7 @@ func BenchmarkUnary(b *testing.B) {
 		return handler(ctx, req)
 	}
 	key := grpclock.ByMetadata("idempotency-key")
-	idempotent, once := grpclock.Idempotent(locks, grpclock.Unscoped()), grpclock.Once(locks, key)
+	idempotent, once := patientIdempotent(locks, grpclock.Unscoped()), patientOnce(locks, key)
 	for _, test := range []struct {
 		name  string
 		guard grpc.UnaryServerInterceptor
@@ -45,7 +45,7 @@ func BenchmarkUnary(b *testing.B) {
 		{"Bare", bare, "", codes.OK},
 		{"RoundTrip", roundTrip, "", codes.OK},
 		{"OtherMethod", grpclock.For(service+"EmptyCall", idempotent), "", codes.OK},
-		{"Exclusive", grpclock.Exclusive(locks.Mutex, key), "", codes.OK},
+		{"Exclusive", patientExclusive(locks.Mutex, key), "", codes.OK},
 		{"New", idempotent, "", codes.OK},
 		{"Replayed", idempotent, "replayed", codes.OK},
 		{"Refused", once, "refused", codes.AlreadyExists},

@@ -63,7 +63,7 @@ func TestLostLease(t *testing.T) {
 				form := metadata.ValueFromIncomingContext(stream.Context(), "form")
 				return end(stream.Context(), form[0])
 			},
-		}, grpc.UnaryInterceptor(grpclock.Idempotent(locks, grpclock.Unscoped(), core.WithTTL(time.Second),
+		}, grpc.UnaryInterceptor(patientIdempotent(locks, grpclock.Unscoped(), core.WithTTL(time.Second),
 			core.WithFailurePolicy(policy), grpclock.WithFinishTimeout(time.Second))),
 			grpc.StreamInterceptor(grpclock.ExclusiveStream(locks.Mutex, grpclock.ByMetadata("form"), core.WithTTL(time.Second))))
 		var calls sync.WaitGroup
@@ -155,7 +155,7 @@ func TestKeyFailedLog(t *testing.T) {
 		client := serve(t, counting(new(counter)), grpc.ChainUnaryInterceptor(
 			func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 				return handler(context.WithValue(ctx, userKey{}, test.user), req)
-			}, grpclock.Exclusive(locks.Mutex, test.key, grpclock.OptionalKey())))
+			}, patientExclusive(locks.Mutex, test.key, grpclock.OptionalKey())))
 		call(t.Context(), client, "k", "secret").want(t, codes.Internal, "KEY_FAILED", false)
 		if text := log.String(); !strings.Contains(text, want) || strings.Contains(text, "secret") {
 			t.Errorf("%q is not in the log, or the user is: %s", want, text)
@@ -169,7 +169,7 @@ func TestFirstUnknownOutcome(t *testing.T) {
 	locks, log := newLogging(t)
 	client := serve(t, &testService{unary: func(context.Context, *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {
 		return nil, status.Error(codes.Unavailable, "the bank is away")
-	}}, grpc.UnaryInterceptor(grpclock.Idempotent(locks, grpclock.Unscoped(), core.WithFailurePolicy(core.HoldFailures))))
+	}}, grpc.UnaryInterceptor(patientIdempotent(locks, grpclock.Unscoped(), core.WithFailurePolicy(core.HoldFailures))))
 	first := call(t.Context(), client, "k", "x")
 	first.want(t, codes.FailedPrecondition, unknown, false)
 	if text := first.err.Error(); strings.Contains(text, "earlier") || !strings.Contains(text, "UNAVAILABLE: the bank is away") {
@@ -188,7 +188,7 @@ func TestFirstUnknownOutcome(t *testing.T) {
 func TestIgnoredFieldNobodyHas(t *testing.T) {
 	t.Parallel()
 	locks, log := newLogging(t)
-	client := serve(t, counting(new(counter)), grpc.UnaryInterceptor(grpclock.Idempotent(locks, grpclock.Unscoped(),
+	client := serve(t, counting(new(counter)), grpc.UnaryInterceptor(patientIdempotent(locks, grpclock.Unscoped(),
 		grpclock.WithIgnoredFields("payload.bdy", "payload.body", "response_status.code", "max_reconnect_backoff_ms"))))
 	for i := range 3 {
 		call(t.Context(), client, fmt.Sprint(i), "x").want(t, codes.OK, "", false)
@@ -203,7 +203,7 @@ func TestEmptyKey(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t)
 	var c counter
-	client := serve(t, counting(&c), grpc.UnaryInterceptor(grpclock.Idempotent(locks, grpclock.Unscoped(), grpclock.OptionalKey())))
+	client := serve(t, counting(&c), grpc.UnaryInterceptor(patientIdempotent(locks, grpclock.Unscoped(), grpclock.OptionalKey())))
 	call(t.Context(), client, "", "x").want(t, codes.OK, "", false)
 	for _, bad := range []string{"", strings.Repeat("k", 256)} {
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "idempotency-key", bad)
@@ -217,7 +217,7 @@ func TestInvalidText(t *testing.T) {
 	t.Parallel()
 	client := serve(t, &testService{unary: func(context.Context, *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {
 		return nil, status.Error(codes.NotFound, "no order \xff")
-	}}, grpc.UnaryInterceptor(grpclock.Idempotent(newLocks(t), grpclock.Unscoped())))
+	}}, grpc.UnaryInterceptor(patientIdempotent(newLocks(t), grpclock.Unscoped())))
 	call(t.Context(), client, "k", "x").want(t, codes.NotFound, "", false)
 	again := call(t.Context(), client, "k", "x")
 	if again.want(t, codes.NotFound, "", true); status.Convert(again.err).Message() != "no order \uFFFD" {

@@ -19,11 +19,29 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/holdfast-go/holdfast/core"
+	grpclock "github.com/holdfast-go/holdfast/middleware/grpc"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
 // patience bounds what must happen, however slow the machine.
 const patience = 30 * time.Second
+
+// patient puts more time for Redis in front of the options of a test: on a busy machine it may not reply within the default of 1 s.
+func patient(opts []grpclock.Option) []grpclock.Option {
+	return append([]grpclock.Option{grpclock.WithAskTimeout(10 * time.Second)}, opts...)
+}
+
+func patientIdempotent(locks *core.Client, scope grpclock.KeyFunc, opts ...grpclock.Option) grpc.UnaryServerInterceptor {
+	return grpclock.Idempotent(locks, scope, patient(opts)...)
+}
+
+func patientOnce(locks *core.Client, key grpclock.KeyFunc, opts ...grpclock.Option) grpc.UnaryServerInterceptor {
+	return grpclock.Once(locks, key, patient(opts)...)
+}
+
+func patientExclusive(strategy core.Strategy, key grpclock.KeyFunc, opts ...grpclock.Option) grpc.UnaryServerInterceptor {
+	return grpclock.Exclusive(strategy, key, patient(opts)...)
+}
 
 const (
 	service   = "/grpc.testing.TestService/"

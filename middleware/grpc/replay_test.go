@@ -47,7 +47,7 @@ func TestWholeReplay(t *testing.T) {
 				_ = grpc.SetTrailer(ctx, metadata.Pairs("x-end", "inner"))
 				_ = grpc.SetTrailer(ctx, metadata.Pairs("x-end", "again"))
 				return response("first"), failure
-			}}, grpc.ChainUnaryInterceptor(outer, grpclock.Idempotent(locks, grpclock.Constant(name+status.Code(failure).String()))))
+			}}, grpc.ChainUnaryInterceptor(outer, patientIdempotent(locks, grpclock.Constant(name+status.Code(failure).String()))))
 			one := call(t.Context(), client, "k", "x")
 			two := call(t.Context(), client, "k", "x")
 			c.want(t, 1)
@@ -86,7 +86,7 @@ func notFound(t testing.TB) error {
 // TestOtherTransport: what is set on the stream of another transport is recorded as well.
 func TestOtherTransport(t *testing.T) {
 	t.Parallel()
-	guard := grpclock.Idempotent(newLocks(t), grpclock.Unscoped())
+	guard := patientIdempotent(newLocks(t), grpclock.Unscoped())
 	ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("idempotency-key", "k"))
 	info := &grpc.UnaryServerInfo{FullMethod: unaryCall}
 	for i := range 2 {
@@ -136,7 +136,7 @@ func TestUnknownType(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	guard := grpclock.Idempotent(locks, grpclock.Unscoped())
+	guard := patientIdempotent(locks, grpclock.Unscoped())
 	ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("idempotency-key", "k"))
 	info := &grpc.UnaryServerInfo{FullMethod: unaryCall}
 	if _, err := guard(ctx, request("x"), info, func(context.Context, any) (any, error) {
@@ -161,7 +161,7 @@ func TestSize(t *testing.T) {
 	client := serve(t, &testService{unary: func(context.Context, *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {
 		c.next()
 		return response(strings.Repeat("x", 2000)), failure
-	}}, grpc.UnaryInterceptor(grpclock.Idempotent(locks, grpclock.Unscoped(), core.WithMaxValue(1000))))
+	}}, grpc.UnaryInterceptor(patientIdempotent(locks, grpclock.Unscoped(), core.WithMaxValue(1000))))
 	call(t.Context(), client, "large", "x").want(t, codes.OK, "", false)
 	call(t.Context(), client, "large", "x").want(t, codes.AlreadyExists, "ALREADY_COMPLETED", false)
 	s, err := status.New(codes.NotFound, "no such order").WithDetails(wrapperspb.String(strings.Repeat("x", 2000)))
@@ -188,7 +188,7 @@ func TestCodec(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return serve(t, counting(&c), grpc.UnaryInterceptor(grpclock.Idempotent(locks, grpclock.Unscoped(), grpclock.WithCodec(codec))))
+		return serve(t, counting(&c), grpc.UnaryInterceptor(patientIdempotent(locks, grpclock.Unscoped(), grpclock.WithCodec(codec))))
 	}
 	one, other := with('a'), with('b')
 	call(t.Context(), one, "k", "x").want(t, codes.OK, "", false)
@@ -207,7 +207,7 @@ func TestCompression(t *testing.T) {
 			t.Error(err)
 		}
 		return response(strings.Repeat("x", 100_000)), nil
-	}}, grpc.UnaryInterceptor(grpclock.Idempotent(newLocks(t), grpclock.Unscoped())))
+	}}, grpc.UnaryInterceptor(patientIdempotent(newLocks(t), grpclock.Unscoped())))
 	payload := strings.Repeat("y", 1_000_000)
 	call(t.Context(), client, "k", payload, grpc.UseCompressor(gzip.Name)).want(t, codes.OK, "", false)
 	again := call(t.Context(), client, "k", payload)
@@ -239,7 +239,7 @@ func TestBadHandlers(t *testing.T) {
 		"a nil request":                        {nil, response("x"), core.RetryFailures, "KEY_FAILED", "KEY_FAILED"},
 		"a typed nil request":                  {(*testpb.SimpleRequest)(nil), response("x"), core.RetryFailures, "", replayed},
 	} {
-		guard := grpclock.Idempotent(locks, grpclock.Constant(name), core.WithFailurePolicy(test.policy))
+		guard := patientIdempotent(locks, grpclock.Constant(name), core.WithFailurePolicy(test.policy))
 		for i, want := range []string{test.first, test.second} {
 			stream := new(fakeStream)
 			_, err := guard(grpc.NewContextWithServerTransportStream(ctx, stream), test.request, info, func(context.Context, any) (any, error) {
@@ -263,7 +263,7 @@ func TestBadHandlers(t *testing.T) {
 			t.Error("headers were sent twice")
 		}
 		return response("x"), nil
-	}}, grpc.UnaryInterceptor(grpclock.Idempotent(locks, grpclock.Constant("headers twice"))))
+	}}, grpc.UnaryInterceptor(patientIdempotent(locks, grpclock.Constant("headers twice"))))
 	call(t.Context(), twice, "k", "x").want(t, codes.OK, "", false)
 	again := call(t.Context(), twice, "k", "x")
 	again.want(t, codes.OK, "", true)
@@ -366,7 +366,7 @@ func TestProof(t *testing.T) {
 	for name, value := range map[string][]byte{"stored": stored, "none": nil, "other": []byte("paid")} {
 		client := serve(t, &testService{unary: func(context.Context, *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {
 			return nil, status.Error(codes.Unavailable, "away")
-		}}, grpc.ChainUnaryInterceptor(grpclock.Idempotent(locks, grpclock.Constant(name), core.WithProof(committed(value)))))
+		}}, grpc.ChainUnaryInterceptor(patientIdempotent(locks, grpclock.Constant(name), core.WithProof(committed(value)))))
 		if first := call(t.Context(), client, "k", "x"); status.Code(first.err) != codes.Unavailable {
 			t.Errorf("%s: %v", name, first.err)
 		}

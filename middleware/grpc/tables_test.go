@@ -69,9 +69,9 @@ func TestCodes(t *testing.T) {
 			var c counter
 			name := fmt.Sprint(code, " ", i)
 			constant := grpclock.Constant(name)
-			interceptor := grpclock.Idempotent(locks, constant, core.WithFailurePolicy(policy))
+			interceptor := patientIdempotent(locks, constant, core.WithFailurePolicy(policy))
 			if i < 2 {
-				interceptor = grpclock.Once(locks, constant, core.WithFailurePolicy(policy))
+				interceptor = patientOnce(locks, constant, core.WithFailurePolicy(policy))
 			}
 			client := serve(t, &testService{unary: func(context.Context, *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {
 				c.next()
@@ -120,7 +120,7 @@ func TestHandlerDisposition(t *testing.T) {
 				t.Error(err)
 			}
 			return response(""), status.Error(test.code, "of the handler")
-		}}, grpc.UnaryInterceptor(grpclock.Idempotent(locks, grpclock.Constant(name))))
+		}}, grpc.UnaryInterceptor(patientIdempotent(locks, grpclock.Constant(name))))
 		first := call(t.Context(), client, "k", "payload")
 		if got := second(t, client, &c); got != test.want || first.reason() != test.first {
 			t.Errorf("%s: %v, a second call %s, want %q, %s", name, first.err, got, test.first, test.want)
@@ -145,9 +145,9 @@ func TestChargedThenLost(t *testing.T) {
 				var c counter
 				constant := grpclock.Constant(fmt.Sprint(code, idempotent))
 				options := []grpclock.Option{core.WithFailurePolicy(core.HoldFailures), core.WithTTL(5 * time.Second), core.WithMaxHold(time.Second)}
-				guard := grpclock.Once(locks, constant, options...)
+				guard := patientOnce(locks, constant, options...)
 				if idempotent {
-					guard = grpclock.Idempotent(locks, constant, options...)
+					guard = patientIdempotent(locks, constant, options...)
 				}
 				client := serve(t, &testService{unary: func(ctx context.Context, _ *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {
 					if c.next() == 1 {
@@ -205,14 +205,14 @@ func TestRefusals(t *testing.T) {
 				return onceOf(locks)(ctx, req, info, handler)
 			}
 			if name, found := first(metadata.ValueFromIncomingContext(ctx, "exclusive")); found {
-				return grpclock.Exclusive(locks.Mutex, grpclock.Constant(name), core.WithWait(0))(ctx, req, info, handler)
+				return patientExclusive(locks.Mutex, grpclock.Constant(name), core.WithWait(0))(ctx, req, info, handler)
 			}
 			if _, broken := first(metadata.ValueFromIncomingContext(ctx, "broken")); broken {
-				return grpclock.Idempotent(locks, grpclock.ByField("none"))(ctx, req, info, handler)
+				return patientIdempotent(locks, grpclock.ByField("none"))(ctx, req, info, handler)
 			}
 			return handler(ctx, req)
 		},
-		grpclock.Idempotent(locks, grpclock.ByContext(userKey{}), core.WithQuota(3), core.WithFailurePolicy(core.HoldFailures)),
+		patientIdempotent(locks, grpclock.ByContext(userKey{}), core.WithQuota(3), core.WithFailurePolicy(core.HoldFailures)),
 	))
 	with := func(pairs ...string) context.Context { return metadata.AppendToOutgoingContext(t.Context(), pairs...) }
 	ada := with("user", "ada")
@@ -256,7 +256,7 @@ func TestRefusals(t *testing.T) {
 type userKey struct{}
 
 func onceOf(locks *core.Client) grpc.UnaryServerInterceptor {
-	return grpclock.Once(locks, grpclock.Constant("once"))
+	return patientOnce(locks, grpclock.Constant("once"))
 }
 
 func first(values []string) (string, bool) {
@@ -328,8 +328,8 @@ func TestKeyFuncPanics(t *testing.T) {
 		for _, joined := range []grpclock.KeyFunc{key, grpclock.Keys(grpclock.ByMethod(), key), grpclock.FirstOf(key, key)} {
 			locks, log := newLogging(t)
 			for _, interceptor := range []grpc.UnaryServerInterceptor{
-				grpclock.Exclusive(locks.Mutex, joined, grpclock.OptionalKey()), grpclock.Idempotent(locks, joined),
-				grpclock.Idempotent(locks, grpclock.Unscoped(), grpclock.WithKey(joined)),
+				patientExclusive(locks.Mutex, joined, grpclock.OptionalKey()), patientIdempotent(locks, joined),
+				patientIdempotent(locks, grpclock.Unscoped(), grpclock.WithKey(joined)),
 			} {
 				client := serve(t, counting(new(counter)), grpc.UnaryInterceptor(interceptor))
 				call(t.Context(), client, "k", "x").want(t, codes.Internal, "KEY_FAILED", false)
@@ -391,7 +391,7 @@ func TestForAppliesToItsPrefix(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t)
 	var c counter
-	guard := grpclock.Idempotent(locks, grpclock.Unscoped())
+	guard := patientIdempotent(locks, grpclock.Unscoped())
 	client := serve(t, counting(&c), grpc.UnaryInterceptor(grpclock.For(service+"EmptyCall", guard)))
 	call(t.Context(), client, "k", "x").want(t, codes.OK, "", false)
 	call(t.Context(), client, "k", "x").want(t, codes.OK, "", false)

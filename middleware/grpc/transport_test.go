@@ -67,7 +67,7 @@ func TestDeadlineBoundsTheWait(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t)
 	s, began, end := blocking()
-	client := serve(t, s, grpc.UnaryInterceptor(grpclock.Idempotent(locks, grpclock.Unscoped(), core.WithWait(time.Hour))))
+	client := serve(t, s, grpc.UnaryInterceptor(patientIdempotent(locks, grpclock.Unscoped(), core.WithWait(time.Hour))))
 	done := make(chan answer, 1)
 	go func() { done <- call(t.Context(), client, "k", "x") }()
 	await(t, began, "the first call")
@@ -104,7 +104,7 @@ func TestCancelEndsTheWait(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = locks.Close() })
 	s, began, end := blocking()
-	client := serve(t, s, grpc.UnaryInterceptor(grpclock.Idempotent(locks, grpclock.Unscoped(), core.WithWait(time.Hour))))
+	client := serve(t, s, grpc.UnaryInterceptor(patientIdempotent(locks, grpclock.Unscoped(), core.WithWait(time.Hour))))
 	ctx, leave := context.WithCancel(t.Context())
 	go call(ctx, client, "k", "x")
 	running := await(t, began, "the first call")
@@ -136,7 +136,7 @@ func TestDetached(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, began, end := blocking()
-			client := serve(t, s, grpc.UnaryInterceptor(grpclock.Idempotent(newLocks(t), grpclock.Unscoped(), option, core.WithWait(patience))))
+			client := serve(t, s, grpc.UnaryInterceptor(patientIdempotent(newLocks(t), grpclock.Unscoped(), option, core.WithWait(patience))))
 			ctx, leave := context.WithTimeout(t.Context(), patience)
 			left := make(chan answer, 1)
 			go func() { left <- call(ctx, client, "k", "x") }()
@@ -156,7 +156,7 @@ func TestDetached(t *testing.T) {
 func TestGracefulStop(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t)
-	guard := grpclock.Idempotent(locks, grpclock.Unscoped(), core.WithWait(patience))
+	guard := patientIdempotent(locks, grpclock.Unscoped(), core.WithWait(patience))
 	s, began, end := blocking()
 	server := grpc.NewServer(grpc.UnaryInterceptor(guard))
 	testpb.RegisterTestServiceServer(server, s)
@@ -179,7 +179,7 @@ func TestGracefulStop(t *testing.T) {
 func TestGoAway(t *testing.T) {
 	t.Parallel()
 	var c counter
-	client := serve(t, counting(&c), grpc.UnaryInterceptor(grpclock.Idempotent(newLocks(t), grpclock.Unscoped())),
+	client := serve(t, counting(&c), grpc.UnaryInterceptor(patientIdempotent(newLocks(t), grpclock.Unscoped())),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: 20 * time.Millisecond, MaxConnectionAgeGrace: patience}))
 	for i := range 200 {
 		call(t.Context(), client, "k", "x", grpc.WaitForReady(true)).want(t, codes.OK, "", i > 0)
@@ -215,7 +215,7 @@ func (c *deafConn) Close() error {
 // handler continues, and a retry by another connection gets its response.
 func TestKeepalive(t *testing.T) {
 	t.Parallel()
-	guard := grpclock.Idempotent(newLocks(t), grpclock.Unscoped(), grpclock.WithDetachedContext(), core.WithWait(patience))
+	guard := patientIdempotent(newLocks(t), grpclock.Unscoped(), grpclock.WithDetachedContext(), core.WithWait(patience))
 	s, began, end := blocking()
 	around := make(chan context.Context, 1)
 	server := grpc.NewServer(grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Second, Timeout: 50 * time.Millisecond}),
@@ -268,7 +268,7 @@ func TestServiceConfigRetries(t *testing.T) {
 				attempts.Add(1)
 				return handler(ctx, req)
 			},
-			grpclock.Idempotent(newLocks(t), grpclock.Unscoped(), core.WithFailurePolicy(policy)),
+			patientIdempotent(newLocks(t), grpclock.Unscoped(), core.WithFailurePolicy(policy)),
 		))
 		testpb.RegisterTestServiceServer(server, &testService{
 			unary: func(context.Context, *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {
@@ -363,9 +363,9 @@ func TestNoSideEffects(t *testing.T) {
 		guard  grpc.UnaryServerInterceptor
 		passes bool
 	}{
-		"Once":       {grpclock.Once(locks, grpclock.Constant("once")), true},
-		"Idempotent": {grpclock.Idempotent(locks, grpclock.Unscoped()), true},
-		"Exclusive":  {grpclock.Exclusive(locks.Mutex, grpclock.ByMetadata("idempotency-key")), false},
+		"Once":       {patientOnce(locks, grpclock.Constant("once")), true},
+		"Idempotent": {patientIdempotent(locks, grpclock.Unscoped()), true},
+		"Exclusive":  {patientExclusive(locks.Mutex, grpclock.ByMetadata("idempotency-key")), false},
 	} {
 		for range 2 {
 			_, err := grpclock.For("/safe.Orders/", test.guard)(t.Context(), wrapperspb.String("x"), info, func(ctx context.Context, req any) (any, error) {
@@ -413,7 +413,7 @@ func TestInterceptors(t *testing.T) {
 		},
 	} {
 		var c counter
-		guard := grpclock.Idempotent(locks, grpclock.Constant(name), core.WithFailurePolicy(core.HoldFailures))
+		guard := patientIdempotent(locks, grpclock.Constant(name), core.WithFailurePolicy(core.HoldFailures))
 		client := serve(t, &testService{unary: func(_ context.Context, r *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {
 			if c.next(); string(r.GetPayload().GetBody()) == "panic" {
 				panic("of the handler")
@@ -435,8 +435,8 @@ func TestTwoGuards(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t)
 	var c counter
-	outer := grpclock.Idempotent(locks, grpclock.Constant("outer"), core.WithFailurePolicy(core.HoldFailures))
-	inner := grpclock.Once(locks, grpclock.Constant("inner"))
+	outer := patientIdempotent(locks, grpclock.Constant("outer"), core.WithFailurePolicy(core.HoldFailures))
+	inner := patientOnce(locks, grpclock.Constant("inner"))
 	client := serve(t, counting(&c), grpc.ChainUnaryInterceptor(outer, outer, inner))
 	call(t.Context(), client, "a", "x").want(t, codes.OK, "", false)
 	call(t.Context(), client, "a", "x").want(t, codes.OK, "", true)
@@ -457,7 +457,7 @@ func TestPeer(t *testing.T) {
 		grpc.Creds(credentials.NewTLS(&tls.Config{
 			Certificates: []tls.Certificate{serverCert}, ClientCAs: pool, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS13,
 		})),
-		grpc.UnaryInterceptor(grpclock.Idempotent(newLocks(t), grpclock.ByPeer())))
+		grpc.UnaryInterceptor(patientIdempotent(newLocks(t), grpclock.ByPeer())))
 	testpb.RegisterTestServiceServer(server, counting(&c))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -522,7 +522,7 @@ func certificate(t *testing.T, name string, parent *tls.Certificate, parentKey *
 func TestFieldKey(t *testing.T) {
 	t.Parallel()
 	var c counter
-	client := serve(t, counting(&c), grpc.UnaryInterceptor(grpclock.Idempotent(newLocks(t), grpclock.Unscoped(),
+	client := serve(t, counting(&c), grpc.UnaryInterceptor(patientIdempotent(newLocks(t), grpclock.Unscoped(),
 		grpclock.WithKey(grpclock.ByField("response_status.message")), grpclock.WithIgnoredFields("fill_username"))))
 	send := func(id, payload string, username bool) answer {
 		var a answer

@@ -94,7 +94,7 @@ func TestEveryChoiceOfMethods(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = locks.Close() })
-	key := httplock.ByHeader("X-User")
+	key, patient := httplock.ByHeader("X-User"), httplock.WithAskTimeout(time.Minute) // a busy machine is no outage
 	refusing := func(guard func(refuse httplock.Option) func(http.Handler) http.Handler) func(http.Handler) http.Handler {
 		return func(h http.Handler) http.Handler {
 			return guard(httplock.WithRefusalHandler(func(w http.ResponseWriter, r *http.Request, _ *httplock.Conflict) {
@@ -103,12 +103,12 @@ func TestEveryChoiceOfMethods(t *testing.T) {
 		}
 	}
 	for name, guard := range map[string]func(http.Handler) http.Handler{
-		"Exclusive":  httplock.Exclusive(locks.Mutex, key, core.WithWait(time.Minute)),
-		"Once":       httplock.Once(locks, httplock.Keys(key, httplock.ByHeader("Idempotency-Key"))),
-		"Idempotent": httplock.Idempotent(locks, key),
+		"Exclusive":  httplock.Exclusive(locks.Mutex, key, core.WithWait(time.Minute), patient),
+		"Once":       httplock.Once(locks, httplock.Keys(key, httplock.ByHeader("Idempotency-Key")), patient),
+		"Idempotent": httplock.Idempotent(locks, key, patient),
 		"nested": func(h http.Handler) http.Handler {
-			return httplock.Idempotent(locks, key)(httplock.Exclusive(locks.Mutex, key, core.WithWait(time.Minute))(
-				httplock.Once(locks, httplock.Keys(key, httplock.ByHeader("Idempotency-Key")))(h)))
+			return httplock.Idempotent(locks, key, patient)(httplock.Exclusive(locks.Mutex, key, core.WithWait(time.Minute), patient)(
+				httplock.Once(locks, httplock.Keys(key, httplock.ByHeader("Idempotency-Key")), patient)(h)))
 		},
 		"a refusal": refusing(func(refuse httplock.Option) func(http.Handler) http.Handler {
 			return httplock.Once(locks, httplock.ByHeader("X-Missing"), refuse)

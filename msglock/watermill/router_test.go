@@ -85,7 +85,7 @@ func (f *flaky) Publish(topic string, messages ...*message.Message) error {
 func TestRepublishedAfterAFailure(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	s.router.AddMiddleware(watermilllock.Once(s.locks, "billing", watermilllock.ByMetadata("order")))
+	s.router.AddMiddleware(watermilllock.Once(s.locks, "billing", watermilllock.ByMetadata("order"), patient))
 	var ran atomic.Int64
 	s.router.AddHandler("charge", "orders", s.channel, "receipts", &flaky{s.channel, sync.Mutex{}, map[string]bool{}},
 		func(m *message.Message) ([]*message.Message, error) {
@@ -137,7 +137,7 @@ func TestDeduplicatorLoses(t *testing.T) {
 	}{
 		"Deduplicator": {func(*station) message.HandlerMiddleware { return (&middleware.Deduplicator{}).Middleware }, 0},
 		"Once": {func(s *station) message.HandlerMiddleware {
-			return watermilllock.Once(s.locks, "billing", watermilllock.ByMetadata("order"))
+			return watermilllock.Once(s.locks, "billing", watermilllock.ByMetadata("order"), patient)
 		}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestDeduplicatorLoses(t *testing.T) {
 func TestHandlersAreApart(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	s.router.AddMiddleware(watermilllock.Once(s.locks, "billing", watermilllock.ByMetadata("order")))
+	s.router.AddMiddleware(watermilllock.Once(s.locks, "billing", watermilllock.ByMetadata("order"), patient))
 	var mu sync.Mutex
 	var handled []string
 	for _, name := range []string{"charge", "mail"} {
@@ -197,7 +197,7 @@ func TestHandlersAreApart(t *testing.T) {
 func TestNackedByTheHandler(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	s.router.AddMiddleware(watermilllock.Once(s.locks, "billing", watermilllock.ByMetadata("order")))
+	s.router.AddMiddleware(watermilllock.Once(s.locks, "billing", watermilllock.ByMetadata("order"), patient))
 	var ran atomic.Int64
 	s.router.AddNoPublisherHandler("charge", "orders", s.channel, func(m *message.Message) error {
 		if ran.Add(1) == 1 {
@@ -218,7 +218,7 @@ func TestParked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	guard, err := watermilllock.NewOnce(s.locks, "billing", watermilllock.ByMetadata("order"), core.WithFailurePolicy(core.HoldFailures))
+	guard, err := watermilllock.NewOnce(s.locks, "billing", watermilllock.ByMetadata("order"), patient, core.WithFailurePolicy(core.HoldFailures))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +308,7 @@ func TestArguments(t *testing.T) {
 func TestNilMessages(t *testing.T) {
 	t.Parallel()
 	locks := coretest.NewClient(t, testkit.Start(t).Client())
-	handle := watermilllock.Once(locks, "billing", watermilllock.ByMetadata("order"))(func(*message.Message) ([]*message.Message, error) {
+	handle := watermilllock.Once(locks, "billing", watermilllock.ByMetadata("order"), patient)(func(*message.Message) ([]*message.Message, error) {
 		return message.Messages{nil, message.NewMessage("1", nil), nil}, nil
 	})
 	if _, err := handle(nil); !watermilllock.Parked(err) {

@@ -37,7 +37,7 @@ func newShop(t *testing.T, scope httplock.KeyFunc, profile []httplock.Option) *s
 		}
 		_, _ = w.Write([]byte(`{"id": "ch_1"}`))
 	}
-	guard := httplock.Idempotent(newLocks(t, testkit.Start(t).Client()), scope, profile...)
+	guard := httplock.Idempotent(newLocks(t, testkit.Start(t).Client()), scope, append(patientOnce(), profile...)...)
 	mux := http.NewServeMux()
 	for _, pattern := range []string{"POST /charges", "POST /refunds", "PUT /charges"} {
 		mux.Handle(pattern, guard(http.HandlerFunc(handler)))

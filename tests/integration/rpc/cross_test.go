@@ -96,7 +96,7 @@ func (o *outcome) note(detail any) {
 // servers returns a server of each library on one Redis. Their handlers answer alike, and count their runs.
 func servers(t *testing.T, locks *core.Client, runs *int) (grpcAddr, connectAddr string) {
 	t.Helper()
-	server := grpc.NewServer(grpc.UnaryInterceptor(grpclock.For(unaryCall, grpclock.Idempotent(locks, grpclock.Unscoped()))))
+	server := grpc.NewServer(grpc.UnaryInterceptor(grpclock.For(unaryCall, grpclock.Idempotent(locks, grpclock.Unscoped(), grpclock.WithAskTimeout(patience)))))
 	testpb.RegisterTestServiceServer(server, &service{unary: func(ctx context.Context, r *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {
 		*runs++
 		_ = grpc.SetHeader(ctx, metadata.Pairs("x-extra", "of the handler"))
@@ -127,7 +127,7 @@ func servers(t *testing.T, locks *core.Client, runs *int) (grpcAddr, connectAddr
 		resp := connect.NewResponse(response("done"))
 		resp.Header().Set("X-Extra", "of the handler")
 		return resp, nil
-	}, connect.WithInterceptors(connectlock.For(unaryCall, connectlock.Idempotent(locks, connectlock.Unscoped())))))
+	}, connect.WithInterceptors(connectlock.For(unaryCall, connectlock.Idempotent(locks, connectlock.Unscoped(), connectlock.WithAskTimeout(patience))))))
 	return listen(t, server.Serve, server.Stop), listenHTTP(t, mux)
 }
 

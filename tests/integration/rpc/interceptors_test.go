@@ -49,7 +49,7 @@ func TestOtherInterceptors(t *testing.T) {
 				t.Fatal(err)
 			}
 			locks := newLocks(t, core.WithHooks(hooks))
-			guard := grpclock.Idempotent(locks, grpclock.Unscoped(), core.WithFailurePolicy(core.HoldFailures))
+			guard := grpclock.Idempotent(locks, grpclock.Unscoped(), grpclock.WithAskTimeout(patience), core.WithFailurePolicy(core.HoldFailures))
 			chain := []grpc.UnaryServerInterceptor{recovery.UnaryServerInterceptor(), guard}
 			if inside {
 				chain = []grpc.UnaryServerInterceptor{guard, recovery.UnaryServerInterceptor()}
@@ -176,7 +176,7 @@ func TestAuthAndValidation(t *testing.T) {
 }
 
 func testAuthAndValidation(t *testing.T, v validation, inside bool) {
-	guard := grpclock.Idempotent(newLocks(t), grpclock.Unscoped())
+	guard := grpclock.Idempotent(newLocks(t), grpclock.Unscoped(), grpclock.WithAskTimeout(patience))
 	authenticate := auth.UnaryServerInterceptor(func(ctx context.Context) (context.Context, error) {
 		_, err := auth.AuthFromMD(ctx, "bearer")
 		return ctx, err
@@ -235,7 +235,7 @@ func TestServerTimeout(t *testing.T) {
 	for _, inside := range []bool{false, true} {
 		t.Run(fmt.Sprintf("inside %v", inside), func(t *testing.T) {
 			t.Parallel()
-			guard := grpclock.Idempotent(newLocks(t), grpclock.Unscoped(), core.WithFailurePolicy(core.HoldFailures), core.WithWait(patience))
+			guard := grpclock.Idempotent(newLocks(t), grpclock.Unscoped(), grpclock.WithAskTimeout(patience), core.WithFailurePolicy(core.HoldFailures), core.WithWait(patience))
 			var limit atomic.Int64
 			bounded := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 				ctx, cancel := context.WithTimeout(ctx, time.Duration(limit.Load()))
