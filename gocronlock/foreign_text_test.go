@@ -65,7 +65,7 @@ func TestForeignTextInLogs(t *testing.T) {
 					}
 				}
 				// another program holds the lock, and then has other data at its key
-				rdb.HSet(t.Context(), "lock:gocron:job", text, 1, "mode", "60000", "token", 5)
+				rdb.HSet(t.Context(), "lock:gocron:job", text, 1, "mode", "60000 5")
 				for _, err := range lockTwice(t.Context(), rdb, locker, "job") {
 					show(err)
 				}

@@ -24,7 +24,7 @@ func seedLocks(t testing.TB, rdb redis.UniversalClient, prefix string, n int) {
 			for range min(5000, n-done) {
 				key := fmt.Sprint("lock:", prefix, done)
 				pipe.HSet(ctx, key, fmt.Sprint("00000000-0000-4000-8000-000000000000:", done+1), 1,
-					"mode", time.Hour.Milliseconds(), "token", time.Now().UnixMicro())
+					"mode", fmt.Sprint(time.Hour.Milliseconds(), " ", time.Now().UnixMicro()))
 				pipe.PExpire(ctx, key, time.Hour)
 				done++
 			}

@@ -7,8 +7,8 @@ var elections = []Mutant{
 		inTests("election", "TestElectionWithOwnContext"),
 	},
 	{
-		"term that does not rise", "a counter that begins anew after FLUSHALL, found by an election", "core/internal/script/lua/lock/token.lua",
-		[][2]string{{"token = math.max(now, beyond", "token = math.max(1, beyond"}},
+		"term that does not rise", "a counter that begins anew after FLUSHALL, found by an election", "core/internal/script/lua/lock/compact_grant.lua",
+		[][2]string{{"token = time[1] * 1000000 + time[2]", "token = 1"}},
 		inTests("election", "TestElectionTermsAfterFlush"),
 	},
 	{

@@ -74,7 +74,7 @@ var locks = []Mutant{
 	{
 		"renew without owner check", "one holder prolongs the lease of the next", "core/internal/script/lua/lock/renew.lua",
 		[][2]string{
-			{"string.match(held[8] and held[6] or '', '^(.-)(%d+)$')", "string.match(held[6] or '', '^(%a* ?)(%d+)$')"},
+			{"string.match(held[8] and held[6] or '', '^(.-)(%d+)( %d+)$')", "string.match(held[6] or '', '^(%a* ?)(%d+)( %d+)$')"},
 			{"if not held[5] and (not held[1] or held[6] == 'reading') then", "if not held[5] and not held[2] then"},
 		},
 		inTests("inspect", "TestRenewalOfASuccessorsLock"),
@@ -123,12 +123,12 @@ var locks = []Mutant{
 		inTests("release", "TestAcquireAfterItsRelease"),
 	},
 	{
-		"token forgotten", "a counter that begins anew after FLUSHALL", "core/internal/script/lua/lock/token.lua",
-		[][2]string{{"token = math.max(now, beyond", "token = math.max(1, beyond"}},
+		"token forgotten", "a counter that begins anew after FLUSHALL", "core/internal/script/lua/lock/compact_grant.lua",
+		[][2]string{{"token = time[1] * 1000000 + time[2]", "token = 1"}},
 		inTests("strategies", "TestConformance/^Mutex$/TokensGrow"),
 	},
 	{
-		"last token always fresh", "a failover that loses the last tokens draws them again", "core/internal/script/lua/lock/token.lua",
+		"last token always fresh", "a failover that loses the last tokens draws them again", "core/internal/script/lua/lock/compact_grant.lua",
 		[][2]string{{"local tokenFresh = 7199990", "local tokenFresh = 0"}},
 		inTests("mutex", "TestTokensAfterALossyFailover"),
 	},
@@ -163,7 +163,7 @@ var locks = []Mutant{
 	},
 	{
 		"half a grant stays", "a script that stops halfway leaves a lock without an expiry", "core/internal/script/lua/lock/compact_grant.lua",
-		[][2]string{{"    if type(redis.pcall('DEL', lock)) == 'table' then\n      redis.call('SET', lock, '', 'PX', 1)\n    end\n", ""}},
+		[][2]string{{"    if type(redis.pcall('DEL', KEYS[1])) == 'table' then\n      redis.call('SET', KEYS[1], '', 'PX', 1)\n    end\n", ""}},
 		inTests("rights", "TestPartialAcquire|TestPartialScript"),
 	},
 	{
@@ -337,8 +337,8 @@ var locks = []Mutant{
 		inTests("once", "TestAttemptBind"),
 	},
 	{
-		"token forgotten, in a round", "the same as above, found by its effects", "core/internal/script/lua/lock/token.lua",
-		[][2]string{{"token = math.max(now, beyond", "token = math.max(1, beyond"}},
+		"token forgotten, in a round", "the same as above, found by its effects", "core/internal/script/lua/lock/compact_grant.lua",
+		[][2]string{{"token = time[1] * 1000000 + time[2]", "token = 1"}},
 		inRound("memory"),
 	},
 	{

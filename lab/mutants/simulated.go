@@ -19,8 +19,8 @@ func simulation(seeds ...string) Killer {
 // simulated are bugs that virtual hours have to find.
 var simulated = []Mutant{
 	{
-		"token that follows the clock back, simulated", "a clock that is set back makes tokens fall", "core/internal/script/lua/lock/token.lua",
-		[][2]string{{"  if last >= token then", "  if false then"}},
+		"token that follows the clock back, simulated", "a clock that is set back makes tokens fall", "core/internal/script/lua/lock/compact_grant.lua",
+		[][2]string{{"    if last >= token and", "    if false and"}},
 		inSimulationOfClocks,
 	},
 	{

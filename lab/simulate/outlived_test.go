@@ -76,7 +76,7 @@ func TestOutlived(t *testing.T) {
 	}
 	expect(0, true)
 	for _, s := range n.servers[:2] {
-		s.redis.HSet("lock", "client:1", "1", "mode", "30000")
+		s.redis.HSet("lock", "client:1", "1", "mode", "30000 7")
 	}
 	expect(0, false)
 	expect(2, true)

@@ -2,6 +2,7 @@ package lease_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -87,7 +88,7 @@ func TestOwnerReenters(t *testing.T) {
 	coretest.AwaitQueue(t, locks, "mutex", 1)
 	_, err := rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error { // a Mutex is quicker
 		tx.Del(ctx, "lock:mutex")
-		tx.HSet(ctx, "lock:mutex", "owner", 1, "mode", coretest.Long.Milliseconds(), "token", unlocked.Token()+1)
+		tx.HSet(ctx, "lock:mutex", "owner", 1, "mode", fmt.Sprint(coretest.Long.Milliseconds(), " ", unlocked.Token()+1))
 		tx.PExpire(ctx, "lock:mutex", coretest.Long)
 		return nil
 	})

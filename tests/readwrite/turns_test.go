@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
-// tokenLag is how much earlier than its grant a token may be, in microseconds, see core/internal/script/lua/lock/token.lua.
+// tokenLag is how much earlier than its grant a token may be, in microseconds, see core/internal/script/lua/lock/compact_grant.lua.
 const tokenLag = 10_000
 
 // readWrite is a read-write lock, and what its turns must not be.

@@ -27,7 +27,7 @@ func TestOverwrittenFields(t *testing.T) {
 	ctx := context.Background()
 	rdb := testkit.Start(t).Client()
 	locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long))
-	values := []string{"x", "", "-1", "0", "9007194959773697", "9223372036854775807", "1e300", "fair", "5 5 5"}
+	values := []string{"x", "", "-1", "0", "9007194959773697", "9223372036854775807", "1e300", "fair", "5 5 5", "5 5"}
 	for mode, strategy := range map[string]core.Strategy{
 		"mutex": locks.Mutex, "fair": locks.Fair, "write": locks.Write, "read": locks.Read, "semaphore": locks.Limit(2),
 	} {
@@ -200,17 +200,17 @@ func TestForgedPermits(t *testing.T) {
 	for name, strategy := range map[string]core.Strategy{
 		"mutex": locks.Mutex, "fair": locks.Fair, "write": locks.Write, "read": locks.Read, "semaphore": locks.Limit(2),
 	} {
-		for _, mode := range []string{"semaphore:2000000:2000000 30000", "semaphore:1000000:1001 30000", "semaphore:0:0 30000", "fair 99999999999999999999"} {
+		for _, mode := range []string{"semaphore:2000000:2000000 30000 5", "semaphore:1000000:1001 30000 5", "semaphore:0:0 30000 5", "fair 99999999999999999999 5", "fair 30000 99999999999999999999"} {
 			key := "lock:" + name
-			if err := rdb.HSet(ctx, key, "o", 1, "mode", mode, "token", 5).Err(); err != nil {
+			if err := rdb.HSet(ctx, key, "o", 1, "mode", mode).Err(); err != nil {
 				t.Fatal(err)
 			}
 			_, err := strategy(name).TryLock(ctx)
 			coretest.WantErr(t, err, core.ErrWrongType)
 			_, err = locks.ForceUnlock(ctx, name)
 			coretest.WantErr(t, err, core.ErrWrongType)
-			if fields := rdb.HLen(ctx, key).Val(); fields != 3 {
-				t.Errorf("%s %q: %d fields are left of 3", name, mode, fields)
+			if fields := rdb.HLen(ctx, key).Val(); fields != 2 {
+				t.Errorf("%s %q: %d fields are left of 2", name, mode, fields)
 			}
 			if keys := rdb.Keys(ctx, "holdfast:slots*").Val(); len(keys) > 0 {
 				t.Errorf("%s %q: %v", name, mode, keys)

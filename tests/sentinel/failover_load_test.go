@@ -187,8 +187,7 @@ func crash(t *testing.T, s *testkit.Sentinel, replicas int) time.Time {
 		rdb := old.Client()
 		testkit.Eventually(t, coretest.Within, "a grant that will be lost while it is held", func() bool {
 			for i := range 4 {
-				token, _ := rdb.HGet(context.Background(), fmt.Sprint("lock:long", i), "token").Int64()
-				if token > cut.UnixMicro() {
+				if coretest.TokenOf(t, rdb, fmt.Sprint("lock:long", i)) > cut.UnixMicro() {
 					return true
 				}
 			}

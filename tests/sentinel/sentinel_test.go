@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -160,8 +159,8 @@ func TestAcknowledgedGrantOutlivesTheMaster(t *testing.T) {
 	coretest.WantNotReplicated(t, err, 0, 1)
 	s.Servers[0].Kill()
 	now := s.AwaitMaster(s.Servers[0])
-	if token := now.Client().HGet(context.Background(), "lock:kept", "token").Val(); token != strconv.FormatInt(kept.Token(), 10) {
-		t.Errorf("the new master knows token %q, want %d", token, kept.Token())
+	if token := coretest.TokenOf(t, now.Client(), "lock:kept"); token != kept.Token() {
+		t.Errorf("the new master knows token %d, want %d", token, kept.Token())
 	}
 	s.Servers[1].RestoreReplication()
 	s.Servers[0].Restart() // as a replica, without which nothing is acknowledged

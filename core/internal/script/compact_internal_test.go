@@ -25,7 +25,7 @@ func TestExpandInTheLastMillisecond(t *testing.T) {
 	script := redis.NewScript(lastMillisecond + source("lock_kind", "compact") + "expand(KEYS[1], KEYS[2], KEYS[3])")
 	for _, mode := range []string{"30000", "fair 30000", "writing 30000", "reading 30000", "semaphore:5:2 30000"} {
 		keys := []string{"lock:" + mode, "share_expiries:" + mode, "slots:" + mode}
-		rdb.HSet(ctx, keys[0], "client:1", 1, "mode", mode, "token", int64(1_795_427_385_383_848))
+		rdb.HSet(ctx, keys[0], "client:1", 1, "mode", mode+" 1795427385383848")
 		rdb.PExpire(ctx, keys[0], 20_000_000_000)
 		if err := script.Run(ctx, rdb, keys).Err(); err != nil && err != redis.Nil {
 			t.Fatalf("%s: %v", mode, err)

@@ -15,12 +15,15 @@ func TestConstantsOfScripts(t *testing.T) {
 		d    time.Duration
 	}{
 		"tokenMemory": {"token", tokenMemory},
-		"tokenFresh":  {"token", tokenMemory - 10*time.Millisecond},
+		"tokenFresh":  {"compact_grant", tokenMemory - 10*time.Millisecond},
 		"placeTTL":    {"queue_common", PlaceTTL},
 	} {
 		wantLine(t, want.file, name, Milliseconds(want.d))
 	}
-	wantLine(t, "token", "tokenLimit", TokenLimit)
+	for _, file := range []string{"token", "compact_grant"} {
+		wantLine(t, file, "tokenLimit", TokenLimit)
+	}
+	wantLine(t, "compact_grant", "tokenMemory", Milliseconds(tokenMemory))
 	wantLine(t, "lock_kind", "maxToken", TokenLimit)
 	wantLine(t, "lock_kind", "maxLimit", MaxLimit)
 	wantLine(t, "lock_kind", "maxPermits", MaxPermits)

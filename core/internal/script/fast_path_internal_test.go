@@ -22,28 +22,32 @@ func luaFolder(name string) fs.FS {
 func TestFastPaths(t *testing.T) {
 	t.Parallel()
 	fastpath.Compare(t, luaFolder("lock"), fastpath.Path{
-		File: "acquire_fast", Source: acquireScript.Source, Fields: lockFields.all(), Draw: drawAcquire,
+		File: "acquire_fast", Then: "compact_grant", Source: acquireScript.Source, Fields: lockFields.all(), Draw: drawAcquire,
 		Replies: []string{"1", "0", "-1", "-2", "-3", "error"}, Expand: expandLock, Long: longGrant(int64(0)),
 	}, fastpath.Path{
 		File: "release_fast", Source: releaseScript.Source, Draw: drawRelease,
-		Replies: []string{"1", "2", "4", "5", "0", "error"},
+		Replies: []string{"1", "2", "4", "0", "error"}, Short: shortRelease, Again: int64(notCompact),
 	}, fastpath.Path{
-		File: "queue_acquire_fast", Source: queueAcquireScript.Source, Draw: drawQueueAcquire,
+		File: "queue_acquire_fast", Then: "compact_grant", Source: queueAcquireScript.Source, Draw: drawQueueAcquire,
 		Replies: []string{"1", "0", "-1", "-2", "error"}, Expand: expandLock, Long: longGrant(),
 	}, fastpath.Path{
-		File: "queue_release_fast", Source: queueReleaseScript.Source, Draw: drawQueueRelease,
-		Replies: []string{"1", "0", "error"},
+		File: "release_fast", Source: queueReleaseScript.Source, Draw: drawQueueRelease,
+		Replies: []string{"1", "0", "error"}, Short: shortQueueRelease, Again: int64(notCompact),
 	})
 }
 
 // expandLock gives a lock all fields if it is in the compact state. It makes the token the time of the grant in any state:
-// a compact lock has no other, and the token is later if the clock was set back.
+// a compact lock has no other, and the token is later if the clock was set back. A fast path may leave the last token the expiry that
+// it has.
 var expandLock = source("lock_kind", "compact") + `
+if redis.call('PTTL', KEYS[2]) > 7199990 then
+  redis.call('PEXPIRE', KEYS[2], 7200000)
+end
 if redis.call('TYPE', KEYS[1]).ok ~= 'hash' then
   return
 end
 local held = redis.call('HMGET', KEYS[1], 'mode', 'token', 'granted')
-if isCompact(held[1]) and held[2] then
+if isCompact(held[1]) then
   expand(KEYS[1], KEYS[3], KEYS[#KEYS])
 elseif held[2] and held[3] then
   redis.call('HSET', KEYS[1], 'granted', held[2])
@@ -133,19 +137,21 @@ func drawRelease(d *fastpath.Draw) {
 		askingOwner, "PUBLISH", fastpath.OneOf(d, []string{"", askingHold}), fastpath.OneOf(d, []string{"0", memory}),
 		fastpath.OneOf(d, []string{"0", "1"}), memory,
 	}[:fastpath.OneOf(d, []int{2, 2, 2, 2, 2, 3, 4, 5, 6})]
-	if len(d.Args) == 2 && d.Chance(50) {
-		d.Keys = d.Keys[:1]
-	}
 	if d.Chance(90) {
 		drawLock(d, lock)
-	}
-	if len(d.Keys) == 1 {
-		return
 	}
 	d.Remembered(released)
 	if d.Chance(25) {
 		drawWaitingClients(d, waiting)
 	}
+}
+
+// shortRelease returns the request to release_fast.lua for a request to release.lua.
+func shortRelease(keys, args []string) ([]string, []string) {
+	if len(args) > 2 {
+		return keys, args
+	}
+	return keys[:1], []string{args[0], "redisson_lock__channel:" + keys[0], "PUBLISH"}
 }
 
 // drawLock writes the lock: mostly one of a Mutex or of Redisson, sometimes a state that no script writes.
@@ -158,7 +164,10 @@ func drawLock(d *fastpath.Draw, key string) {
 		d.Text(key, "") // what is left of a grant that was undone
 		return
 	case n < 50:
-		drawCompact(d, key, fastpath.OneOf(d, []string{"", "", "", "fair "}))
+		drawCompact(d, key, fastpath.OneOf(d, []string{askingOwner, askingOwner, otherOwner}), "")
+		return
+	case n < 55:
+		drawCompact(d, key, otherOwner, "fair ")
 		return
 	}
 	fields := map[string]string{
@@ -181,10 +190,10 @@ func drawLock(d *fastpath.Draw, key string) {
 	d.Hash(key, fastpath.OneOf(d, []int{60, 100}), fields)
 }
 
-// drawCompact writes a compact lock of this owner or of another one. Redisson may have counted a second entry.
-func drawCompact(d *fastpath.Draw, key, mode string) {
-	d.Do("HSET", key, fastpath.OneOf(d, []string{askingOwner, askingOwner, otherOwner}), fastpath.OneOf(d, []int{1, 1, 1, 2}),
-		lockFields.mode, mode+strconv.FormatInt(d.Lifetime(), 10), lockFields.token, d.Micro(d.Around(1, 1_000_000)))
+// drawCompact writes a compact lock of an owner. Redisson may have counted a second entry.
+func drawCompact(d *fastpath.Draw, key, owner, mode string) {
+	d.Do("HSET", key, owner, fastpath.OneOf(d, []int{1, 1, 1, 2}),
+		lockFields.mode, mode+strconv.FormatInt(d.Lifetime(), 10)+" "+d.Micro(d.Around(1, 1_000_000)))
 	d.Expire(key)
 }
 

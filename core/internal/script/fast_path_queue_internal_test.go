@@ -12,7 +12,7 @@ var queueModes = []string{"fair", "writing", "reading", "semaphore:3:1", "semaph
 // drawQueueAcquire makes a random state and a random request for queue_acquire.lua.
 func drawQueueAcquire(d *fastpath.Draw) {
 	d.AllowAll()
-	drawQueueKeys(d)
+	queued := drawQueueKeys(d)
 	args := []string{
 		"channel", "PUBLISH", askingOwner, strconv.FormatInt(d.Lifetime(), 10), fastpath.OneOf(d, queueModes),
 		fastpath.OneOf(d, []string{"0", "1"}), fastpath.OneOf(d, []string{"", askingHold}), "0",
@@ -20,7 +20,7 @@ func drawQueueAcquire(d *fastpath.Draw) {
 	}
 	d.Args = args[:fastpath.OneOf(d, []int{6, 6, 6, 7, 8, 9, 10})]
 	if d.Chance(40) {
-		drawQueueLock(d)
+		drawQueueLock(d, queued)
 	} else if d.Chance(20) { // left of a lock that was deleted by hand
 		d.Do("ZADD", d.Keys[2], d.Milli(d.Lifetime()), otherHold)
 		d.Expire(d.Keys[2])
@@ -36,26 +36,34 @@ func drawQueueAcquire(d *fastpath.Draw) {
 // drawQueueRelease makes a random state and a random request for queue_release.lua.
 func drawQueueRelease(d *fastpath.Draw) {
 	d.AllowAll()
-	drawQueueKeys(d)
+	queued := drawQueueKeys(d)
 	memory := strconv.FormatInt(d.Lifetime(), 10)
 	d.Args = []string{
 		"channel", "PUBLISH", askingOwner, fastpath.OneOf(d, []string{"0", "1"}), fastpath.OneOf(d, []string{"", askingHold}),
 		fastpath.OneOf(d, []string{"0", memory}), fastpath.OneOf(d, []string{"0", "1"}), memory,
 	}[:fastpath.OneOf(d, []int{4, 4, 4, 4, 4, 5, 6, 7, 8})]
 	if d.Chance(90) {
-		drawQueueLock(d)
+		drawQueueLock(d, queued)
 	}
 	d.LastToken(d.Keys[1])
 	d.Remembered(d.Keys[6])
 }
 
-// drawQueueKeys sets the keys, and sometimes writes a waiter into a queue.
-func drawQueueKeys(d *fastpath.Draw) {
+// shortQueueRelease returns the request to release_fast.lua for a request to queue_release.lua.
+func shortQueueRelease(keys, args []string) ([]string, []string) {
+	if len(args) > 4 {
+		return keys, args
+	}
+	return keys[:1], []string{args[2], args[0], args[1]}
+}
+
+// drawQueueKeys sets the keys, and sometimes writes a waiter into a queue. Then it returns true.
+func drawQueueKeys(d *fastpath.Draw) bool {
 	for _, name := range []string{"lock", "token", "share_expiries", "exclusive_queue", "shared_queue", "waiters", "released", "slots"} {
 		d.Keys = append(d.Keys, d.Key(name))
 	}
 	if d.Chance(80) {
-		return
+		return false
 	}
 	queue, mode := d.Keys[3], "fair"
 	if d.Chance(50) {
@@ -67,17 +75,19 @@ func drawQueueKeys(d *fastpath.Draw) {
 	for _, key := range []string{queue, d.Keys[5]} {
 		d.Do("PEXPIREAT", key, d.Milli(5000))
 	}
+	return true
 }
 
-// drawQueueLock writes the lock: mostly a compact one, sometimes a Mutex's, or one with all fields.
-func drawQueueLock(d *fastpath.Draw) {
+// drawQueueLock writes the lock: mostly a compact one, which has no queue, sometimes a Mutex's, or one with all fields.
+func drawQueueLock(d *fastpath.Draw, queued bool) {
+	owner := fastpath.OneOf(d, []string{askingOwner, askingOwner, otherOwner})
 	switch n := d.IntN(100); {
 	case n < 5:
 		d.OtherType(d.Keys[0])
-	case n < 60:
-		drawCompact(d, d.Keys[0], fastpath.OneOf(d, queueModes)+" ")
-	case n < 70:
-		drawCompact(d, d.Keys[0], "")
+	case n < 60 && !queued:
+		drawCompact(d, d.Keys[0], owner, fastpath.OneOf(d, queueModes)+" ")
+	case n < 70 && !queued:
+		drawCompact(d, d.Keys[0], otherOwner, "")
 	default:
 		drawHeldQueue(d)
 	}

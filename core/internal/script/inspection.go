@@ -100,15 +100,12 @@ func readSnapshot(reply any) (s snapshot, err error) {
 
 // expand adds what the fields of a compact lock stand for, see lua/lock/compact.lua.
 func (s *snapshot) expand() {
-	mode, ttl, spaced := strings.Cut(s.fields["mode"], " ")
-	if !spaced {
-		mode, ttl = "mutex", mode
-	}
-	if number(ttl, maxExact) == 0 {
+	parts := strings.Split("mutex "+s.fields["mode"], " ")
+	if len(parts) < 3 {
 		return
 	}
-	token := s.fields["token"]
-	s.fields["mode"], s.fields["granted"] = mode, token
+	mode, token := parts[len(parts)-3], parts[len(parts)-1]
+	s.fields["mode"], s.fields["token"], s.fields["granted"] = mode, token, token
 	limit, permits := permitsOf(mode)
 	if mode != "reading" && limit == 0 {
 		return

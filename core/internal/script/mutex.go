@@ -160,10 +160,8 @@ func (m Mutex) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, 
 		verb = ""
 	}
 	optional := [...]any{h.idArg(), found, what == NeverHeld, missing}
-	most := int64(4)
-	if n := len(trimDefaults(optional[:])); n == 0 && h.Compact {
-		most = 5
-		c.Init(releaseScript, 1, h.Args.lock, h.ownerArg(), verb)
+	if n := len(trimDefaults(optional[:])); n == 0 && h.Compact && !h.Silent {
+		m.initCompactRelease(c, releaseScript, h)
 	} else {
 		c.Init(releaseScript, 3, h.Args.lock, h.Args.released, h.Keys.WaitingClients, h.ownerArg(), verb)
 		c.Args = append(c.Args, optional[:n]...)
@@ -171,7 +169,7 @@ func (m Mutex) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, 
 	if err := h.sendRelease(ctx, m.Exec, c); err != nil {
 		return false, err
 	}
-	switch status, err := readStatus(c.Reply, 0, most); {
+	switch status, err := readStatus(c.Reply, 0, notCompact); {
 	case err != nil:
 		return false, err
 	case status == 0:
@@ -180,7 +178,7 @@ func (m Mutex) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, 
 		m.PublishRefused()
 	case status == 4:
 		return m.asQueued().Release(ctx, h, what)
-	case status == 5:
+	case status == notCompact:
 		h.Compact = false
 		return m.Release(ctx, h, what)
 	}

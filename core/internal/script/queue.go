@@ -166,10 +166,8 @@ func semaphoreMode(limit, permits int) string { return fmt.Sprintf("semaphore:%d
 func (q Queue) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
 	found, missing := q.releaseMemoryArgs(h, what)
 	c, optional := new(transport.Command), [...]any{h.idArg(), found, what != HeldByCaller, missing}
-	most := int64(3)
 	if n := len(trimDefaults(optional[:])); n == 0 && h.Compact {
-		most = 4
-		c.Init(queueReleaseScript, 1, h.Args.lock, h.queueArgs().channel, q.PublishVerbArg, h.ownerArg(), q.ReadersNext)
+		q.initCompactRelease(c, queueReleaseScript, h)
 	} else {
 		q.initQueue(c, queueReleaseScript, h.Args.lock, h.queueArgs(), []any{h.Args.released}, h.ownerArg(), q.ReadersNext)
 		c.Args = append(c.Args, optional[:n]...)
@@ -177,11 +175,11 @@ func (q Queue) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, 
 	if err := h.sendRelease(ctx, q.Exec, c); err != nil {
 		return false, err
 	}
-	status, err := readStatus(c.Reply, 0, most)
+	status, err := readStatus(c.Reply, 0, notCompact)
 	if err != nil {
 		return false, err
 	}
-	if status == 4 {
+	if status == notCompact {
 		h.Compact = false
 		return q.Release(ctx, h, what)
 	}

@@ -146,7 +146,7 @@ func TestImpossibleNumbers(t *testing.T) {
 				0, 5, reply(), reply(), reply(), reply(), 0, 0, reply()),
 			"shares": reply(5000, reply("mode", "reading", "has_shares", "2", "share:o", "0 o", "read:o", number+" "+number+" "+number, "permits:o", number+" "+number),
 				0, 5, reply("o", "9000"), reply(), reply(), reply(), 1, 0, reply("o", number)),
-			"compact": reply(5000, reply("mode", "semaphore:"+number+":"+number+" 5000", "o", "1", "token", "5"), 0, 5, reply(), reply(), reply(), reply(), 0, 0, reply()),
+			"compact": reply(5000, reply("mode", "semaphore:"+number+":"+number+" 5000 5", "o", "1"), 0, 5, reply(), reply(), reply(), reply(), 0, 0, reply()),
 			"queue": reply(5000, reply("mode", "fair", "exclusive_owner", "o", "exclusive_until", "9000", "o", "1", "token", "5", "granted", "5"),
 				0, 5, reply(), reply("w", "7"), reply(), reply("w", "9000 5000 semaphore:"+number+":"+number+" w"), 0, 1, reply()),
 		} {

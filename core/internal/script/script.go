@@ -16,12 +16,12 @@ var luaFiles embed.FS
 
 // The scripts of locks, one per operation. Each file opens with its contract.
 var (
-	acquireScript        = load("token", "compact_grant", "acquire_fast", "lock_kind", "compact", "mutex_owner", "mutex_common", "acquire")
+	acquireScript        = load("acquire_fast", "compact_grant", "token", "lock_kind", "compact", "mutex_owner", "mutex_common", "acquire")
 	acquireAllScript     = load("token", "lock_kind", "compact", "mutex_owner", "mutex_common", "acquire_all")
-	releaseScript        = load("publish", "lock_channel", "release_fast", "wake_next", "lock_kind", "compact", "release")
+	releaseScript        = load("release_fast", "publish", "lock_channel", "wake_next", "lock_kind", "compact", "release")
 	passTurnScript       = load("publish", "lock_channel", "wake_next", "pass_turn")
-	queueAcquireScript   = load("token", "compact_grant", "queue_acquire_fast", "publish", "lock_kind", "compact", "permits", "mutex_owner", "queue_common", "queue_holder", "queue_acquire")
-	queueReleaseScript   = load("publish", "queue_release_fast", "token", "lock_kind", "compact", "permits", "queue_common", "queue_release")
+	queueAcquireScript   = load("queue_acquire_fast", "compact_grant", "token", "publish", "lock_kind", "compact", "permits", "mutex_owner", "queue_common", "queue_holder", "queue_acquire")
+	queueReleaseScript   = load("release_fast", "publish", "token", "lock_kind", "compact", "permits", "queue_common", "queue_release")
 	queueHeartbeatScript = load("publish", "token", "lock_kind", "compact", "permits", "mutex_owner", "queue_common", "queue_holder", "queue_heartbeat")
 	forceScript          = load("publish", "token", "lock_kind", "compact", "permits", "queue_common", "force")
 	forceHolderScript    = load("publish", "token", "lock_kind", "compact", "permits", "queue_common", "force_holder")

@@ -54,7 +54,7 @@ func (l stoppedLock) acquireCompact(owner, mode string) {
 		mode += " "
 	}
 	ctx := l.t.Context()
-	l.rdb.HSet(ctx, l.keys.Lock, owner, 1, "mode", fmt.Sprint(mode, Milliseconds(brief)), "token", 7)
+	l.rdb.HSet(ctx, l.keys.Lock, owner, 1, "mode", fmt.Sprint(mode, Milliseconds(brief), " 7"))
 	l.rdb.PExpire(ctx, l.keys.Lock, brief)
 }
 

@@ -381,6 +381,17 @@ func atLeast(d time.Duration, memory any) any {
 	return memory
 }
 
+// notCompact is the status of release_fast.lua for a lock that is not compact any more: the release must be repeated with all keys.
+const notCompact = 5
+
+// initCompactRelease makes a command that runs a script with release_fast.lua for a hold that was granted in the compact state.
+func (i *Instance) initCompactRelease(c *transport.Command, s *transport.Script, h *Hold) {
+	c.Init(s, 1, h.Args.lock, h.ownerArg())
+	if i.PublishVerb != "PUBLISH" || strings.Contains(h.Keys.Lock, "{") {
+		c.Args = append(c.Args, h.Keys.Channel, i.PublishVerbArg)
+	}
+}
+
 // sendRelease runs a command that releases the hold, and notes whether it may have been executed without an answer.
 func (h *Hold) sendRelease(ctx context.Context, e *transport.Executor, c *transport.Command) error {
 	err := e.Run(ctx, c)

@@ -53,8 +53,8 @@ type source = func(files ...string) *redis.Script
 func slowly(files ...string) *redis.Script {
 	const fresh = "tokenFresh = 7199990"
 	text := luasource.Text(files...)
-	if !strings.Contains(text, fresh) && slices.Contains(files, "token") {
-		panic("token.lua has no " + fresh)
+	if !strings.Contains(text, fresh) && slices.Contains(files, "compact_grant") {
+		panic("compact_grant.lua has no " + fresh)
 	}
 	return redis.NewScript(strings.ReplaceAll(text, fresh, "tokenFresh = 0"))
 }
@@ -72,7 +72,7 @@ func mutex(script source) Shape {
 		},
 		Granted: isGrant,
 		Unlock: func(h *Hold, _ any) Command {
-			return Command{release, []string{h.key()}, []any{h.id(), "PUBLISH"}}
+			return Command{release, []string{h.key()}, []any{h.id()}}
 		},
 		Released: equals(int64(1)),
 	}
@@ -81,20 +81,20 @@ func mutex(script source) Shape {
 // Fair sends what core.Client.Fair does.
 func Fair() Shape { return fair(luasource.Script) }
 
-func fair(script source) Shape { return queue(script, "holdfast Fair", "fair", 0) }
+func fair(script source) Shape { return queue(script, "holdfast Fair", "fair") }
 
 // Read sends what core.Client.Read does.
 func Read() Shape { return read(luasource.Script) }
 
-func read(script source) Shape { return queue(script, "holdfast Read", "reading", 0) }
+func read(script source) Shape { return queue(script, "holdfast Read", "reading") }
 
 // Write sends what core.Client.Write does.
 func Write() Shape { return write(luasource.Script) }
 
-func write(script source) Shape { return queue(script, "holdfast Write", "writing", 1) }
+func write(script source) Shape { return queue(script, "holdfast Write", "writing") }
 
-// queue is a lock with a queue in Redis. readersNext is 1 if its unlock lets readers go first.
-func queue(script source, name, mode string, readersNext int) Shape {
+// queue is a lock with a queue in Redis.
+func queue(script source, name, mode string) Shape {
 	acquire := script(luasource.QueueAcquire...)
 	release := script(luasource.QueueRelease...)
 	command := func(script *redis.Script, h *Hold, args ...any) Command {
@@ -112,7 +112,7 @@ func queue(script source, name, mode string, readersNext int) Shape {
 		},
 		Granted: isGrant,
 		Unlock: func(h *Hold, _ any) Command {
-			return Command{release, []string{h.key()}, []any{h.channel(), "PUBLISH", h.id(), readersNext}}
+			return Command{release, []string{h.key()}, []any{h.id()}}
 		},
 		Released: equals(int64(1)),
 	}

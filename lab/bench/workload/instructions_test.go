@@ -13,7 +13,7 @@ import (
 // was measured with Redis 7.0.
 func TestInstructions(t *testing.T) {
 	t.Parallel()
-	bounds := map[string]float64{"holdfast Mutex": 1.42, "holdfast Fair": 1.67}
+	bounds := map[string]float64{"holdfast Mutex": 1.24, "holdfast Fair": 1.5}
 	counted := make(map[string]float64)
 	for _, of := range shape.Slow() {
 		if bounds[of.Name] == 0 && of.Name != shape.RedissonName {

@@ -14,6 +14,7 @@ import (
 var probeScript = redis.NewScript(`
 local time = redis.call('TIME')
 local held = redis.call('HMGET', KEYS[1], 'mode', 'token', 'exclusive_until')
+held[2] = held[2] or string.match(held[1] or '', ' (%d+)$')
 if not held[2] or string.find(held[1] or '', '^reading') then
 	return {0, 0}
 end

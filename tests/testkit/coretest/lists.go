@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,6 +94,21 @@ func PagesOf(t testing.TB, locks *core.Client, prefix string, limit int, between
 	return found
 }
 
+// TokenOf returns the fencing token that the hash of a lock of one owner has, 0 if it has none.
+func TokenOf(t testing.TB, rdb redis.UniversalClient, key string) int64 {
+	t.Helper()
+	fields, err := rdb.HMGet(context.Background(), key, "token", "mode").Result()
+	if err != nil {
+		t.Fatalf("read %s: %v", key, err)
+	}
+	text, _ := fields[0].(string)
+	if mode, _ := fields[1].(string); text == "" {
+		text = mode[strings.LastIndex(mode, " ")+1:] // in the compact state
+	}
+	token, _ := strconv.ParseInt(text, 10, 64)
+	return token
+}
+
 // SeedLocks makes n locks that are held for an hour, as a Mutex in its compact state has them, and returns their names.
 func SeedLocks(t testing.TB, rdb redis.UniversalClient, prefix string, n int) (names []string) {
 	t.Helper()
@@ -102,7 +119,7 @@ func SeedLocks(t testing.TB, rdb redis.UniversalClient, prefix string, n int) (n
 				name := fmt.Sprint(prefix, len(names))
 				names = append(names, name)
 				pipe.HSet(ctx, "lock:"+name, fmt.Sprint("00000000-0000-4000-8000-000000000000:", len(names)), 1,
-					"mode", time.Hour.Milliseconds(), "token", time.Now().UnixMicro())
+					"mode", fmt.Sprint(time.Hour.Milliseconds(), " ", time.Now().UnixMicro()))
 				pipe.PExpire(ctx, "lock:"+name, time.Hour)
 			}
 			return nil

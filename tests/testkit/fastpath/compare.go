@@ -22,6 +22,7 @@ var (
 // Path is a fast path, and how to test it.
 type Path struct {
 	File   string      // without its extension
+	Then   string      // the file behind it that is a part of the fast path; "" if there is none
 	Source string      // of the whole script
 	Fields []string    // hash fields that the script knows and Draw writes
 	Draw   func(*Draw) // makes a random state, keys and arguments
@@ -34,6 +35,11 @@ type Path struct {
 	// Long returns the reply of the slow path that stands for a shorter reply of the fast path, and other replies as they
 	// are. It is nil if the paths reply the same.
 	Long func(reply any) any
+	// Short returns the request that the fast path gets in place of a request, whose keys it has in front. It is nil if the fast
+	// path gets the same.
+	Short func(keys, args []string) ([]string, []string)
+	// Again is the reply of a fast path with Short that did nothing; nil if it replies nothing then.
+	Again any
 }
 
 // Compare runs each script with its fast path on random states, and its slow path alone on the same states. The reply, all
@@ -95,6 +101,13 @@ func (p *Path) parts(t *testing.T, files fs.FS) (fast, slow string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if p.Then != "" {
+		then, err := fs.ReadFile(files, p.Then+".lua")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, then...)
+	}
 	common, slow, found := strings.Cut(p.Source, string(text))
 	if !found || slow == "" {
 		t.Fatalf("the script does not consist of %s.lua and a slow path", p.File)
@@ -118,7 +131,7 @@ type comparison struct {
 func compare(t *testing.T, fast, slow string, p Path, seed uint64, states int) *comparison {
 	server := testkit.Start(t)
 	c := &comparison{
-		whole: newRunner(t, server, 0, fast+slow, p), slow: newRunner(t, server, 1, slow, p), fast: newRunner(t, server, 2, fast, p),
+		whole: newRunner(t, server, 0, fast+slow, p, true), slow: newRunner(t, server, 1, slow, p, false), fast: newRunner(t, server, 2, fast, p, true),
 		replies: make(map[string]int),
 	}
 	for first := 0; first < states; first += stateBatch {
@@ -139,9 +152,12 @@ func (c *comparison) run(t *testing.T, states []*State) {
 		if w.before != sl.before || w.before != f.before {
 			t.Fatalf("the copies of a state differ:\n%s%s%s", w.before, sl.before, f.before)
 		}
-		c.replies[w.status]++
+		c.replies[sl.status]++
 		if f.reply != noReply {
 			c.answered++
+		}
+		if w.reply == noReply && c.whole.again != nil {
+			w = sl // the client sends the whole request then
 		}
 		if text := difference(w, sl, f); text != "" {
 			c.add(fmt.Sprintf("%skeys before:\n%s%s", s, w.before, text))

@@ -14,11 +14,11 @@ import (
 
 // The scripts of locks, by the files that core composes them of.
 var (
-	Acquire      = []string{"token", "compact_grant", "acquire_fast", "lock_kind", "compact", "mutex_owner", "mutex_common", "acquire"}
+	Acquire      = []string{"acquire_fast", "compact_grant", "token", "lock_kind", "compact", "mutex_owner", "mutex_common", "acquire"}
 	AcquireAll   = []string{"token", "lock_kind", "compact", "mutex_owner", "mutex_common", "acquire_all"}
-	Release      = []string{"publish", "lock_channel", "release_fast", "wake_next", "lock_kind", "compact", "release"}
-	QueueAcquire = []string{"token", "compact_grant", "queue_acquire_fast", "publish", "lock_kind", "compact", "permits", "mutex_owner", "queue_common", "queue_holder", "queue_acquire"}
-	QueueRelease = []string{"publish", "queue_release_fast", "token", "lock_kind", "compact", "permits", "queue_common", "queue_release"}
+	Release      = []string{"release_fast", "publish", "lock_channel", "wake_next", "lock_kind", "compact", "release"}
+	QueueAcquire = []string{"queue_acquire_fast", "compact_grant", "token", "publish", "lock_kind", "compact", "permits", "mutex_owner", "queue_common", "queue_holder", "queue_acquire"}
+	QueueRelease = []string{"release_fast", "publish", "token", "lock_kind", "compact", "permits", "queue_common", "queue_release"}
 )
 
 // Script returns the script of these files, in order. A file of a Once is named as "once/begin", one of locks as "acquire".

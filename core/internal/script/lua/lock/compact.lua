@@ -15,19 +15,17 @@ end
 -- accepts the other writes of the script. One HSET writes all fields, also the mode, so the lock is compact until then.
 -- PEXPIRE once more: before 7.2 it reads the clock twice, so the first one may have deleted a lock in its last ms.
 local function expand(lock, shareExpiries, slots)
-  local owner, entries, mode, token
+  local owner, entries, mode
   local fields = redis.call('HGETALL', lock)
   for i = 1, #fields, 2 do
     if fields[i] == 'mode' then
       mode = fields[i + 1]
-    elseif fields[i] == 'token' then
-      token = fields[i + 1]
     else
       owner, entries = fields[i], fields[i + 1]
     end
   end
   refuseUnless(isNumber(entries, maxToken), lock)
-  local kind, ttl = string.match(mode, '^(.-) ?(%d+)$')
+  local kind, ttl, token = string.match(mode, '^(.-) ?(%d+) (%d+)$')
   local left = math.min(redis.call('PTTL', lock), maxTTL)
   if left < 0 then
     left = tonumber(ttl) -- an operator has removed the expiry
@@ -35,7 +33,7 @@ local function expand(lock, shareExpiries, slots)
   left = math.max(left, 1) -- PTTL replies 0 in the last ms, and PEXPIRE with 0 deletes the key, which HSET would make anew
   redis.call('PEXPIRE', lock, left)
   if kind == '' then
-    redis.call('HSET', lock, 'hold:' .. owner, 1, 'mode', 'mutex', 'ttl', ttl, 'granted', token)
+    redis.call('HSET', lock, 'hold:' .. owner, 1, 'mode', 'mutex', 'ttl', ttl, 'token', token, 'granted', token)
     redis.call('PEXPIRE', lock, left)
     return
   end
@@ -58,11 +56,11 @@ local function expand(lock, shareExpiries, slots)
     redis.call('PEXPIRE', shareExpiries, left)
     redis.call('HSET', lock, 'share:' .. owner, '0 ' .. owner, 'read:' .. owner, entries .. ' ' .. token .. ' ' .. token,
       'has_shares', permits and 2 or 1, 'mode', 'reading', 'ttl', ttl)
-    redis.call('HDEL', lock, owner, 'token')
+    redis.call('HDEL', lock, owner)
     redis.call('PEXPIRE', lock, left)
     return
   end
   redis.call('HSET', lock, 'hold:' .. owner, token, 'grant_id', token, 'exclusive_owner', owner, 'exclusive_until', expiry,
-    'granted', token, 'min_hold_until', 0, 'mode', kind, 'ttl', ttl)
+    'token', token, 'granted', token, 'min_hold_until', 0, 'mode', kind, 'ttl', ttl)
   redis.call('PEXPIRE', lock, left)
 end

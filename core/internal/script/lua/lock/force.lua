@@ -53,6 +53,7 @@ local function heldByOther()
     end
     return #ids > maxSeen
   end
+  local itsToken = state[2] or string.match(state[1] or '', ' (%d+)$') -- of a compact lock
   if call('HLEN', lock) > 2 * maxSeen then
     return true
   end
@@ -61,7 +62,7 @@ local function heldByOther()
   local fields = call('HGETALL', lock)
   for i = 1, #fields, 2 do
     local field = fields[i]
-    if not other[field] and string.sub(field, 1, 5) ~= 'hold:' and isOther(field, state[2]) then
+    if not other[field] and string.sub(field, 1, 5) ~= 'hold:' and isOther(field, itsToken) then
       return true
     end
   end

@@ -16,11 +16,12 @@ local mode, token, owner, left = state[1], state[2], state[4], call('PTTL', lock
 if left ~= -2 then
   refuseData(lock, mode, state[7])
 end
-if mode and string.find(mode, '^fair %d+$') then
+local ofCompact = tonumber(string.match(mode or '', '^fair %d+ (%d+)$') or nil)
+if ofCompact then
   local fields = call('HGETALL', lock)
   for i = 1, #fields, 2 do
-    if fields[i] ~= 'mode' and fields[i] ~= 'token' then
-      return {fields[i], tonumber(token), tonumber(token), left, 0, ''}
+    if fields[i] ~= 'mode' then
+      return {fields[i], ofCompact, ofCompact, left, 0, ''}
     end
   end
 end

@@ -35,9 +35,9 @@ local function isLock(lock, mode, ttl)
   elseif mode and #mode > maxMode then
     return false
   elseif mode and mode ~= 'read' and mode ~= 'write' then
-    local kind, left = string.match(mode, '^(.-) ?(%d+)$')
+    local kind, left, token = string.match(mode, '^(.-) ?(%d+) (%d+)$')
     return (kind == '' or kind == 'fair' or kind == 'reading' or kind == 'writing' or kind and permitsOf(kind) ~= nil)
-      and isNumber(left, maxTTL) and redis.call('HLEN', lock) == 3 and isNumber(redis.call('HMGET', lock, 'token')[1], maxToken)
+      and isNumber(left, maxTTL) and isNumber(token, maxToken) and redis.call('HLEN', lock) == 2
   end
   local size = redis.call('HLEN', lock)
   if size ~= 1 and not mode then

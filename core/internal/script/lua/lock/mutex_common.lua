@@ -60,7 +60,7 @@ local function check(r)
   end
   local held = readFields(r)
   refuseData(r.lock, held[6], held[4])
-  if tonumber(held[6] or '') then
+  if string.find(held[6] or '', '^%d') then -- compact, see compact_grant.lua
     expand(r.lock)
     held = readFields(r)
   end

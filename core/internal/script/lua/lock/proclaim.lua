@@ -31,10 +31,10 @@ end
 
 -- isLeader returns true if the hold holds the lock by the server's clock. In the compact state it expires with the key.
 local function isLeader()
-  if held[2] ~= token then
+  if compact then
+    return held[3] ~= false and string.match(held[1], '^fair %d+ (%d+)$') == token
+  elseif held[2] ~= token then
     return false
-  elseif compact then
-    return held[3] ~= false and string.find(held[1], '^fair ') ~= nil
   end
   local clock = redis.call('TIME')
   return held[1] == 'fair' and held[4] ~= false and held[4] == held[5]

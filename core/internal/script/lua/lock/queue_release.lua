@@ -15,7 +15,6 @@
 --         0  not held: the hold expired, was force-released, was never granted, or an earlier run has ended it. The caller
 --            knows which, see wasReleased in strategy.go
 --         3, 2  the same, but a message could not be published: waiters find out by polling
---         4  nothing was done: the request must be repeated with all keys, see queue_release_fast.lua
 --
 -- Running it twice changes nothing, however many other owners held the lock between the runs. If KEYS[7] is kept, a
 -- repetition returns the same.

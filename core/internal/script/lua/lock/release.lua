@@ -3,7 +3,6 @@
 -- KEYS[1] lock      hash, see acquire.lua
 -- KEYS[2] released  string, makes acquire.lua refuse requests of the hold that arrive later, see bar.lua
 -- KEYS[3] waiting   sorted set of the clients that wait to be woken, see acquire.lua
---                   Both may be absent if there are only two ARGV: then the script remembers nothing
 -- ARGV[1] owner     ARGV[2] SPUBLISH or PUBLISH, see publish.lua, which comes in front of this file, with lock_channel.lua
 --                   and wake_next.lua; empty to wake no client, see Hold.Silent
 -- All others may be absent from some number on:
@@ -16,7 +15,6 @@
 --         2  released, the lock stays taken: by the owner's other holds, or for its minimum hold time
 --         3  released, the lock is free, but the message could not be published: waiters find out by polling
 --         4  nothing was done: the lock is held by another strategy, so queue_release.lua decides
---         5  nothing was done: clients may wait, so the request must be repeated with all keys
 --         0  not held: the hold expired, was force-released, was never granted, or an earlier run has ended it. The caller
 --            knows which, see wasReleased in strategy.go
 --
@@ -44,7 +42,7 @@ local function readFields()
 end
 
 local held = readFields()
-if tonumber(held[5] or '') then
+if string.find(held[5] or '', '^%d') then -- compact, see compact_grant.lua
   refuseData(lock, held[5])
   expand(lock)
   held = readFields()
@@ -58,7 +56,7 @@ if held[5] and held[5] ~= 'mutex' then
   return 4
 end
 if not held[2] then
-  local before = KEYS[2] and tonumber(redis.call('GET', KEYS[2]) or '') -- also nil if bar.lua has written it
+  local before = tonumber(redis.call('GET', KEYS[2]) or '') -- also nil if bar.lua has written it
   if before then
     return before
   end
@@ -66,9 +64,6 @@ if not held[2] then
   return remember(0, missingMemory)
 end
 
-if held[6] and not KEYS[3] then
-  return 5
-end
 refuseUnless(isNumber(held[1], maxToken) and (not held[3] or held[3] == '0' or isNumber(held[3], maxToken) and isNumber(held[4], maxTTL)), lock)
 if tonumber(held[1]) > 1 then
   redis.call('HDEL', lock, hold)

@@ -1,14 +1,28 @@
--- The fast path of release.lua: it frees a compact lock, see compact_grant.lua, for which no client waits. That is the most
--- frequent case. This file comes in front of release.lua, after publish.lua and lock_channel.lua.
+-- The fast path of release.lua and queue_release.lua: it frees a compact lock of any strategy, see compact_grant.lua. That is the
+-- most frequent case. No client waits for such a lock, because the script by which one registers, or enters the queue, ends the compact
+-- state first. This file comes first. It is for a request with one key, which no other file of the script knows.
 --
--- In every other case it does nothing and release.lua decides: also if the request has more than the first two ARGV.
+-- KEYS[1] lock      hash
+-- ARGV[1] owner, which is the hold id too
+-- ARGV[2] channel of the lock     ARGV[3] SPUBLISH or PUBLISH, see publish.lua
+--         Both are absent if the verb is PUBLISH, and the key has no braces, which the channel puts around it then
 --
--- KEYS, ARGV and replies are the same as in release.lua.
+-- Returns 1  released, the lock is free
+--         3  the same, but the message could not be published: waiters find out by polling
+--         5  nothing was done: the request must be repeated with all keys and ARGV
+--
+-- A script with one key runs in a Cluster even while the slot moves.
 
-if #ARGV == 2 then
+if #KEYS == 1 then
   local held = redis.call('HMGET', KEYS[1], ARGV[1], 'mode')
-  if held[1] == '1' and tonumber(held[2] or '') then
-    redis.call('DEL', KEYS[1])
-    return publish(ARGV[2], channel, '0') and 1 or 3
+  if held[1] ~= '1' or #(held[2] or '') < 9 then -- the longest other mode is writing
+    return 5
   end
+  redis.call('DEL', KEYS[1])
+  local sent = redis.pcall(ARGV[3] or 'PUBLISH', ARGV[2] or 'redisson_lock__channel:{' .. KEYS[1] .. '}', '0')
+  if sent == 0 or type(sent) == 'number' or ARGV[3] and type(redis.pcall('PUBLISH', ARGV[2], '0')) == 'number' then
+    return 1
+  end
+  return 3
 end
+

@@ -46,13 +46,13 @@ local maxTTL, maxToken = 1000000000000, 9007194959773696 -- see lock_kind.lua
 local held = redis.call('HMGET', lock, 'hold:' .. id, 'ttl', 'exclusive_until', 'grant_id', 'share:' .. id, 'mode',
   'has_shares', id)
 refuseUnless(not held[6] or #held[6] <= 64, lock) -- see maxMode in lock_kind.lua
-local kind, compactTTL = string.match(held[8] and held[6] or '', '^(.-)(%d+)$')
+local kind, compactTTL, token = string.match(held[8] and held[6] or '', '^(.-)(%d+)( %d+)$')
 if compactTTL then -- see compact_grant.lua
   refuseUnless(isNumber(compactTTL, maxTTL), lock)
   local left = math.max(redis.call('PTTL', lock), ttl)
   redis.call('PEXPIRE', lock, math.min(left, math.max(compactTTL, ttl)))
   if ttl > tonumber(compactTTL) then
-    redis.call('HSET', lock, 'mode', kind .. ARGV[2])
+    redis.call('HSET', lock, 'mode', kind .. ARGV[2] .. token)
   end
   return 1
 end
