@@ -3,7 +3,6 @@ package multi_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -55,8 +54,8 @@ func TestMultiAllOrNone(t *testing.T) {
 			if coretest.LeftFor(t, rdb, name) < coretest.Long-coretest.Within {
 				t.Errorf("%s is not held", name)
 			}
-			if token := rdb.HGet(ctx, "lock:"+name, "token").Val(); token != fmt.Sprint(lease.Token()) {
-				t.Errorf("%s has the token %s, not %d", name, token, lease.Token())
+			if token := coretest.TokenOf(t, rdb, "lock:"+name); token != lease.Token() {
+				t.Errorf("%s has the token %d, not %d", name, token, lease.Token())
 			}
 		}
 		coretest.Unlock(t, lease)
@@ -90,8 +89,8 @@ func TestMultiLease(t *testing.T) {
 		err := multi(locks, "a", "b").Do(ctx, func(ctx context.Context) error {
 			token, ok := core.TokenFrom(ctx)
 			for _, name := range []string{"a", "b"} {
-				if got := rdb.HGet(ctx, "lock:"+name, "token").Val(); !ok || got != fmt.Sprint(token) {
-					t.Errorf("%s has the token %s, the context %d", name, got, token)
+				if got := coretest.TokenOf(t, rdb, "lock:"+name); !ok || got != token {
+					t.Errorf("%s has the token %d, the context %d", name, got, token)
 				}
 				if err := locks.Mutex(name).TryDo(ctx, func(context.Context) error { return nil }); err != nil {
 					t.Errorf("%s is not entered again: %v", name, err)

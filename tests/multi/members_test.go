@@ -3,7 +3,6 @@ package multi_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -139,8 +138,8 @@ func TestMultiOfMulti(t *testing.T) {
 	for range 2 {
 		lease := coretest.MustLock(t, lock)
 		for _, name := range []string{"a", "b", "c"} {
-			if token := rdb.HGet(ctx, "lock:"+name, "token").Val(); token != fmt.Sprint(lease.Token()) {
-				t.Errorf("%s has the token %s, not %d", name, token, lease.Token())
+			if token := coretest.TokenOf(t, rdb, "lock:"+name); token != lease.Token() {
+				t.Errorf("%s has the token %d, not %d", name, token, lease.Token())
 			}
 			coretest.Unlock(t, coretest.MustLockWith(t, lease.Context(), locks.Mutex(name)))
 		}

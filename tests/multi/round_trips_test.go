@@ -157,8 +157,8 @@ func TestMultiInCluster(t *testing.T) {
 			if _, err := other.Mutex(name).TryLock(ctx); err == nil {
 				t.Errorf("%s: %s is free", what, name)
 			}
-			if token := rdb.HGet(ctx, "lock:"+name, "token").Val(); token != fmt.Sprint(lease.Token()) {
-				t.Errorf("%s: %s has the token %s, not %d", what, name, token, lease.Token())
+			if token := coretest.TokenOf(t, rdb, "lock:"+name); token != lease.Token() {
+				t.Errorf("%s: %s has the token %d, not %d", what, name, token, lease.Token())
 			}
 		}
 		waiting := coretest.LockLater(coretest.MutexBatch(other, tc.names...))

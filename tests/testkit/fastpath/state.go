@@ -134,7 +134,7 @@ func (d *Draw) LastToken(key string) {
 	switch n := d.IntN(100); {
 	case n < 30:
 	case n < 45 && !slices.Contains(d.refused, "SET"): // a slow path needs that right
-		d.Do("SET", key, d.Micro(OneOf(d, []int64{0, 1, 999_999, 3_600_000_000})))
+		d.Do("SET", key, OneOf(d, []string{d.Micro(0), d.Micro(1), d.Micro(999_999), d.Micro(3_600_000_000), "-1", "-9", "no number"}))
 		d.Do("PEXPIREAT", key, d.Milli(OneOf(d, []int64{7_199_990, 7_199_991, 7_199_999, 7_200_000, 7_200_001})))
 	case n < 90:
 		d.Text(key, d.Micro(d.Around(1, 2, 999_999, 3_600_000_000)))

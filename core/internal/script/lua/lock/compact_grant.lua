@@ -31,7 +31,7 @@ local tokenLimit = 9007194959773696
 if free then
   local left = redis.call('PTTL', KEYS[2])
   local token = left > tokenFresh and left <= tokenMemory and tonumber(redis.pcall('INCR', KEYS[2]))
-  if not token or token >= tokenLimit then
+  if not token or token < 1 or token >= tokenLimit then
     local time = redis.call('TIME')
     token = time[1] * 1000000 + time[2]
     local last = redis.call('SET', KEYS[2], string.format('%.0f', token), 'PX', tokenMemory, 'GET')
