@@ -88,7 +88,7 @@ func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[Entry, erro
 func newEntry(s inventory.Lock) Entry {
 	info := newInfo(s.State)
 	e := Entry{
-		Name: s.Name, Mode: info.Mode, Foreign: s.Foreign, Holders: info.Holders, Holds: s.Holds,
+		Name: s.Name, Mode: info.Mode, Foreign: s.Foreign, Holders: info.Holders, Holds: s.Holds(),
 		TTL: info.TTL, Places: info.Places, Waiters: info.Waiters, Value: info.Value,
 	}
 	if len(e.Holders) > maxListedHolders {

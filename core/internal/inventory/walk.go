@@ -201,7 +201,8 @@ type Lister struct {
 // Lock is one lock of a list.
 type Lock struct {
 	Name string
-	script.Summary
+	script.State
+	noLock bool // the hash is no lock
 }
 
 // Record is one record of a list.
@@ -223,12 +224,12 @@ func (l *Lister) Locks(ctx context.Context, begin, cursor string, want int) (loc
 	}
 	found, err := ReadAll(ctx, names, func(name string) (Lock, error) {
 		k := script.NewKeys(l.Prefix, name)
-		summary, err := l.Instance.Summary(ctx, k, maxHolds)
-		return Lock{Name: name, Summary: summary}, readError(k, err)
+		state, err := l.Instance.Summary(ctx, k, maxHolds)
+		return Lock{name, state, transport.WrongType(err)}, readError(k, err)
 	})
 	for _, lock := range found {
 		switch {
-		case lock.NoLock:
+		case lock.noLock:
 			skipped++
 		case lock.Mode != "": // otherwise it was released meanwhile
 			locks = append(locks, lock)

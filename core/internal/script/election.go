@@ -24,30 +24,22 @@ type Leader struct {
 	Number  int64 // of the proclamation, which grows with each in a grant; 0 until the first
 }
 
-// Leader reads the leader of the election of that lock.
-func (i *Instance) Leader(ctx context.Context, k Keys) (Leader, error) {
-	var reply any
-	err := transport.Retry(ctx, 0, transport.Transient, func() (err error) {
-		reply, err = i.Exec.Do(ctx, leaderScript, []string{k.Lock})
-		return err
-	})
-	if err != nil {
-		return Leader{}, err
-	}
-	return readLeader(reply)
-}
+// maxLeaderFields bounds the fields that are read of a leader's lock. Of a larger one the fixed fields are enough.
+const maxLeaderFields = 64
 
-// readLeader returns the leader in a reply of lua/lock/leader.lua.
-func readLeader(reply any) (Leader, error) {
-	d := newDecoder(reply)
-	if d.Len() == 0 {
-		return Leader{}, d.End()
-	}
-	l := Leader{Owner: d.Text(), Token: d.Token(), Granted: d.Time(), TTL: d.TTL(), Number: d.Int(0, maxExact), Value: d.Text()}
-	if err := d.End(); err != nil {
+// Leader reads the leader of the election of that lock. It is a vacancy if the lock is free, has expired, stays taken for its
+// minimum hold time only, or is held by another strategy.
+func (i *Instance) Leader(ctx context.Context, k Keys) (Leader, error) {
+	s, err := i.snapshot(ctx, transport.Transient, []string{k.Lock}, maxLeaderFields)
+	state := s.state(0)
+	if err != nil || state.Mode != "fair" || len(state.Holders) != 1 {
 		return Leader{}, err
 	}
-	return l, nil
+	h := state.Holders[0]
+	if h.Token == 0 || h.Granted.IsZero() { // another program has written them
+		return Leader{}, Unexpected([]any{s.fields["token"], s.fields["granted"]})
+	}
+	return Leader{h.Owner, state.Value, h.Token, h.Granted, h.TTL, state.Proclamation}, nil
 }
 
 // Proclaim writes the value of a leader into the lock that it holds, and notifies the observers. It returns false if the hold

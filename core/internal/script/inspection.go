@@ -13,7 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// State is the state of a lock at one instant. Package core has the same type as Info, and says what its fields mean.
+// State is the state of a lock at one instant. Package core has the same type as Info, and for lists as Entry, and says what its
+// fields mean.
 type State struct {
 	Mode    string // mutex, fair, read, write or semaphore; "" for a free lock
 	Holders []Holder
@@ -22,9 +23,19 @@ type State struct {
 	Waiters int
 	Queue   []Waiter
 	Places  int
+	Foreign bool // true if the hash is not of holdfast, and looks like a lock of Redisson
 
-	Election bool   // true if a leader of an election has proclaimed itself
-	Value    string // that the leader has proclaimed
+	Election     bool   // true if a leader of an election has proclaimed itself
+	Value        string // that the leader has proclaimed
+	Proclamation int64  // its number, which grows with each in a grant; 0 for none
+}
+
+// Holds returns how many holds a lock has: its shares, and the exclusive holder.
+func (s *State) Holds() int {
+	if s.Mode == "read" || s.Mode == "semaphore" {
+		return s.Shares
+	}
+	return s.Shares + min(len(s.Holders), 1)
 }
 
 // Waiter is a place in the queue of a lock.
@@ -45,34 +56,25 @@ type Holder struct {
 }
 
 // State reads the state of a lock. The reply of lua/lock/inspect.lua has at most limit shares and limit waiters.
-func (i *Instance) State(ctx context.Context, k Keys, limit int) (s State, err error) {
-	err = transport.Retry(ctx, 0, transport.Transient, func() error {
-		s, err = i.tryState(ctx, k, limit)
-		return err
-	})
-	return s, err
+func (i *Instance) State(ctx context.Context, k Keys, limit int) (State, error) {
+	return i.state(ctx, k, limit, transport.Transient)
 }
 
-// tryState is State without retries.
-func (i *Instance) tryState(ctx context.Context, k Keys, limit int) (State, error) {
-	reply, err := i.Exec.Do(ctx, inspectScript,
-		[]string{k.Lock, k.ShareExpiries(), k.ExclusiveQueue(), k.SharedQueue(), k.Waiters(), k.Slots()}, k.Channel, i.PublishVerb, limit)
-	if err != nil {
-		return State{}, err
-	}
-	s, err := readSnapshot(reply)
-	if err != nil {
-		return State{}, err
-	}
-	return s.state(limit), nil
+// state is State that repeats its command after the errors for which retryable returns true.
+func (i *Instance) state(ctx context.Context, k Keys, limit int, retryable func(error) bool) (State, error) {
+	keys := []string{k.Lock, k.ShareExpiries(), k.ExclusiveQueue(), k.SharedQueue(), k.Waiters(), k.Slots()}
+	s, err := i.snapshot(ctx, retryable, keys, limit, k.Channel, i.PublishVerb)
+	return s.state(limit), err
 }
 
 // snapshot is the state of a lock as lua/lock/inspect.lua returns it.
 type snapshot struct {
 	ttl       time.Duration
 	fields    map[string]string // of the lock's hash
-	listeners int
+	compact   bool              // true if the lock was in the compact state
+	foreign   bool              // true for a lock of Redisson, see lua/lock/lock_kind.lua
 	now       int64             // ms
+	listeners int
 	reads     map[string]string // id of a shared hold: its expiry
 	lines     map[string]string // id of a waiter: its number in the queue
 	waiters   map[string]string // by the same: deadline, ttl, mode and owner
@@ -81,20 +83,37 @@ type snapshot struct {
 	slots     map[string]string // by owner: the slot of the first permit
 }
 
-// readSnapshot returns the state in a reply.
-func readSnapshot(reply any) (s snapshot, err error) {
+// snapshot reads the state of a lock with these keys and arguments, see lua/lock/inspect.lua.
+func (i *Instance) snapshot(ctx context.Context, retryable func(error) bool, keys []string, args ...any) (s snapshot, err error) {
+	err = transport.Retry(ctx, 0, retryable, func() error {
+		reply, err := i.Exec.Do(ctx, inspectScript, keys, args...)
+		if err == nil {
+			s, err = readSnapshot(reply, len(keys) > 1)
+		}
+		return err
+	})
+	return s, err
+}
+
+// readSnapshot returns the state in a reply: what the lock's own key says, and if whole is true, what the others say.
+func readSnapshot(reply any, whole bool) (s snapshot, err error) {
 	d := newDecoder(reply)
-	s.ttl, s.fields = d.TTL(), d.Pairs()
-	s.listeners, s.now = int(d.Int(-1, math.MaxInt32)), d.Int(0, maxExact)
-	s.reads, s.lines = d.Pairs(), d.Pairs()
-	maps.Copy(s.lines, d.Pairs())
-	s.waiters = d.Pairs()
-	s.shares, s.places = int(d.Int(0, math.MaxInt32)), int(d.Int(0, math.MaxInt32))
-	s.slots = d.Pairs()
+	s.ttl, s.fields, s.now = d.TTL(), d.Pairs(), d.Int(0, maxExact)
+	if whole {
+		s.listeners = int(d.Int(-1, math.MaxInt32))
+		s.reads, s.lines = d.Pairs(), d.Pairs()
+		maps.Copy(s.lines, d.Pairs())
+		s.waiters = d.Pairs()
+		s.shares, s.places = int(d.Int(0, math.MaxInt32)), int(d.Int(0, math.MaxInt32))
+		s.slots = d.Pairs()
+	}
 	if err := d.End(); err != nil {
 		return snapshot{}, err
 	}
+	mode := s.fields["mode"]
+	s.foreign = len(s.fields) > 0 && (mode == "" || mode == "read" || mode == "write")
 	s.expand()
+	s.compact = mode != s.fields["mode"]
 	return s, nil
 }
 
@@ -127,7 +146,7 @@ func (s *snapshot) expand() {
 
 // state returns what the hash and the queues say, with at most limit waiters.
 func (s snapshot) state(limit int) State {
-	info := State{Waiters: s.listeners, Queue: s.queue(limit), Places: s.places}
+	info := State{Waiters: s.listeners, Queue: s.queue(limit), Places: s.places, Foreign: s.foreign}
 	if len(s.fields) == 0 {
 		return info
 	}
@@ -144,7 +163,9 @@ func (s snapshot) state(limit int) State {
 		info.Mode = "semaphore"
 	}
 	slices.SortFunc(info.Holders, func(a, b Holder) int { return strings.Compare(a.Owner, b.Owner) })
-	info.Election, info.Value = s.leader()
+	if parts := strings.SplitN(s.fields["leader_value"], " ", 3); len(parts) == 3 && parts[0] == s.fields["token"] { // see lua/lock/proclaim.lua
+		info.Election, info.Proclamation, info.Value = true, number(parts[1], maxExact), parts[2]
+	}
 	return info
 }
 
@@ -290,98 +311,22 @@ func permitsIn(text, separator string) (limit, permits int) {
 	return limit, permits
 }
 
-// Summary is the state of a lock for a list of many. Package core has the same type as Entry.
-type Summary struct {
-	State
-	Holds   int  // of all holders
-	Foreign bool // true if the hash is not of holdfast, and looks like a lock of Redisson
-	NoLock  bool // true if the hash is no lock
-}
-
 // unknownPlaces is the number of places in a queue that could not be read.
 const unknownPlaces = -1
 
-// Summary reads the state of a lock for a list. The replies have at most limit holds and places. The Mode of a free lock is "".
+// Summary is State for a list of many. The replies have at most limit holds and places.
 //
 // A lock in the compact state has only one key, and nothing waits in its queue. For any other lock a second command follows. While
 // its slot moves, that is refused: then Places is -1, and shares are not known.
-func (i *Instance) Summary(ctx context.Context, k Keys, limit int) (Summary, error) {
-	var reply any
-	err := transport.Retry(ctx, 0, transport.Transient, func() (err error) {
-		reply, err = i.Exec.Do(ctx, summaryScript, []string{k.Lock}, limit)
-		return err
-	})
-	if err != nil {
-		return Summary{}, err
+func (i *Instance) Summary(ctx context.Context, k Keys, limit int) (State, error) {
+	s, err := i.snapshot(ctx, transport.Transient, []string{k.Lock}, limit)
+	if err != nil || s.compact || len(s.fields) == 0 {
+		return s.state(0), err
 	}
-	sum, compact, err := readSummary(reply)
-	if err != nil {
-		return Summary{}, err
+	state, err := i.state(ctx, k, limit, func(err error) bool { return transport.Transient(err) && !transport.SlotMigrating(err) })
+	if transport.SlotMigrating(err) {
+		state, err = s.state(0), nil
+		state.Places = unknownPlaces
 	}
-	if compact || sum.Mode == "" || sum.NoLock {
-		return sum, nil
-	}
-	state, err := i.tryState(ctx, k, limit)
-	switch {
-	case err == nil && state.Mode == "":
-		return Summary{}, nil // it was released meanwhile
-	case err == nil:
-		sum.State, sum.Holds = state, countHolds(state)
-	case !transport.SlotMigrating(err):
-		return Summary{}, err
-	}
-	return sum, nil
-}
-
-// readSummary returns what the reply of lua/lock/summary.lua says, and true if the lock is in the compact state.
-func readSummary(reply any) (sum Summary, compact bool, err error) {
-	d := newDecoder(reply)
-	s := snapshot{ttl: d.TTL(), now: d.Int(0, maxExact)}
-	isLock := d.Bool()
-	s.fields = d.Pairs()
-	switch err := d.End(); {
-	case err != nil:
-		return Summary{}, false, err
-	case s.ttl == noKey:
-		return Summary{}, false, nil
-	case !isLock:
-		return Summary{NoLock: true}, false, nil
-	}
-	sum.Foreign = s.foreign()
-	sum.Election, sum.Value = s.leader()
-	mode := s.fields["mode"]
-	s.expand()
-	compact = mode != s.fields["mode"]
-	sum.State = s.state(0)
-	if !compact {
-		sum.Places = unknownPlaces
-	}
-	sum.Holds = countHolds(sum.State)
-	return sum, compact, nil
-}
-
-// countHolds returns how many holds a lock has: its shares, and the exclusive holder.
-func countHolds(s State) int {
-	if s.Mode == "read" || s.Mode == "semaphore" {
-		return s.Shares
-	}
-	return s.Shares + min(len(s.Holders), 1)
-}
-
-// noKey is the TTL of a key that does not exist.
-const noKey = -2 * time.Millisecond
-
-// foreign returns whether a lock is one of Redisson, see lua/lock/lock_kind.lua.
-func (s snapshot) foreign() bool {
-	mode := s.fields["mode"]
-	return mode == "" || mode == "read" || mode == "write"
-}
-
-// leader returns whether a leader has proclaimed a value in this grant, and the value, see lua/lock/proclaim.lua.
-func (s snapshot) leader() (bool, string) {
-	parts := strings.SplitN(s.fields["leader_value"], " ", 3)
-	if len(parts) != 3 || parts[0] != s.fields["token"] {
-		return false, ""
-	}
-	return true, parts[2]
+	return state, err
 }

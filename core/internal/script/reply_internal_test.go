@@ -41,17 +41,13 @@ var decoders = map[string]func(reply any) (any, error){
 		}
 		return next, err
 	},
-	"leader": func(reply any) (any, error) {
-		leader, err := readLeader(reply)
-		return leader, err
-	},
 	"inspect": func(reply any) (any, error) {
-		s, err := readSnapshot(reply)
+		s, err := readSnapshot(reply, true)
 		return s.state(10), err
 	},
-	"summary": func(reply any) (any, error) {
-		sum, _, err := readSummary(reply)
-		return sum, err
+	"inspect with one key": func(reply any) (any, error) {
+		s, err := readSnapshot(reply, false)
+		return s.state(10), err
 	},
 }
 
@@ -89,14 +85,14 @@ var wrongReplies = map[string][]any{
 		nil, int64(1), reply(), reply(1), reply(-1, -1), reply(1, -2), reply(1, 0), reply(1, 1999), reply(1, 3001), reply(1002, -1), reply(1, -1, 0),
 		reply("1", -1), reply(math.MaxInt64, -1), reply(0, math.MaxInt64),
 	},
-	"renew":  {nil, "1", int64(-2), int64(6), int64(math.MaxInt64), reply(1)},
-	"leader": {nil, int64(1), reply("o", 5), reply("o", 0, 5, 5, 0, "v"), reply("o", TokenLimit+1, 5, 5, 0, "v"), reply(7, 5, 5, 5, 0, "v"), reply("o", 5, 5, 5, 0)},
+	"renew": {nil, "1", int64(-2), int64(6), int64(math.MaxInt64), reply(1)},
 	"inspect": {
 		nil, reply(), reply(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11),
+		reply(5, reply(), 5),
 		reply(5, reply("a"), 0, 0, reply(), reply(), reply(), reply(), 0, 0, reply()),
 		reply(5, reply("a", 1), 0, 0, reply(), reply(), reply(), reply(), 0, 0, reply()),
 	},
-	"summary": {nil, reply(), reply(5, 5, 1), reply(5, 5, 1, 1), reply(5, 5, 1, reply("a")), reply(5, 5, 2, reply())},
+	"inspect with one key": {nil, reply(), reply(5, 5), reply(5, 5, 1), reply(5, reply("a"), 1), reply(5, reply(), -1), reply(5, reply(), 1, 0)},
 }
 
 // rightReplies are replies that the scripts do make.
@@ -105,14 +101,13 @@ var rightReplies = map[string][]any{
 		int64(1), int64(TokenLimit), reply(1, 5, 3), reply(0, 5, 0, "o"), reply(0, -1, 1, ""), reply(0, math.MaxInt64, 0, "o"), reply(-1, 0),
 		reply(-2, 0), reply(-3, 17),
 	},
-	"acquire_all":     {reply(1, 5, 0), reply(0, 5, 3, "o"), reply(-1, 0, 1), reply(-2, 0, 3)},
-	"queue_acquire":   {int64(5), reply(1, 5), reply(1, 5, 4), reply(0, -1, 3, 1795880484326213, 7, 1, "o"), reply(-1), reply(-2)},
-	"queue_heartbeat": {reply(5, 0, 0, -1, 7, ""), reply(-1, 5, 1, 0, 0, "o")},
-	"force_holder":    {reply(0, -1), reply(1, -1), reply(1001, 2000), reply(0, 3000)},
-	"renew":           {int64(-1), int64(0), int64(1), int64(2), int64(3), int64(4), int64(5)},
-	"leader":          {reply(), reply("o", 5, 5, 5, 0, ""), reply("o", 5, 5, 5, 3, "v")},
-	"inspect":         {reply(-2, reply(), -1, 5, reply(), reply(), reply(), reply(), 0, 0, reply())},
-	"summary":         {reply(-2, 5, 0, reply()), reply(5, 5, 1, reply("o", "1", "mode", "5000", "token", "7"))},
+	"acquire_all":          {reply(1, 5, 0), reply(0, 5, 3, "o"), reply(-1, 0, 1), reply(-2, 0, 3)},
+	"queue_acquire":        {int64(5), reply(1, 5), reply(1, 5, 4), reply(0, -1, 3, 1795880484326213, 7, 1, "o"), reply(-1), reply(-2)},
+	"queue_heartbeat":      {reply(5, 0, 0, -1, 7, ""), reply(-1, 5, 1, 0, 0, "o")},
+	"force_holder":         {reply(0, -1), reply(1, -1), reply(1001, 2000), reply(0, 3000)},
+	"renew":                {int64(-1), int64(0), int64(1), int64(2), int64(3), int64(4), int64(5)},
+	"inspect":              {reply(-2, reply(), 5, -1, reply(), reply(), reply(), reply(), 0, 0, reply())},
+	"inspect with one key": {reply(-2, reply(), 5), reply(5, reply("o", "1", "mode", "5000", "token", "7"), 5)},
 }
 
 // TestRepliesAreChecked: a reply that no script makes is refused, and one that a script makes is read.
@@ -143,14 +138,14 @@ func TestImpossibleNumbers(t *testing.T) {
 	for _, number := range []string{"-1", "9223372036854775807", "9007199254740993", "-9223372036854775808", "1e9", "inf", "x", ""} {
 		for kind, r := range map[string][]any{
 			"exclusive": reply(5000, reply("mode", "fair", "exclusive_owner", "o", "exclusive_until", "9000", "o", number, "token", number, "granted", number),
-				0, 5, reply(), reply(), reply(), reply(), 0, 0, reply()),
+				5, 0, reply(), reply(), reply(), reply(), 0, 0, reply()),
 			"shares": reply(5000, reply("mode", "reading", "has_shares", "2", "share:o", "0 o", "read:o", number+" "+number+" "+number, "permits:o", number+" "+number),
-				0, 5, reply("o", "9000"), reply(), reply(), reply(), 1, 0, reply("o", number)),
-			"compact": reply(5000, reply("mode", "semaphore:"+number+":"+number+" 5000 5", "o", "1"), 0, 5, reply(), reply(), reply(), reply(), 0, 0, reply()),
+				5, 0, reply("o", "9000"), reply(), reply(), reply(), 1, 0, reply("o", number)),
+			"compact": reply(5000, reply("mode", "semaphore:"+number+":"+number+" 5000 5", "o", "1"), 5, 0, reply(), reply(), reply(), reply(), 0, 0, reply()),
 			"queue": reply(5000, reply("mode", "fair", "exclusive_owner", "o", "exclusive_until", "9000", "o", "1", "token", "5", "granted", "5"),
-				0, 5, reply(), reply("w", "7"), reply(), reply("w", "9000 5000 semaphore:"+number+":"+number+" w"), 0, 1, reply()),
+				5, 0, reply(), reply("w", "7"), reply(), reply("w", "9000 5000 semaphore:"+number+":"+number+" w"), 0, 1, reply()),
 		} {
-			s, err := readSnapshot(r)
+			s, err := readSnapshot(r, true)
 			if err != nil {
 				t.Fatal(err)
 			}

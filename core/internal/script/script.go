@@ -33,9 +33,7 @@ var (
 	serverRunIDScript    = load("server_run_id")
 	deploymentIDScript   = load("deployment_id")
 	inspectScript        = load("lock_kind", "inspect")
-	summaryScript        = load("lock_kind", "summary")
 	proclaimScript       = load("publish", "lock_kind", "compact", "proclaim")
-	leaderScript         = load("lock_kind", "leader")
 	announceScript       = load("publish", "announce")
 )
 

@@ -1,16 +1,18 @@
--- Reads the state of a lock at one instant. It comes after lock_kind.lua, and refuses a hash that is no lock. It reads a bounded part of that, however many owners hold it and wait.
+-- Reads the state of a lock at one instant. It comes after lock_kind.lua, and refuses a hash that is no lock. It reads a bounded
+-- part of the state, however many owners hold the lock and wait.
 --
 -- KEYS[1..6] lock, share_expiries, exclusive_queue, shared_queue, waiters, slots, see acquire.lua, queue_common.lua and
--- permits.lua
--- ARGV[1] channel to which the waiters of a Mutex subscribe     ARGV[2] SPUBLISH or PUBLISH, see publish.lua
--- ARGV[3] the largest number of shared holds, and of waiters in each queue, to return
+-- permits.lua. All but the first may be absent
+-- ARGV[1] the largest number of shared holds, and of waiters in each queue, to return
+-- ARGV[2] channel to which the waiters of a Mutex subscribe     ARGV[3] SPUBLISH or PUBLISH, see publish.lua
 --
--- Returns a list:
+-- Returns a list. With one key it ends behind 3, because while a slot of a Cluster moves, a script with several keys is refused
+-- unless all of them exist:
 --   1  PTTL of the lock
---   2  {field, value, ...} of the hash: all of it, unless it has more than ARGV[3] fields. Then it is the fixed fields,
+--   2  {field, value, ...} of the hash: all of it, unless it has more than ARGV[1] fields. Then it is the fixed fields,
 --      the exclusive owner, and the shared holds of 5 with their owners and their permits
---   3  number of subscribers of the channel, -1 if the server does not return it
---   4  the server's time in ms
+--   3  the server's time in ms
+--   4  number of subscribers of the channel, -1 if the server does not return it
 --   5  {id, expiry, ...} of the shared holds that expire last
 --   6  {id, number, ...} of the first waiters in the exclusive queue
 --   7  {id, number, ...} of the first waiters in the shared queue
@@ -22,7 +24,7 @@
 
 local call = redis.call
 local lock, shareExpiries, exclusiveQueue, sharedQueue, waiters, slots = unpack(KEYS)
-local limit = tonumber(ARGV[3])
+local limit = tonumber(ARGV[1])
 local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
@@ -54,9 +56,7 @@ local kind = call('HMGET', lock, 'mode', 'ttl')
 if call('HLEN', lock) > 0 then
   refuseData(lock, kind[1], kind[2])
 end
-local shares = call('ZRANGE', shareExpiries, -limit, -1, 'WITHSCORES')
-local exclusiveWaiters = call('ZRANGE', exclusiveQueue, 0, limit - 1, 'WITHSCORES')
-local sharedWaiters = call('ZRANGE', sharedQueue, 0, limit - 1, 'WITHSCORES')
+local shares = shareExpiries and call('ZRANGE', shareExpiries, -limit, -1, 'WITHSCORES') or {}
 
 -- The holds of these shares, and their owners, each once.
 local held = appendFields({}, lock, members('share:', shares))
@@ -75,7 +75,7 @@ local function state()
     return call('HGETALL', lock)
   end
   local found = appendFields(held, lock, {'mode', 'exclusive_owner', 'exclusive_until', 'token', 'granted', 'ttl',
-    'min_hold_until', 'has_shares', 'readers_first_until', 'grant_id'})
+    'min_hold_until', 'has_shares', 'readers_first_until', 'grant_id', 'leader_value'})
   for i = 1, #found, 2 do
     if found[i] == 'exclusive_owner' then
       appendFields(found, lock, {found[i + 1]})
@@ -105,13 +105,18 @@ local function slotsOfOwners()
   return list
 end
 
-local subscribers = redis.pcall('PUBSUB', 'NUMSUB', ARGV[1])[2]
-if ARGV[2] == 'SPUBLISH' then
-  local sharded = redis.pcall('PUBSUB', 'SHARDNUMSUB', ARGV[1])[2]
+if not shareExpiries then
+  return {call('PTTL', lock), state(), now}
+end
+local exclusiveWaiters = call('ZRANGE', exclusiveQueue, 0, limit - 1, 'WITHSCORES')
+local sharedWaiters = call('ZRANGE', sharedQueue, 0, limit - 1, 'WITHSCORES')
+local subscribers = redis.pcall('PUBSUB', 'NUMSUB', ARGV[2])[2]
+if ARGV[3] == 'SPUBLISH' then
+  local sharded = redis.pcall('PUBSUB', 'SHARDNUMSUB', ARGV[2])[2]
   subscribers = sharded and sharded + (subscribers or 0) or subscribers
 end
 return {
-  call('PTTL', lock), state(), subscribers or -1, now, shares, exclusiveWaiters, sharedWaiters,
+  call('PTTL', lock), state(), now, subscribers or -1, shares, exclusiveWaiters, sharedWaiters,
   appendFields({}, waiters, members('', exclusiveWaiters, sharedWaiters)),
   call('ZCOUNT', shareExpiries, '(' .. string.format('%.0f', now), '+inf'),
   call('ZCOUNT', exclusiveQueue, '-inf', '+inf') + call('ZCOUNT', sharedQueue, '-inf', '+inf'), slotsOfOwners(),
