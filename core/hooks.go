@@ -437,10 +437,9 @@ func (e *engine) acquireStarts(ctx context.Context, s script.Strategy, h *script
 	}), ctx)
 }
 
-// acquireEnds calls the hook for the hold h of the acquisition, or of a member of its batch. parent is the context of the hold.
-// The token is 0 without a grant.
-func (a *acquisition) acquireEnds(ctx context.Context, h *script.Hold, parent *holding, token int64, began keepalive.Instant, err error) {
-	e := a.engine
+// acquireEnds calls the hook for an acquisition that has returned err.
+func (a *acquisition) acquireEnds(ctx context.Context, began keepalive.Instant, err error) {
+	e, h, token := a.engine, &a.Hold, a.grant.Token
 	if e.hooks.AcquireEnd == nil {
 		return
 	}
@@ -449,7 +448,8 @@ func (a *acquisition) acquireEnds(ctx context.Context, h *script.Hold, parent *h
 		Token: token, Contended: a.Contended, Position: a.Position, Waited: e.now().Sub(began), Asked: a.Requests, Err: err,
 	}
 	if err == nil {
-		end.TTL = min(h.TTL, a.grant.TTL) // a member of a batch may have less than the batch, and a grant by message less than the hold
+		end.TTL = a.grant.TTL
+		parent := a.parentOf(0, h)
 		end.Reentered = parent != nil && (token == parent.token || token == parent.lease.token)
 	} else {
 		end.Holder, end.HolderInstance = a.Holder, e.directory.Instance(a.Holder)

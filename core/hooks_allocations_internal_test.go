@@ -24,7 +24,7 @@ func TestNoHooksCostNothing(t *testing.T) {
 	attempt := &Attempt{once: &Once{client: client}, lease: l}
 	allocated := testing.AllocsPerRun(100, func() {
 		ctx = e.acquireStarts(ctx, strategy, &hold, false)
-		a.acquireEnds(ctx, &hold, nil, 1, 0, nil)
+		a.acquireEnds(ctx, 0, nil)
 		a.Waiting(ctx, 1, time.Second)
 		_, end := l.releaseStarts(ctx, 0)
 		l.releaseEnds(end, 0, nil)

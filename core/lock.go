@@ -149,21 +149,21 @@ func (l *singleLock) acquire(ctx context.Context, try bool, opts []LockOption) (
 	defer e.operations.Finish()
 	a := l.newAcquisition(ctx, config)
 	began := e.nowFor(e.hooks.AcquireEnd != nil)
-	ctx = e.acquireStarts(ctx, l.strategy, &a.Hold, try)
+	ctx = e.acquireStarts(ctx, l.strategy, &a.Hold, try || config.once)
 	var lease *Lease
 	var err error
 	ran, handed := false, false
 	defer func() {
 		switch {
 		case !ran: // the hook of the wait panics: the others have to see the call end
-			a.acquireEnds(ctx, &a.Hold, nil, 0, began, errHookPanics)
+			a.acquireEnds(ctx, began, errHookPanics)
 		case lease != nil && !handed: // the hook panics: no caller gets the lease
 			_ = lease.release(ctx, script.NeverHeld)
 		}
 	}()
 	lease, err = a.run(ctx)
 	ran = true
-	a.acquireEnds(ctx, &a.Hold, a.parentOf(0, &a.Hold), a.grant.Token, began, err)
+	a.acquireEnds(ctx, began, err)
 	handed = true
 	a.recycle()
 	return lease, err
@@ -280,6 +280,7 @@ type lockConfig struct {
 	minHold time.Duration
 	owner   string
 	fresh   bool // a new owner, whatever the context carries
+	once    bool // ask until there is one answer, see askOnce
 	permits int  // of a semaphore; 0 for any other lock
 	limit   int  // n of that semaphore; 0 for any other lock
 	ack     transport.Ack
@@ -379,7 +380,7 @@ func (l *singleLock) newAcquisition(ctx context.Context, config lockConfig) *acq
 	a, _ := e.acquisitions.Get().(*acquisition)
 	*a = acquisition{engine: e, config: config}
 	a.Request = acquire.Request{
-		Env: &e.acquiring, Strategy: l.strategy, Abilities: l.abilities, Caller: a, Wait: config.wait,
+		Env: &e.acquiring, Strategy: l.strategy, Abilities: l.abilities, Caller: a, Wait: config.wait, SingleTry: config.once,
 		Hold: config.hold(l.name, l.keys), RenewsGrants: !config.fixed && config.minHold == 0,
 	}
 	h := &a.Hold

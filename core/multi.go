@@ -25,10 +25,10 @@ import (
 // do not deadlock. Use the same name for a lock wherever it is part of a Multi. Do not lock a Multi under the lease of
 // a lock that others take inside a Multi.
 //
-// TryLock asks for each member in turn. At the first refusal it releases all and returns the error of that member.
-// Lock holds and renews the earlier members while it waits for the later ones. If one is lost meanwhile, Lock starts
-// again. Up to 64 mutexes of one client in one Cluster slot are first requested in one round trip, all or none. Hooks
-// see that as a TryLock of each, and then, if one of them was held, the waiting for each.
+// Both ask for all members at once first, in one round trip for each server. Hooks see that as a TryLock of each. If one
+// of them is held, the others are released, and TryLock and Lock go on with each member in turn. At the first refusal
+// TryLock releases all and returns the error of that member. Lock holds and renews the earlier members while it waits for
+// the later ones. If one is lost meanwhile, Lock starts again.
 //
 // Options given to Lock or TryLock apply to every member, except [WithWait], which bounds the whole. The joint
 // [Lease]:
@@ -64,9 +64,6 @@ func Multi(locks ...*Lock) *Lock {
 	if m.err == nil {
 		m.err = m.sort()
 	}
-	if m.err == nil {
-		m.batch = m.batchable()
-	}
 	return &m.lock
 }
 
@@ -74,9 +71,8 @@ func Multi(locks ...*Lock) *Lock {
 type multiLock struct {
 	lock             Lock // itself, for users
 	name             string
-	members          []member      // sorted
-	needsDeployments bool          // the order of some of them depends on where they lie
-	batch            []*singleLock // the same, if one script can grant them all
+	members          []member // sorted
+	needsDeployments bool     // the order of some of them depends on where they lie
 	err              error
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/acquire"
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
@@ -76,23 +75,22 @@ func (g *multiAcquire) refusal(ctx context.Context, err error) error {
 	return err
 }
 
+// acquireAll asks for all members at once. If one is held, it locks one after the other. Callers of this process that wait for a member
+// come first, so that a Lock asks at once only if there are none.
 func (g *multiAcquire) acquireAll(ctx context.Context) (*Lease, error) {
-	var busy *NotAcquiredError
-	if g.multi.batch != nil && (g.try || g.noLocalWaiters()) {
-		lease, err := g.tryBatch()
-		switch {
-		case errors.Is(err, ErrWrongType), errors.Is(err, script.ErrOtherStrategy), transport.CrossSlot(err):
-			// The failed member alone returns a more precise error.
-		case g.try, err == nil, ctx.Err() != nil, errors.Is(err, ErrUnavailable), !errors.As(err, &busy):
-			return lease, err
-		}
-	}
-	answeredAt := time.Now()
 	members, err := g.multi.order(ctx)
 	if err != nil {
 		return nil, err
 	}
-	lease, err := g.lockSequentially(ctx, members)
+	var busy *NotAcquiredError
+	if g.try || g.noLocalWaiters() {
+		lease, err := g.acquire(ctx, members, g.tryTogether)
+		if err == nil || ctx.Err() != nil || !errors.As(err, &busy) || errors.Is(err, ErrUnavailable) {
+			return lease, err
+		}
+	}
+	answeredAt := time.Now()
+	lease, err := g.acquire(ctx, members, g.lockInTurn)
 	if busy != nil && time.Since(answeredAt) < transport.StallTimeout && errors.Is(err, ErrNotAcquired) && errors.Is(err, ErrUnavailable) {
 		// The time was up before the next answer. That is no outage: there was one just now.
 		err = busy.with(ended(g.caller))
@@ -100,23 +98,21 @@ func (g *multiAcquire) acquireAll(ctx context.Context) (*Lease, error) {
 	return lease, err
 }
 
-// lockSequentially locks one member after the other, in the order of members.
-func (g *multiAcquire) lockSequentially(ctx context.Context, members []member) (combined *Lease, err error) {
+// acquire locks the members with lock, and makes one lease of their leases. If lock or a hook fails, it releases what was locked.
+// Lock puts each lease at the place of its member, and has cut called if the lease ends by itself.
+func (g *multiAcquire) acquire(
+	ctx context.Context, members []member, lock func(turn context.Context, members []member, held []*Lease, cut context.CancelCauseFunc) error,
+) (combined *Lease, err error) {
 	turn, cut := context.WithCancelCause(g.caller)
 	defer cut(nil)
-	var held []*Lease
+	held := make([]*Lease, len(members))
 	defer func() {
 		if combined == nil { // or there is a panic in a hook
-			releaseMembers(ctx, held)
+			releaseMembers(ctx, slices.DeleteFunc(held, func(l *Lease) bool { return l == nil }))
 		}
 	}()
-	for _, m := range members {
-		lease, err := g.lockMember(turn, m)
-		if err != nil {
-			return nil, cmp.Or(g.lostMember(held), err)
-		}
-		held = append(held, lease)
-		defer lease.end.Bind(cut)()
+	if err := lock(turn, members, held, cut); err != nil {
+		return nil, cmp.Or(g.lostMember(held), err)
 	}
 	patience := transport.NoLimit
 	if g.try {
@@ -129,24 +125,42 @@ func (g *multiAcquire) lockSequentially(ctx context.Context, members []member) (
 	return newMultiLease(g.caller, g.multi.name, held, token), nil
 }
 
-// lockMember locks the next member.
-func (g *multiAcquire) lockMember(ctx context.Context, m member) (*Lease, error) {
-	switch left := time.Until(g.deadline); {
-	case g.try:
-		return m.acquire(ctx, true, g.opts)
-	case g.deadline.IsZero():
-		return m.acquire(ctx, false, g.opts)
+// tryTogether asks for all members once, at the same time: in one batch for each server, which has them in their order.
+func (g *multiAcquire) tryTogether(turn context.Context, members []member, held []*Lease, _ context.CancelCauseFunc) error {
+	return cmp.Or(transport.DoGrouped(turn, len(members), func(ctx context.Context, i int) (err error) {
+		held[i], err = g.lockMember(ctx, members[i], askOnce)
+		return err
+	})...)
+}
+
+// lockInTurn locks one member after the other, in the order of members.
+func (g *multiAcquire) lockInTurn(turn context.Context, members []member, held []*Lease, cut context.CancelCauseFunc) (err error) {
+	for i, m := range members {
+		if held[i], err = g.lockMember(turn, m); err != nil {
+			return err
+		}
+		defer held[i].end.Bind(cut)()
+	}
+	return nil
+}
+
+// lockMember locks a member in the time that is left, with further options.
+func (g *multiAcquire) lockMember(ctx context.Context, m member, further ...LockOption) (*Lease, error) {
+	left := time.Until(g.deadline)
+	switch {
+	case g.try || g.deadline.IsZero():
 	case left <= 0:
 		return nil, &NotAcquiredError{Name: m.name}
 	default:
-		return m.acquire(ctx, false, append(slices.Clip(g.opts), WithWait(max(left, leastLimit))))
+		further = append(further, WithWait(max(left, leastLimit)))
 	}
+	return m.acquire(ctx, g.try, append(slices.Clip(g.opts), further...))
 }
 
 // lostMember returns a [memberLost] if one of these leases has ended by itself, nil otherwise.
 func (g *multiAcquire) lostMember(held []*Lease) error {
 	for _, l := range held {
-		if l.end.Cause() != nil {
+		if l != nil && l.end.Cause() != nil {
 			return &memberLost{name: l.Name(), cause: l.end.Cause()}
 		}
 	}
@@ -171,137 +185,7 @@ func releaseMembers(ctx context.Context, held []*Lease) {
 	}
 }
 
-// maxBatchedMutexes bounds how many mutexes one script grants: while it runs, the server does nothing else.
-const maxBatchedMutexes = 64
-
-// batchable returns the members if one script can grant them all: mutexes of one client in one slot. It returns nil otherwise.
-func (m *multiLock) batchable() []*singleLock {
-	if len(m.members) > maxBatchedMutexes {
-		return nil
-	}
-	var mutexes []*singleLock
-	var keys []string
-	var on *script.Instance
-	for _, member := range m.members {
-		batch := member.abilities.Batch
-		if batch == nil || on != nil && batch != on {
-			return nil
-		}
-		on = batch
-		mutexes, keys = append(mutexes, member.singleLock), append(keys, member.key)
-	}
-	if !transport.SameSlot(on.Exec.Client, keys) {
-		return nil
-	}
-	return mutexes
-}
-
-// noLocalWaiters reports whether no caller of this process waits for one of the mutexes. Such a caller would come first.
+// noLocalWaiters reports whether no caller of this process waits for one of the members.
 func (g *multiAcquire) noLocalWaiters() bool {
-	for _, l := range g.multi.batch {
-		if !l.engine.acquiring.Lists.Empty(l.engine.prefix + l.name) {
-			return false
-		}
-	}
-	return true
-}
-
-// batchAcquisition is the acquisition of all mutexes of a Multi by one script.
-type batchAcquisition struct {
-	acquisition
-	call    *multiAcquire
-	mutexes script.MutexBatch
-	configs []lockConfig      // of the mutexes
-	ctxs    []context.Context // of the mutexes' hooks
-}
-
-// tryBatch requests all mutexes in one script, once.
-func (g *multiAcquire) tryBatch() (combined *Lease, err error) {
-	e := g.multi.batch[0].engine
-	if !e.operations.Start() {
-		return nil, ErrClosed
-	}
-	defer e.operations.Finish()
-	b := g.newBatchAcquisition()
-	handed := false
-	defer func() {
-		if b.lease != nil && !handed { // a hook panics: no caller gets the lease
-			_ = b.lease.release(g.caller, script.NeverHeld)
-		}
-	}()
-	combined, err = b.runWithHooks()
-	handed = true
-	return combined, err
-}
-
-// runWithHooks sends the request between the hooks of its members.
-func (b *batchAcquisition) runWithHooks() (combined *Lease, err error) {
-	e, ctx := b.engine, b.call.caller
-	began := e.now()
-	err = errHookPanics
-	defer func() { b.membersEnd(b.mutexes.MemberHolds(&b.Hold), began, err) }()
-	for _, h := range b.mutexes.MemberHolds(&b.Hold) {
-		b.ctxs = append(b.ctxs, e.acquireStarts(ctx, b.Strategy, &h, true))
-	}
-	return b.run(ctx)
-}
-
-// membersEnd calls the hook of each member whose call has started, in order. A panic of a hook does not keep it from the
-// members after: they count their calls.
-func (b *batchAcquisition) membersEnd(holds []script.Hold, began keepalive.Instant, err error) {
-	for i := range slices.Backward(b.ctxs) {
-		defer b.acquireEnds(b.ctxs[i], &holds[i], b.parentOf(i, &holds[i]), b.grant.Token, began, err)
-	}
-}
-
-// newBatchAcquisition prepares the request for all of them. They have one new owner, except for members of which the caller holds
-// the lease already, or has named the owner.
-func (g *multiAcquire) newBatchAcquisition() *batchAcquisition {
-	first := g.multi.batch[0]
-	b := &batchAcquisition{call: g, mutexes: script.NewMutexBatch(first.abilities.Batch, len(g.multi.batch))}
-	b.engine, b.Env, b.Strategy, b.Caller, b.SingleTry = first.engine, &first.engine.acquiring, b.mutexes, b, true
-	for i, l := range g.multi.batch {
-		one := l.newAcquisition(g.caller, l.config.with(g.opts))
-		h := &b.mutexes.Holds[i]
-		if *h = one.Hold; h.Owner == h.ID {
-			h.Owner = ""
-		}
-		for _, r := range one.Reentries {
-			b.Reentries, b.Reenters = append(b.Reentries, acquire.Reentry{Hold: h, Parent: r.Parent}), true
-		}
-		b.parents, b.configs = append(b.parents, one.parent[0]), append(b.configs, one.config)
-		b.Hold.TTL, b.Hold.MinHold = max(b.Hold.TTL, h.TTL), max(b.Hold.MinHold, h.MinHold)
-		b.Hold.Ack = b.Hold.Ack.And(h.Ack)
-	}
-	b.Hold.Name, b.Hold.Keys = g.multi.name, b.mutexes.Holds[0].Keys
-	b.engine.ids.Renew(&b.Hold)
-	b.Hold.Owner = b.Hold.ID
-	if !g.try {
-		b.Wait = -1
-		if !g.deadline.IsZero() {
-			b.Wait = max(time.Until(g.deadline), 0)
-		}
-	}
-	return b
-}
-
-// Accept implements acquire.Caller: it makes a lease for each mutex, and one of them all.
-func (b *batchAcquisition) Accept(_ context.Context, h *script.Hold, g script.Grant) error {
-	e := b.engine
-	var leases []*Lease
-	for i, member := range b.mutexes.MemberHolds(h) {
-		g.TTL = member.TTL
-		l, err := e.newLease(b.ctxs[i], b.mutexes.Mutex, member, g, &b.configs[i], b.parentOf(i, &member).entered(e, g.Token))
-		if err != nil { // too late: the request gives all holds up
-			for _, l := range leases {
-				e.renewer.Remove(&l.entry)
-				l.end.Set(acquire.ErrTooLate) // so that no outer lease refers to it
-			}
-			return err
-		}
-		leases = append(leases, l)
-	}
-	g.TTL = h.TTL
-	b.lease, b.grant = newMultiLease(b.call.caller, b.call.multi.name, leases, g.Token), g
-	return nil
+	return !slices.ContainsFunc(g.multi.members, func(m member) bool { return !m.engine.acquiring.Lists.Empty(m.key) })
 }

@@ -252,6 +252,9 @@ func WithOwner(owner string) LockOption {
 // newOwner gives each call a new owner, see [seal.Facts].
 var newOwner = newLockOption("newOwner", nil, func(c *lockConfig) { c.owner, c.fresh = "", true })
 
+// askOnce makes Lock wait for one answer of Redis, however long that takes, and not for another holder.
+var askOnce = newLockOption("askOnce", nil, func(c *lockConfig) { c.once = true })
+
 // checkUnit refuses a duration that is too short to be meant.
 func (c *lockConfig) checkUnit(option string, d time.Duration) {
 	if d > 0 && d < leastLimit {

@@ -25,7 +25,7 @@ func wholes(c *core.Client) map[string]whole {
 	for kind, strategy := range coretest.Strategies(c) {
 		all[kind] = whole{strategy(kind), []string{kind}}
 	}
-	for how, multi := range coretest.WaysToGather {
+	for how, multi := range coretest.Multis {
 		names := []string{how + " a", how + " b"}
 		all["Multi, "+how] = whole{multi(c, names...), names}
 	}

@@ -213,7 +213,7 @@ func TestMultiHooks(t *testing.T) {
 // eachWay runs a test for both ways, with a server of its own.
 func eachWay(t *testing.T, test func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) *core.Lock)) {
 	t.Parallel()
-	for how, multi := range coretest.WaysToGather {
+	for how, multi := range coretest.Multis {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			test(t, testkit.Start(t), multi)

@@ -128,7 +128,7 @@ func TestMultiRenewsWhileWaiting(t *testing.T) {
 		},
 		Lost: func(context.Context, core.Lost) { lost.Add(1) },
 	}))
-	waiting := coretest.LockLater(coretest.MutexBatch(waiter, "a", "z"))
+	waiting := coretest.LockLater(coretest.Mutexes(waiter, "a", "z"))
 	coretest.WaitFor(t, renewed, "renewals for longer than the TTL")
 	coretest.Unlock(t, held)
 	if err := coretest.Receive(t, waiting); err != nil || lost.Load() != 0 {

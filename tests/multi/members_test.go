@@ -27,7 +27,7 @@ func TestMultiRefusesDuplicates(t *testing.T) {
 		"another prefix":              {locks.Mutex("a"), bare.Mutex("lock:a")},
 		"another connection":          {locks.Mutex("b"), locks.Mutex("a"), byOtherAddress.Mutex("a")},
 		"another connection, renamed": {bare.Mutex("lock:a"), byOtherAddress.Mutex("a")},
-		"nested":                      {locks.Mutex("a"), coretest.MutexBatch(locks, "b", "a")},
+		"nested":                      {locks.Mutex("a"), coretest.Mutexes(locks, "b", "a")},
 	} {
 		_, err := core.Multi(lockers...).TryLock(ctx)
 		coretest.WantErr(t, err, core.ErrInvalidOption)
@@ -134,7 +134,7 @@ func TestMultiOfMulti(t *testing.T) {
 	ctx := context.Background()
 	rdb := testkit.Start(t).Client()
 	locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long))
-	lock := core.Multi(coretest.MutexBatch(locks, "a", "b"), locks.Fair("c"))
+	lock := core.Multi(coretest.Mutexes(locks, "a", "b"), locks.Fair("c"))
 	for range 2 {
 		lease := coretest.MustLock(t, lock)
 		for _, name := range []string{"a", "b", "c"} {

@@ -110,13 +110,13 @@ func BenchmarkReplicaAck(b *testing.B) {
 	}
 }
 
-// BenchmarkMulti measures a lock and unlock of five free names, granted at once and in turn, and of one.
+// BenchmarkMulti measures a lock and unlock of five free names, and of one.
 func BenchmarkMulti(b *testing.B) {
 	server := testkit.Start(b, testkit.TCP())
 	locks := coretest.NewClient(b, server.Client())
 	names := []string{"a", "b", "c", "d", "e"}
 	for what, lock := range map[string]*core.Lock{
-		"one": locks.Mutex("a"), "at once": coretest.MutexBatch(locks, names...), "in turn": coretest.InTurn(locks, names...),
+		"one": locks.Mutex("a"), "mutexes": coretest.Mutexes(locks, names...), "mutexes and a write lock": coretest.MutexesAndWrite(locks, names...),
 	} {
 		b.Run(what, func(b *testing.B) {
 			b.ReportAllocs()

@@ -32,7 +32,7 @@ func doEverything(t *testing.T, connect func() redis.UniversalClient) {
 		coretest.EnterEveryWay(t, name, strategy, coretest.Strategies(other)[name])
 	}
 	joint := coretest.MustLock(t, core.Multi(locks.Mutex("a"), locks.Mutex("b")))
-	coretest.Unlock(t, coretest.MustLockWith(t, joint.Context(), coretest.InTurn(locks, "a", "c")))
+	coretest.Unlock(t, coretest.MustLockWith(t, joint.Context(), coretest.MutexesAndWrite(locks, "a", "c")))
 	coretest.Unlock(t, joint)
 	_, err := core.Multi(locks.Mutex("a"), other.Mutex("a")).TryLock(ctx)
 	coretest.WantErr(t, err, core.ErrInvalidOption)

@@ -9,11 +9,10 @@
 // again after an unknown outcome.
 //
 //	Mutex ───────► acquire, release, redlock_commit      one owner, without order between processes
-//	MutexBatch ──► acquire_all, release                  several mutexes of one slot, all or none
 //	Queue ───────► queue_acquire, queue_release          in the order of arrival: fair, reading, writing
 //	Once ────────► once/begin, complete, hold, release   a run, and its record
 //	Instance ────► renew, raise, bar, deployment_id      what all of them have in common, and what operators do:
-//	               queue_heartbeat, pass_turn, force, inspect, summary, server_run_id
+//	               queue_heartbeat, pass_turn, force, inspect, server_run_id
 //
 // A hold has these states in Redis:
 //

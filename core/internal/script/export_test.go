@@ -18,3 +18,9 @@ func (s Once) Enlist(ctx context.Context, h *Hold) error {
 	c.Done = nil
 	return s.Exec.Run(ctx, c)
 }
+
+// SetID sets the ID of a hold, and what depends on it.
+func (h *Hold) SetID(id string) {
+	h.ID, h.Released = id, h.Keys.Released(id)
+	h.setArgs()
+}

@@ -179,11 +179,9 @@ func (i *Instance) Subscribe(k Keys) Subscription {
 }
 
 // Bar implements [Strategy]. The command is sent until Redis confirms it.
-func (i *Instance) Bar(h *Hold) { i.barAll(h.Keys.Lock, h.Released) }
-
-// barAll bars the requests of several holds whose keys share a slot with the lock.
-func (i *Instance) barAll(lock string, released ...string) {
-	i.Exec.PendingOf(lock).Add(&transport.PendingCommand{
+func (i *Instance) Bar(h *Hold) {
+	released := []string{h.Released}
+	i.Exec.PendingOf(h.Keys.Lock).Add(&transport.PendingCommand{
 		Send: func(ctx context.Context) error {
 			_, err := i.Exec.Do(new(transport.DetachedContext).Reset(ctx, transport.FirstAnswerTimeout), barScript, released, Milliseconds(AbandonMemory))
 			return err

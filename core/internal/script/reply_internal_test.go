@@ -14,11 +14,6 @@ var decoders = map[string]func(reply any) (any, error){
 		result, _, err := readMutexReply(reply)
 		return result, err
 	},
-	"acquire_all": func(reply any) (any, error) {
-		result, _, which, err := readBatchReply(reply, 3)
-		_ = make([]Hold, 4)[which] // in range, whatever the reply is
-		return result, err
-	},
 	"queue_acquire": func(reply any) (any, error) {
 		result, _, err := readQueueReply(reply, MaxLimit)
 		return result, err
@@ -68,10 +63,6 @@ var wrongReplies = map[string][]any{
 		reply(1, TokenLimit+1, 0), reply(1, 5, 4), reply(0, 5), reply(0, 5, 0), reply(0, 5, 2, "o"), reply(0, 5, 0, 7), reply(0, "5", 0, "o"),
 		reply(0, -3, 0, "o"), reply(-1), reply(-1, 7), reply(-2), reply(-3), reply(-4, 0), reply(2, 5, 0), reply("1", 5, 0), reply(reply(1), 5, 0),
 	},
-	"acquire_all": {
-		nil, int64(5), reply(1, 5), reply(1, TokenLimit+1, 0), reply(0, 5, 0, "o"), reply(0, 5, 4, "o"), reply(0, 5, 99), reply(0, 5, -1, "o"),
-		reply(-1, 0), reply(-1, 0, 4), reply(-3, 0, 1), reply(3, 0, 5, 99), reply(0, 5, 1, "o", "p"),
-	},
 	"queue_acquire": {
 		nil, int64(0), int64(TokenLimit + 1), reply(), reply(0), reply(1), reply(0, 1), reply(0, 1, 2), reply(2), reply(3, 0, 5, 99), reply(1, 0),
 		reply(1, math.MaxInt64), reply(1, 5, 0), reply(1, 5, MaxLimit), reply(0, 5, 0, 0, 0, 0), reply(0, 5, -1, 0, 0, 0, "o"),
@@ -101,7 +92,6 @@ var rightReplies = map[string][]any{
 		int64(1), int64(TokenLimit), reply(1, 5, 3), reply(0, 5, 0, "o"), reply(0, -1, 1, ""), reply(0, math.MaxInt64, 0, "o"), reply(-1, 0),
 		reply(-2, 0), reply(-3, 17),
 	},
-	"acquire_all":          {reply(1, 5, 0), reply(0, 5, 3, "o"), reply(-1, 0, 1), reply(-2, 0, 3)},
 	"queue_acquire":        {int64(5), reply(1, 5), reply(1, 5, 4), reply(0, -1, 3, 1795880484326213, 7, 1, "o"), reply(-1), reply(-2)},
 	"queue_heartbeat":      {reply(5, 0, 0, -1, 7, ""), reply(-1, 5, 1, 0, 0, "o")},
 	"force_holder":         {reply(0, -1), reply(1, -1), reply(1001, 2000), reply(0, 3000)},

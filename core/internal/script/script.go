@@ -17,7 +17,6 @@ var luaFiles embed.FS
 // The scripts of locks, one per operation. Each file opens with its contract.
 var (
 	acquireScript        = load("acquire_fast", "compact_grant", "token", "lock_kind", "compact", "mutex_owner", "mutex_common", "acquire")
-	acquireAllScript     = load("token", "lock_kind", "compact", "mutex_owner", "mutex_common", "acquire_all")
 	releaseScript        = load("release_fast", "publish", "lock_channel", "wake_next", "lock_kind", "compact", "release")
 	passTurnScript       = load("publish", "lock_channel", "wake_next", "pass_turn")
 	queueAcquireScript   = load("queue_acquire_fast", "compact_grant", "token", "publish", "lock_kind", "compact", "permits", "mutex_owner", "queue_common", "queue_holder", "queue_acquire")

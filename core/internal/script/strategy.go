@@ -50,7 +50,6 @@ type Strategy interface {
 type Abilities struct {
 	Queue   *Instance // waiters have places in a queue there, and are granted the lock by a message
 	WakeOne *Instance // a release there wakes one client of those that are registered, see internal/transport/subscriptions.go
-	Batch   *Instance // one script there grants several locks, see MutexBatch
 }
 
 // Wanted is what one request wants if another owner has the lock. The zero value wants only the answer. A strategy ignores what it
@@ -126,7 +125,7 @@ type Renewal = keepalive.Renewal[Hold]
 type Hold struct {
 	Name     string // of the lock, for errors
 	Keys     Keys
-	ID       string // never used for another hold; only SetID and IDs.Renew set it
+	ID       string // never used for another hold; only IDs.Renew sets it
 	Owner    string // not "" once the hold has an ID
 	ParentID string // the hold under which the owner re-enters; "" for a new owner, and for one that WithOwner has named
 	TTL      time.Duration
@@ -193,12 +192,6 @@ func (h *Hold) countRepeated(c *transport.Command) {
 	if c.Repeated {
 		h.Unanswered++
 	}
-}
-
-// SetID sets the ID of a hold, and what depends on it.
-func (h *Hold) SetID(id string) {
-	h.ID, h.Released = id, h.Keys.Released(id)
-	h.setArgs()
 }
 
 // Args are parts of a hold as arguments of scripts. They are kept because each conversion to any costs an allocation.
@@ -288,8 +281,8 @@ func (ids *IDs) Next() string {
 	return ids.Client + ":" + string(strconv.AppendUint(digits[:0], ids.counter.Add(1), 10))
 }
 
-// Renew gives a hold a new ID, without unanswered requests. Not SetID, because ID and Released are parts of one string here,
-// which costs one allocation.
+// Renew gives a hold a new ID, without unanswered requests. ID and Released are parts of one string, which costs one
+// allocation.
 func (ids *IDs) Renew(h *Hold) {
 	var digits [20]byte
 	number := strconv.AppendUint(digits[:0], ids.counter.Add(1), 10)

@@ -112,7 +112,7 @@ func slow(n *Nemesis) func() {
 
 // The scripts by their hashes, which is what requests carry.
 var (
-	acquiring = hashes(luasource.Acquire, luasource.AcquireAll, luasource.QueueAcquire,
+	acquiring = hashes(luasource.Acquire, luasource.QueueAcquire,
 		[]string{"once/begin_fast", "once/common", "once/group", "once/begin"})
 	renewing  = hashes([]string{"renew"}, []string{"once/common", "once/renew"})
 	releasing = hashes(luasource.Release, luasource.QueueRelease,

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// MutexBatch makes a Multi of mutexes of these names.
-func MutexBatch(c *core.Client, names ...string) *core.Lock {
+// Mutexes makes a Multi of mutexes of these names.
+func Mutexes(c *core.Client, names ...string) *core.Lock {
 	members := make([]*core.Lock, len(names))
 	for i, name := range names {
 		members[i] = c.Mutex(name)
@@ -18,8 +18,8 @@ func MutexBatch(c *core.Client, names ...string) *core.Lock {
 	return core.Multi(members...)
 }
 
-// InTurn makes a Multi that cannot lock its members all at once, because the last one is no mutex.
-func InTurn(c *core.Client, names ...string) *core.Lock {
+// MutexesAndWrite makes a Multi of mutexes, and of a write lock of the last name.
+func MutexesAndWrite(c *core.Client, names ...string) *core.Lock {
 	members := make([]*core.Lock, len(names))
 	for i, name := range names {
 		members[i] = c.Mutex(name)
@@ -28,9 +28,9 @@ func InTurn(c *core.Client, names ...string) *core.Lock {
 	return core.Multi(members...)
 }
 
-// WaysToGather are the two ways in which a Multi locks its members.
-var WaysToGather = map[string]func(c *core.Client, names ...string) *core.Lock{
-	"at once": MutexBatch, "in turn": InTurn,
+// Multis make a Multi of members of one strategy, and of two.
+var Multis = map[string]func(c *core.Client, names ...string) *core.Lock{
+	"mutexes": Mutexes, "mutexes and a write lock": MutexesAndWrite,
 }
 
 // WantFree checks that another process can lock all these names.

@@ -15,7 +15,6 @@ import (
 // The scripts of locks, by the files that core composes them of.
 var (
 	Acquire      = []string{"acquire_fast", "compact_grant", "token", "lock_kind", "compact", "mutex_owner", "mutex_common", "acquire"}
-	AcquireAll   = []string{"token", "lock_kind", "compact", "mutex_owner", "mutex_common", "acquire_all"}
 	Release      = []string{"release_fast", "publish", "lock_channel", "wake_next", "lock_kind", "compact", "release"}
 	QueueAcquire = []string{"queue_acquire_fast", "compact_grant", "token", "publish", "lock_kind", "compact", "permits", "mutex_owner", "queue_common", "queue_holder", "queue_acquire"}
 	QueueRelease = []string{"release_fast", "publish", "token", "lock_kind", "compact", "permits", "queue_common", "queue_release"}

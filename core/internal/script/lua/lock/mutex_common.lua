@@ -1,4 +1,4 @@
--- The common beginning of acquire.lua, acquire_all.lua and redlock_commit.lua: it checks a mutex, grants it, and
+-- The common beginning of acquire.lua and redlock_commit.lua: it checks a mutex, grants it, and
 -- re-enters it. It comes after token.lua, lock_kind.lua, compact.lua and mutex_owner.lua. By itself this file does nothing.
 --
 -- All functions take a request, which is a table:
@@ -31,13 +31,6 @@ local function readFields(r)
     r.parent or '')
 end
 
--- refuseNumbers ends the script with the error that Redis has for a key of another type if a number that the script needs is none
--- that a script writes.
-local function refuseNumbers(lock, entries, token, minHoldUntil)
-  refuseUnless(isNumber(entries or '1', maxToken) and isNumber(token or '1', maxToken)
-    and (minHoldUntil == '0' or isNumber(minHoldUntil or '1', maxToken)), lock)
-end
-
 -- check returns the reply that refuses the request, or nil if there is none. If it returns nil, these fields are set:
 --   heldToken        the token of the owner, if the owner holds the lock; nil if the lock is to be granted
 --   repeated         not nil if this very hold is in the lock: the request is a repetition
@@ -67,7 +60,8 @@ local function check(r)
   if held[6] and held[6] ~= 'mutex' then
     return {-2, 0}
   end
-  refuseNumbers(r.lock, held[1], held[3], held[5])
+  refuseUnless(isNumber(held[1] or '1', maxToken) and isNumber(held[3] or '1', maxToken)
+    and (held[5] == '0' or isNumber(held[5] or '1', maxToken)), r.lock)
   r.lockTTL, r.longestTTL = math.min(redis.call('PTTL', r.lock), maxTTL), tonumber(held[4])
   if not held[1] or r.parent and not held[2] and not held[8] then
     -- If the key lives longer than the longest TTL requested, the server's clock was set back. If it has no expiry, an operator
