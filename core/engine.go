@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/script"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
+	"github.com/holdfast-go/holdfast/internal/throttle"
 )
 
 // engine acquires and keeps leases: it is what a [Client] and a [Redlock] have in common, whatever servers their locks live on.
@@ -36,13 +37,10 @@ type engine struct {
 
 	renewals keepalive.Log
 	losses   *keepalive.Losses
-	overdue  sync.Once // too many holds wait to be released
+	warned   throttle.Seen // what the log says only once
 
-	announcer   *inventory.Announcer
-	directory   *inventory.Directory
-	unannounced sync.Once // the instance could not be written
-
-	unproven atomic.Bool // a run without a transaction of its proof was logged
+	announcer *inventory.Announcer
+	directory *inventory.Directory
 }
 
 // newEngine makes an engine whose leases are trusted for their TTL less the drift.

@@ -31,7 +31,7 @@ func WithInstance(text string) Option {
 // cannotAnnounce warns once that other clients cannot see this client's instance.
 func (e *engine) cannotAnnounce(err error) {
 	if !transport.Transient(err) && !e.operations.IsClosed() {
-		e.warnOnce(&e.unannounced, "the entry of this client's instance could not be written: other clients do not see it", "error", err)
+		e.warnOnce("the entry of this client's instance could not be written: other clients do not see it", "error", err)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"iter"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/inventory"
@@ -88,13 +87,16 @@ func (e *engine) warnNotReleased(h *script.Hold, err error) {
 		"lock", digest(h.Keys.Lock), "error", err)
 }
 
-// warnPending warns, once, that holds are left to expire.
+// warnPending warns that holds are left to expire.
 func (e *engine) warnPending() {
-	e.warnOnce(&e.overdue, "too many releases are pending: further holds are left to expire", "waiting", transport.MaxPending)
+	e.warnOnce("too many releases are pending: further holds are left to expire", "waiting", transport.MaxPending)
 }
 
-func (e *engine) warnOnce(once *sync.Once, message string, args ...any) {
-	once.Do(func() { e.logger.Warn("holdfast: "+message, args...) })
+// warnOnce logs a warning, unless the log has that message already.
+func (e *engine) warnOnce(message string, args ...any) {
+	if e.warned.First(message) {
+		e.logger.Warn("holdfast: "+message, args...)
+	}
 }
 
 // Digest implements [seal.Names].

@@ -279,9 +279,8 @@ func (o *Once) checkUnproven(ctx context.Context, refusal string) error {
 
 // warnUnproven warns once per client of a successful run that left no proof.
 func (a *Attempt) warnUnproven() {
-	e := a.once.client.engine
-	if !a.proving.Begun() && e.unproven.CompareAndSwap(false, true) {
-		e.logger.Warn("holdfast: a run with a proof completed without its transaction, so nothing proves its effect",
+	if !a.proving.Begun() {
+		a.once.client.warnOnce("a run with a proof completed without its transaction, so nothing proves its effect",
 			"once", digest(a.once.keys.Lock), "attempt", a.number)
 	}
 }

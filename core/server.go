@@ -19,14 +19,7 @@ type server struct {
 	*script.Instance
 	once   script.Once
 	engine *engine
-
-	check *transport.SettingsCheck
-	lasts sync.Map // the advice of errors that were warned of because waiting does not mend them
-
-	warnedPublish   sync.Once // publishing is refused
-	warnedSubscribe sync.Once // subscribing is refused
-	warnedSharded   sync.Once // only SSUBSCRIBE is
-	warnedPanic     sync.Once // the client panics
+	check  *transport.SettingsCheck
 }
 
 func newServer(e *engine, rdb redis.UniversalClient) *server {
@@ -81,24 +74,21 @@ func (s *server) warnLasting(err *transport.LastingError) {
 		s.check.FoundReplica(err)
 		return
 	}
-	if _, known := s.lasts.LoadOrStore(err.Advice, true); !known {
+	if s.engine.warned.First(err.Advice) {
 		s.engine.logger.Warn("holdfast: locks do not work with this setup of Redis or its client", "error", err)
 	}
 }
 
-// cannotSubscribe warns, once, that this client receives no announcements of releases.
+// cannotSubscribe warns that this client receives no announcements of releases.
 func (s *server) cannotSubscribe(err error, sharded bool) {
-	if errors.Is(err, transport.ErrPanic) {
-		s.engine.warnOnce(&s.warnedPanic, "the Redis client does not subscribe: waiters notice releases by polling only", "error", err)
-		return
+	message := "Redis does not let this user subscribe: waiters notice releases by polling only"
+	switch {
+	case errors.Is(err, transport.ErrPanic):
+		message = "the Redis client does not subscribe: waiters notice releases by polling only"
+	case sharded:
+		message = "Redis does not let this user SSUBSCRIBE: waiters notice releases of users that may SPUBLISH by polling only"
 	}
-	if sharded {
-		s.engine.warnOnce(&s.warnedSharded, "Redis does not let this user SSUBSCRIBE: waiters notice releases of users "+
-			"that may SPUBLISH by polling only", "error", err)
-		return
-	}
-	s.engine.warnOnce(&s.warnedSubscribe, "Redis does not let this user subscribe: waiters notice releases by polling only",
-		"error", err)
+	s.engine.warnOnce(message, "error", err)
 }
 
 // warnUnconfirmed warns that this client receives no announcements of releases, for a reason that Redis does not report.
@@ -106,10 +96,9 @@ func (s *server) warnUnconfirmed() {
 	s.engine.logger.Warn("holdfast: Redis answers commands but confirms no subscription: waiters notice releases by polling only")
 }
 
-// cannotPublish warns, once, that releases are not announced.
+// cannotPublish warns that releases are not announced.
 func (s *server) cannotPublish() {
-	s.engine.warnOnce(&s.warnedPublish, "Redis refuses PUBLISH to this user: waiters notice releases by polling only",
-		"channel", "redisson_lock__channel*")
+	s.engine.warnOnce("Redis refuses PUBLISH to this user: waiters notice releases by polling only", "channel", "redisson_lock__channel*")
 }
 
 // close ends the subscriptions and waits for what is in flight, for a few seconds at most.

@@ -26,7 +26,7 @@ const (
 // allowed has a row for each package that users import, and for the command: the packages of this repository and the modules
 // that it imports. What these import comes with them and is not repeated, nor are folders named internal below a package.
 var allowed = map[string][]string{
-	"core":     {"github.com/google/uuid", "github.com/redis/go-redis/v9", "internal/foreign", "internal/seal"},
+	"core":     {"github.com/google/uuid", "github.com/redis/go-redis/v9", "internal/foreign", "internal/seal", "internal/throttle"},
 	"locktest": {"core", "github.com/alicebob/miniredis/v2"},
 
 	"middleware/nethttp": {"core", "internal/guard", "internal/httprecord", "internal/jsonfield", "internal/throttle"},

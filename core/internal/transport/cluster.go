@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 )
 
 const (
@@ -21,53 +19,56 @@ const (
 	maxRefreshes = 8
 )
 
-// topology has go-redis read the slots of a Cluster again when the outcome of commands suggests that they have moved, because
-// by itself go-redis reads them once a minute, and after a redirection. A master that has crashed does not redirect.
-type topology struct {
-	cluster   *redis.ClusterClient
-	queries   *keepalive.Operations
-	onRefresh func()            // called after each query
-	recovered func(call func()) // calls a function that runs hooks of the user's client, see Background
+// refresh is what [Nodes] knows of the queries for the slots of a Cluster that [Nodes.RequestRefresh] sends.
+type refresh struct {
+	done func() // called after each query; nil for nothing; must not be changed after the first command
 
 	mu sync.Mutex
 
 	// Guarded by mu.
-	refreshedAt time.Time
-	inFlight    int
-	timer       *time.Timer // set while a query is due
+	at       time.Time // of the last query
+	inFlight int
+	timer    *time.Timer // set while a query is due
 }
 
-// requestRefresh has the slots read as soon as minRefreshInterval has passed since the last query. It does not wait.
-func (t *topology) requestRefresh() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.timer == nil {
-		t.timer = time.AfterFunc(time.Until(t.refreshedAt.Add(minRefreshInterval)), t.refresh)
-	}
-}
-
-// refresh has go-redis read the slots. The timer calls it. It does nothing if maxRefreshes queries are in flight, or if Nodes
-// was closed.
-func (t *topology) refresh() {
-	t.mu.Lock()
-	t.timer = nil
-	t.refreshedAt = time.Now()
-	if t.inFlight >= maxRefreshes || !t.queries.Start() {
-		t.mu.Unlock()
+// RequestRefresh has go-redis read the slots of the Cluster again, as soon as minRefreshInterval has passed since the last query. It
+// does not wait. Without a Cluster it does nothing. It must be called when the outcome of commands suggests that slots have moved,
+// because by itself go-redis reads them once a minute, and after a redirection. A master that has crashed does not redirect.
+func (n *Nodes) RequestRefresh() {
+	if n.cluster == nil {
 		return
 	}
-	defer t.queries.Finish()
-	t.inFlight++
-	t.mu.Unlock()
+	n.refresh.mu.Lock()
+	defer n.refresh.mu.Unlock()
+	if n.refresh.timer == nil {
+		n.refresh.timer = time.AfterFunc(time.Until(n.refresh.at.Add(minRefreshInterval)), n.refreshSlots)
+	}
+}
+
+// refreshSlots has go-redis read the slots. The timer calls it. It does nothing if maxRefreshes queries are in flight, or if Nodes
+// was closed.
+func (n *Nodes) refreshSlots() {
+	r := &n.refresh
+	r.mu.Lock()
+	r.timer, r.at = nil, time.Now()
+	if r.inFlight >= maxRefreshes || !n.queries.Start() {
+		r.mu.Unlock()
+		return
+	}
+	defer n.queries.Finish()
+	r.inFlight++
+	r.mu.Unlock()
 	// ForEachMaster begins with a query of its own. Not ReloadState, because it would wait for the query that is in flight,
 	// however long that one waits for a frozen node.
-	t.recovered(func() {
-		_ = t.cluster.ForEachMaster(context.Background(), func(context.Context, *redis.Client) error { return nil })
+	n.background.recovered(func() {
+		_ = n.cluster.ForEachMaster(context.Background(), func(context.Context, *redis.Client) error { return nil })
 	})
-	t.mu.Lock()
-	t.inFlight--
-	t.mu.Unlock()
-	t.onRefresh()
+	r.mu.Lock()
+	r.inFlight--
+	r.mu.Unlock()
+	if r.done != nil {
+		r.done()
+	}
 }
 
 // suggestsMove returns true if err may mean that another master owns the slot now.

@@ -152,7 +152,7 @@ const AnswerTimeout = 5 * time.Second
 //   - the key belongs to another master than before, which is checked every StallTimeout in a Cluster.
 func (e *Executor) awaitReply(ctx context.Context, c *Command, w *wakeup) bool {
 	var stalled <-chan time.Time
-	if e.Nodes.topology != nil {
+	if e.InCluster() {
 		ticker := time.NewTicker(StallTimeout)
 		defer ticker.Stop()
 		stalled = ticker.C

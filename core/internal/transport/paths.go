@@ -50,8 +50,8 @@ type Nodes struct {
 	only       *node                // of all keys without a Cluster; in a Cluster, of keys whose master is not known
 	cluster    *redis.ClusterClient // nil without a Cluster
 
-	topology *topology             // nil without a Cluster
-	queries  *keepalive.Operations // queries for the slots of the Cluster
+	queries *keepalive.Operations // queries for the slots of the Cluster
+	refresh refresh
 
 	known    atomic.Bool // true if the ClusterClient knows the owners of the slots
 	learning atomic.Bool // true while learnSlots runs
@@ -62,9 +62,7 @@ type Nodes struct {
 func newNodes(rdb redis.UniversalClient, background *Background, sendBatch func([]*Command)) *Nodes {
 	n := &Nodes{background: background, sendBatch: sendBatch, queries: keepalive.NewOperations()}
 	n.only = n.newNode()
-	if n.cluster, _ = rdb.(*redis.ClusterClient); n.cluster != nil {
-		n.topology = &topology{cluster: n.cluster, queries: n.queries, onRefresh: func() {}, recovered: background.recovered}
-	}
+	n.cluster, _ = rdb.(*redis.ClusterClient)
 	return n
 }
 
@@ -79,14 +77,6 @@ func (n *Nodes) newNode() *node {
 
 // answers returns a number that grows with the answers of the server that has the key.
 func (n *Nodes) answers(key string) uint64 { return n.of(key).answers.Load() }
-
-// onRefresh has f called after each refresh of the slots of a Cluster. There is one such function. It must be set before the
-// first command. Without a Cluster, f is never called.
-func (n *Nodes) onRefresh(f func()) {
-	if n.topology != nil {
-		n.topology.onRefresh = f
-	}
-}
 
 // of returns the node of a key. Until the slots of the Cluster are known, all keys have the same node.
 func (n *Nodes) of(key string) *node {
@@ -125,14 +115,6 @@ func (n *Nodes) master(key string) *redis.Client {
 // rerouted returns true if the key of c now belongs to another master than when c was submitted. It returns false if the
 // master was not known then.
 func (n *Nodes) rerouted(c *Command) bool { return c.node != n.only && n.of(c.key()) != c.node }
-
-// RequestRefresh has the slots of the Cluster read again soon, at most once each minRefreshInterval. It does not wait.
-// Without a Cluster it does nothing.
-func (n *Nodes) RequestRefresh() {
-	if n.topology != nil {
-		n.topology.requestRefresh()
-	}
-}
 
 // learnSlots has the ClusterClient read the slots. The caller must have called queries.Start and set learning.
 func (n *Nodes) learnSlots(key string) {

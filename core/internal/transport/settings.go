@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
+	"github.com/holdfast-go/holdfast/internal/throttle"
 )
 
 const (
@@ -34,9 +35,7 @@ type SettingsCheck struct {
 	// finding.
 	Alone bool
 
-	// findings has the warnings that were logged, as keys. It is a sync.Map because the masters of a Cluster are inspected
-	// concurrently, and because an abandoned inspection may still run beside the next.
-	findings sync.Map
+	findings throttle.Seen // that were logged
 
 	mu sync.Mutex
 
@@ -187,7 +186,7 @@ func isDefaultUser(o *redis.Options) bool {
 // found logs a warning, unless it was logged before with the same arguments. So each server has one line for each setting,
 // however often the setup is inspected.
 func (c *SettingsCheck) found(message string, args ...any) {
-	if _, known := c.findings.LoadOrStore(message+fmt.Sprint(args...), true); !known {
+	if c.findings.First(message + fmt.Sprint(args...)) {
 		c.Logger.Warn("holdfast: "+message, args...)
 	}
 }

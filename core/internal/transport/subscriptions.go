@@ -116,7 +116,7 @@ func NewSubscriptions(rdb redis.UniversalClient, nodes *Nodes, warn func(error, 
 		rdb: rdb, nodes: nodes, warn: warn, channels: make(map[string]*channelState), masters: make(map[*redis.Client]*masterSubscription),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	nodes.onRefresh(s.reassignAll)
+	nodes.refresh.done = s.reassignAll
 	return s
 }
 
