@@ -12,6 +12,7 @@ import (
 
 	guards "github.com/holdfast-go/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/internal/jsonfield"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // KeyFunc makes the key of a task: tasks with equal keys exclude each other, or count as one. If it returns an empty
@@ -157,7 +158,7 @@ func PerPeriod(key KeyFunc, period time.Duration) KeyFunc {
 	guards.KeyFuncs("asynqlock: PerPeriod", []KeyFunc{key})
 	if period < guards.ShortestWait {
 		panic(fmt.Sprintf("holdfast: asynqlock: PerPeriod: the period is %v: at least %v is needed%s", period, guards.ShortestWait,
-			guards.UnitHint(period)))
+			seal.UnitHint(period)))
 	}
 	return func(ctx context.Context, t *asynq.Task) (string, error) {
 		reportSelective(ctx)

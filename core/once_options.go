@@ -108,7 +108,7 @@ func WithRetention(retention time.Duration) OnceOption {
 	return newOnceOption("WithRetention", retention, func(c *onceConfig) {
 		switch {
 		case retention < minTTL || retention > 10*maxTTL:
-			c.lock.refuse(invalidOption("WithRetention(%v): %v to %v is allowed%s", retention, minTTL, 10*maxTTL, unitHint(retention)))
+			c.lock.refuse(invalidOption("WithRetention(%v): %v to %v is allowed%s", retention, minTTL, 10*maxTTL, seal.UnitHint(retention)))
 		case retention%time.Millisecond != 0:
 			c.lock.refuse(invalidOption("WithRetention(%v): Redis counts in whole milliseconds", retention))
 		}

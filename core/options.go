@@ -2,7 +2,6 @@ package core
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -153,7 +152,7 @@ func WithMaxWaiters(most int) Option {
 func WithNodeTimeout(limit time.Duration) Option {
 	return clientOption(func(c *clientConfig) {
 		if limit < time.Millisecond || limit > time.Minute {
-			c.lock.refuse(invalidOption("WithNodeTimeout(%v): 1ms to 1m is allowed%s", limit, unitHint(limit)))
+			c.lock.refuse(invalidOption("WithNodeTimeout(%v): 1ms to 1m is allowed%s", limit, seal.UnitHint(limit)))
 		}
 		c.nodeTimeout = limit
 	})
@@ -258,26 +257,14 @@ var askOnce = newLockOption("askOnce", nil, func(c *lockConfig) { c.once = true 
 // checkUnit refuses a duration that is too short to be meant.
 func (c *lockConfig) checkUnit(option string, d time.Duration) {
 	if d > 0 && d < leastLimit {
-		c.refuse(invalidOption("%s(%v): 0 or at least %v is needed%s", option, d, leastLimit, unitHint(d)))
+		c.refuse(invalidOption("%s(%v): 0 or at least %v is needed%s", option, d, leastLimit, seal.UnitHint(d)))
 	}
-}
-
-// unitHint returns the end of an error about a duration that is too short to be meant: a number without a unit is one of
-// nanoseconds. It returns "" for any other duration. Package internal/outage has the same for guards.
-func unitHint(d time.Duration) string {
-	switch {
-	case d <= 0 || d > 100*time.Microsecond: // a longer one was computed
-		return ""
-	case d < 1000:
-		return fmt.Sprintf("; is the unit missing, did you mean %d*time.Second?", int64(d))
-	}
-	return fmt.Sprintf("; is the unit missing, did you mean %d*time.Millisecond or %[1]d*time.Second?", int64(d))
 }
 
 func (c *lockConfig) checkTTL(option string, ttl time.Duration) {
 	switch {
 	case ttl < minTTL:
-		c.refuse(invalidOption("%s(%v): at least %v is needed%s", option, ttl, minTTL, unitHint(ttl)))
+		c.refuse(invalidOption("%s(%v): at least %v is needed%s", option, ttl, minTTL, seal.UnitHint(ttl)))
 	case ttl > maxTTL:
 		c.refuse(invalidOption("%s(%v): at most %v is allowed", option, ttl, maxTTL))
 	case ttl%time.Millisecond != 0:
@@ -337,7 +324,7 @@ func WithReplicaAck(n int, timeout time.Duration) LockOption {
 		case timeout <= 0:
 			c.refuse(invalidOption("WithReplicaAck(%d, %v): the timeout has to be positive", n, timeout))
 		case timeout%time.Millisecond != 0:
-			c.refuse(invalidOption("WithReplicaAck(%d, %v): Redis counts in whole milliseconds%s", n, timeout, unitHint(timeout)))
+			c.refuse(invalidOption("WithReplicaAck(%d, %v): Redis counts in whole milliseconds%s", n, timeout, seal.UnitHint(timeout)))
 		}
 		c.ack = transport.Ack{Replicas: n, Timeout: timeout}
 	})

@@ -233,7 +233,7 @@ func CheckDuration(name string, d time.Duration) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %s(%v): %v to %v is allowed%s", core.ErrInvalidOption, name, d, ShortestWait, LongestDuration,
-		UnitHint(d))
+		seal.UnitHint(d))
 }
 
 // CheckFunc returns the error for a function of an option that is nil.

@@ -23,18 +23,6 @@ const AskTimeout = 5 * time.Second
 // ShortestWait is the shortest time but 0 that [core.WithWait] takes.
 const ShortestWait = time.Millisecond
 
-// UnitHint returns the end of an error about a duration that is too short to be meant: a number without a unit is one of
-// nanoseconds. It returns "" for any other duration.
-func UnitHint(d time.Duration) string {
-	switch {
-	case d <= 0 || d > 100*time.Microsecond: // a longer one was computed
-		return ""
-	case d < 1000:
-		return fmt.Sprintf("; is the unit missing, did you mean %d*time.Second?", int64(d))
-	}
-	return fmt.Sprintf("; is the unit missing, did you mean %d*time.Millisecond or %[1]d*time.Second?", int64(d))
-}
-
 // Patience is how long a guard waits for a lock or a record.
 type Patience struct {
 	// Wait bounds the waiting for another holder; less than [ShortestWait] asks once.

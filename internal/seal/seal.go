@@ -4,6 +4,7 @@ package seal
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"log/slog"
 	"reflect"
@@ -201,4 +202,16 @@ func check[T Option](opts []T, with func(checker, []Option) error) error {
 		panic("holdfast: seal: an option of another package")
 	}
 	return with(c, all)
+}
+
+// UnitHint returns the end of an error about a duration that is too short to be meant: a number without a unit is one of
+// nanoseconds. It returns "" for any other duration.
+func UnitHint(d time.Duration) string {
+	switch {
+	case d <= 0 || d > 100*time.Microsecond: // a longer one was computed
+		return ""
+	case d < 1000:
+		return fmt.Sprintf("; is the unit missing, did you mean %d*time.Second?", int64(d))
+	}
+	return fmt.Sprintf("; is the unit missing, did you mean %d*time.Millisecond or %[1]d*time.Second?", int64(d))
 }
