@@ -361,7 +361,7 @@ func failure(ctx context.Context, key string, err error) error {
 // trouble is failure for a call whose time is up, and ended is why; nil if it is not. err is nil if nothing is known.
 func trouble(key string, err, ended error) error {
 	switch {
-	case err == nil || transport.Transient(err) || errors.Is(publicAck(err), ErrNotReplicated):
+	case err == nil || transport.Transient(err):
 		return unavailable(err, ended)
 	case ended == nil:
 		return refusal(key, err)
@@ -408,8 +408,7 @@ func unavailable(err, ended error) error {
 	case transport.TooManyFiles(err):
 		outage = errTooManyFiles
 	}
-	switch {
-	case ended == nil:
+	if ended == nil {
 		return errorf("%w: %w", outage, err)
 	}
 	return errorf("%w: %w: %w", outage, err, ended)

@@ -82,7 +82,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (Info, error) {
 		}
 		info = newInfo(state)
 		info.Name = name
-		c.addInstances(ctx, &info)
+		c.addInstances(ctx, info)
 		return nil
 	})
 	return info, err

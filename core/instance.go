@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"maps"
 
 	"github.com/holdfast-go/holdfast/core/internal/inventory"
 	"github.com/holdfast-go/holdfast/core/internal/script"
@@ -43,47 +44,22 @@ func ownerForLog(owner string) string {
 	return digest(owner)
 }
 
-// addInstances sets the instances of all holders and waiters in the states of a lock.
-func (e *engine) addInstances(ctx context.Context, states ...*Info) {
-	var all []instanceOf
+// addInstances sets the instances of all holders and waiters in the states of locks. For a bounded time it asks for the clients of
+// owners that are not known yet.
+func (e *engine) addInstances(ctx context.Context, states ...Info) {
+	owners := make(map[*string]string) // by where the instance of the owner is wanted
 	for _, info := range states {
 		for i := range info.Holders {
-			all = append(all, instanceOf{info.Holders[i].Owner, &info.Holders[i].Instance})
+			owners[&info.Holders[i].Instance] = info.Holders[i].Owner
 		}
 		for i := range info.Queue {
-			all = append(all, instanceOf{info.Queue[i].Owner, &info.Queue[i].Instance})
+			owners[&info.Queue[i].Instance] = info.Queue[i].Owner
 		}
-	}
-	e.findInstances(ctx, all)
-}
-
-// addEntryInstances sets the instances of all holders in the entries of a list.
-func (e *engine) addEntryInstances(ctx context.Context, entries []Entry) {
-	var all []instanceOf
-	for _, entry := range entries {
-		for i := range entry.Holders {
-			all = append(all, instanceOf{entry.Holders[i].Owner, &entry.Holders[i].Instance})
-		}
-	}
-	e.findInstances(ctx, all)
-}
-
-// instanceOf is where the instance of an owner is wanted.
-type instanceOf struct {
-	owner    string
-	instance *string
-}
-
-// findInstances sets instances. For a bounded time it asks for the clients of owners that are not known yet.
-func (e *engine) findInstances(ctx context.Context, all []instanceOf) {
-	owners := make([]string, len(all))
-	for i, of := range all {
-		owners[i] = of.owner
 	}
 	ctx, cancel := context.WithTimeout(ctx, transport.FirstAnswerTimeout)
 	defer cancel()
-	e.directory.Find(ctx, owners)
-	for _, of := range all {
-		*of.instance = e.directory.Instance(of.owner)
+	e.directory.Find(ctx, maps.Values(owners))
+	for instance, owner := range owners {
+		*instance = e.directory.Instance(owner)
 	}
 }

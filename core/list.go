@@ -74,27 +74,23 @@ func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[Entry, erro
 				return err
 			}
 			p.Next, p.Skipped = next, skipped
-			for _, lock := range found {
-				entries = append(entries, newEntry(lock))
+			infos := make([]Info, len(found))
+			for i, lock := range found {
+				infos[i] = newInfo(lock.State)
+				infos[i].Holders, infos[i].Queue = infos[i].Holders[:min(len(infos[i].Holders), maxListedHolders)], nil
 			}
-			c.addEntryInstances(ctx, entries)
+			c.addInstances(ctx, infos...)
+			for i, lock := range found {
+				info := infos[i]
+				entries = append(entries, Entry{
+					Name: lock.Name, Mode: info.Mode, Foreign: lock.Foreign, Holders: info.Holders, Holds: lock.Holds(),
+					TTL: info.TTL, Places: info.Places, Waiters: info.Waiters, Value: info.Value,
+				})
+			}
 			return nil
 		})
 		return entries, err
 	})
-}
-
-// newEntry returns the entry of a lock.
-func newEntry(s inventory.Lock) Entry {
-	info := newInfo(s.State)
-	e := Entry{
-		Name: s.Name, Mode: info.Mode, Foreign: s.Foreign, Holders: info.Holders, Holds: s.Holds(),
-		TTL: info.TTL, Places: info.Places, Waiters: info.Waiters, Value: info.Value,
-	}
-	if len(e.Holders) > maxListedHolders {
-		e.Holders = e.Holders[:maxListedHolders]
-	}
-	return e
 }
 
 // Records is [Client.Locks] for the records of [Once] whose keys begin with prefix, without their values. The user needs the

@@ -365,14 +365,7 @@ func (o *Once) retryUntilAnswered(ctx, bounded context.Context, what string, com
 	if o.err != nil {
 		return o.err
 	}
-	if !o.client.operations.Start() {
-		return ErrClosed
-	}
-	defer o.client.operations.Finish()
-	if err := transport.RetryUntilAnswered(bounded, command); err != nil {
-		return errorf("holdfast: %s once %q: %w", what, o.key, failure(ctx, o.keys.Lock, err))
-	}
-	return nil
+	return o.client.operate(ctx, what+" once", o.key, o.keys, func() error { return transport.RetryUntilAnswered(bounded, command) })
 }
 
 // OnceValue is [Once.Do] for a function that returns a value of type T. It runs fn, or returns the value that an earlier run

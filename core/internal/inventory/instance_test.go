@@ -117,22 +117,22 @@ func TestDirectoryAsksSeldom(t *testing.T) {
 		t.Errorf("itself: %q", text)
 	}
 	owner := client(1) + ":7"
-	d.Find(t.Context(), []string{owner, owner, "Ada"}) // it has no text yet
+	d.Find(t.Context(), slices.Values([]string{owner, owner, "Ada"})) // it has no text yet
 	rdb.Set(t.Context(), script.ClientKey(client(1)), "web-1", time.Hour)
-	if d.Find(t.Context(), []string{owner}); d.Instance(owner) != "" {
+	if d.Find(t.Context(), slices.Values([]string{owner})); d.Instance(owner) != "" {
 		t.Error("asked again at once")
 	}
 	now.pass(missingInterval)
-	if d.Find(t.Context(), []string{owner}); d.Instance(owner) != "web-1" {
+	if d.Find(t.Context(), slices.Values([]string{owner})); d.Instance(owner) != "web-1" {
 		t.Errorf("found %q", d.Instance(owner))
 	}
 	rdb.Set(t.Context(), script.ClientKey(client(1)), "other", time.Hour)
 	now.pass(time.Hour)
-	if d.Find(t.Context(), []string{owner}); d.Instance(owner) != "web-1" {
+	if d.Find(t.Context(), slices.Values([]string{owner})); d.Instance(owner) != "web-1" {
 		t.Error("asked for a client that is known")
 	}
 	rdb.Set(t.Context(), script.ClientKey(client(2)), "forged\nline", time.Hour)
-	if d.Find(t.Context(), []string{client(2) + ":1"}); d.Instance(client(2)+":1") != "" {
+	if d.Find(t.Context(), slices.Values([]string{client(2) + ":1"})); d.Instance(client(2)+":1") != "" {
 		t.Error("took a text that would break the log")
 	}
 }
@@ -152,7 +152,7 @@ func TestForeignTexts(t *testing.T) {
 		write()
 		d := NewDirectory(client(0), "me", new(testClock).Now)
 		d.AddServer(exec)
-		if d.Find(t.Context(), []string{client(1) + ":7"}); d.Instance(client(1)+":7") != "" {
+		if d.Find(t.Context(), slices.Values([]string{client(1) + ":7"})); d.Instance(client(1)+":7") != "" {
 			t.Errorf("%s is taken for an instance", what)
 		}
 		if reply, _ := exec.Do(t.Context(), findScript, []string{key}); reply != nil && len(reply.(string)) > maxInstance+1 {

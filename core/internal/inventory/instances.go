@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"iter"
 	"math"
 	"os"
 	"strings"
@@ -146,23 +147,12 @@ func (a *Announcer) Leave() {
 // send sends a script to all servers, and calls answered with each outcome. It does not wait.
 func (a *Announcer) send(answered func(error), script *transport.Script, args ...any) {
 	for _, exec := range a.servers {
-		a.sending.Go(func() { answered(a.sendTo(exec, script, args)) })
-	}
-}
-
-// sendTo sends a script to one server, in its queue of renewals, and waits for the answer.
-func (a *Announcer) sendTo(exec *transport.Executor, script *transport.Script, args []any) error {
-	answered := make(chan error, 1)
-	c := transport.NewCommand(script, []string{a.key}, args...)
-	c.Done = func(c *transport.Command) { answered <- c.Err }
-	exec.SubmitRenewals([]*transport.Command{c})
-	timeout := time.NewTimer(transport.FirstAnswerTimeout)
-	defer timeout.Stop()
-	select {
-	case err := <-answered:
-		return err
-	case <-timeout.C:
-		return transport.ErrNotAnswered
+		a.sending.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), transport.FirstAnswerTimeout)
+			defer cancel()
+			_, err := exec.Do(ctx, script, []string{a.key}, args...)
+			answered(err)
+		})
 	}
 }
 
@@ -277,9 +267,9 @@ func (d *Directory) learn(client string, reply any) {
 
 // Find asks all servers for the clients of owners that are not known, and waits for the answers until ctx ends. Afterwards
 // Instance returns what the servers know.
-func (d *Directory) Find(ctx context.Context, owners []string) {
+func (d *Directory) Find(ctx context.Context, owners iter.Seq[string]) {
 	var unknown []string
-	for _, owner := range owners {
+	for owner := range owners {
 		client, ok := script.ClientOf(owner)
 		if !ok || len(unknown) == maxAsked {
 			continue

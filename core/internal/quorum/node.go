@@ -62,7 +62,7 @@ func (v *node) verifyIdentity(ctx context.Context) error {
 		return err
 	}
 	if runID != "" {
-		if err := v.quorum.roster.enter(runID, v); err != nil {
+		if err := v.quorum.enter(runID, v); err != nil {
 			return err
 		}
 	}

@@ -24,7 +24,12 @@ type Strategy struct {
 	env      *Environment
 	nodes    []*node
 	majority int // more than half of the nodes, so any two majorities have a node in common
-	roster   *roster
+
+	mu sync.Mutex
+	// byRunID has the nodes by the run IDs of their servers, so that no server has two votes. Of two nodes of one server, the first
+	// to enter is verified. Nothing leaves it. What it does not find: a server that has restarted has another run ID, which its
+	// verified node does not enter. A second node of that server, which was refused before, can enter it. Guarded by mu.
+	byRunID map[string]*node
 }
 
 const (
@@ -52,7 +57,7 @@ var (
 
 // New returns the quorum of these servers, an odd number. It sends nothing, see Introduce. It keeps env.
 func New(env *Environment, instances []*script.Instance) *Strategy {
-	q := &Strategy{env: env, majority: len(instances)/2 + 1, roster: &roster{byRunID: make(map[string]*node)}}
+	q := &Strategy{env: env, majority: len(instances)/2 + 1, byRunID: make(map[string]*node)}
 	for i, instance := range instances {
 		q.nodes = append(q.nodes, newRedlockNode(i+1, instance, q))
 	}
@@ -334,16 +339,6 @@ type Environment struct {
 	Closed error
 }
 
-// roster has the nodes of one Redlock by the run IDs of their servers, so that no server has two votes. Of two nodes of one
-// server, the first to enter is verified. Nothing leaves a roster.
-//
-// What it does not find: a server that has restarted has another run ID, which its verified node does not enter. A second
-// node of that server, which was refused before, can enter it.
-type roster struct {
-	mu      sync.Mutex
-	byRunID map[string]*node // guarded by mu
-}
-
 // introductionTimeout bounds how long Introduce waits for the run IDs of the servers.
 const introductionTimeout = 2 * time.Second
 
@@ -366,13 +361,13 @@ func isIdentityError(err error) bool {
 
 // enter records that a node has this run ID. It returns an identityError if another node has it. To enter a node twice
 // changes nothing, so concurrent requests may verify it.
-func (r *roster) enter(runID string, v *node) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if other := r.byRunID[runID]; other != nil && other != v {
-		return &identityError{v.quorum.env.SameServer(min(other.number, v.number), max(other.number, v.number))}
+func (q *Strategy) enter(runID string, v *node) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if other := q.byRunID[runID]; other != nil && other != v {
+		return &identityError{q.env.SameServer(min(other.number, v.number), max(other.number, v.number))}
 	}
-	r.byRunID[runID] = v
+	q.byRunID[runID] = v
 	return nil
 }
 

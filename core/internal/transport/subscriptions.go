@@ -152,10 +152,7 @@ func (s *Subscriptions) add(sub *Subscriber, channel string) *Subscriber {
 	}
 	s.addLocked(sub, channel)
 	if sub.channel.subscribed.Load() {
-		if sub.client != nil {
-			sub.client.freeForAll = true
-		}
-		keepalive.Signal(sub.c) // no confirmation will follow that could notify it
+		sub.notifyLocked() // no confirmation will follow that could notify it
 	}
 	return sub
 }
@@ -164,12 +161,16 @@ func (s *Subscriptions) add(sub *Subscriber, channel string) *Subscriber {
 // yet, so that a caller that need not wait causes no SUBSCRIBE. It does not notify at once, because the caller asks Redis
 // anyway. If it does not return nil, the caller must call Close.
 func (s *Subscriptions) SubscribeIfActive(channel, address string) *Subscriber {
+	return s.addIfActive(&Subscriber{c: make(chan struct{}, 1), address: address}, channel)
+}
+
+// addIfActive adds a subscriber to a channel that is requested already. Otherwise it returns nil.
+func (s *Subscriptions) addIfActive(sub *Subscriber, channel string) *Subscriber {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.channels[channel] == nil {
 		return nil
 	}
-	sub := &Subscriber{c: make(chan struct{}, 1), address: address}
 	s.addLocked(sub, channel)
 	return sub
 }
@@ -319,14 +320,19 @@ func (s *Subscriptions) confirm(m *masterSubscription, channel string) {
 	ch.subscribed.Store(true)
 	ch.unheard = unheard{}
 	for sub := range ch.broadcast {
-		if sub.client != nil {
-			sub.client.freeForAll = true
-		}
-		keepalive.Signal(sub.c)
+		sub.notifyLocked()
 	}
 	for _, sub := range ch.addressed {
-		keepalive.Signal(sub.c)
+		sub.notifyLocked()
 	}
+}
+
+// notifyLocked notifies a subscriber that may have missed messages.
+func (sub *Subscriber) notifyLocked() {
+	if sub.client != nil {
+		sub.client.freeForAll = true
+	}
+	keepalive.Signal(sub.c)
 }
 
 // Clients that wait for a Mutex are woken one at a time (wake-one). Each has a number in a set in Redis. A release takes one
@@ -383,14 +389,7 @@ func (s *Subscriptions) SubscribeAsClient(channel, lock, set string) *Subscriber
 // SubscribeAsClientIfActive is SubscribeAsClient for a caller that has not asked Redis yet. It returns nil if the channel is
 // not requested yet, see SubscribeIfActive.
 func (s *Subscriptions) SubscribeAsClientIfActive(channel, lock, set string) *Subscriber {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.channels[channel] == nil {
-		return nil
-	}
-	sub := s.newClientSubscriber(lock, set)
-	s.addLocked(sub, channel)
-	return sub
+	return s.addIfActive(s.newClientSubscriber(lock, set), channel)
 }
 
 // newClientSubscriber returns a subscriber that belongs to no channel yet.
@@ -419,8 +418,7 @@ func (s *Subscriptions) RecheckAll(channel string) {
 	if ch := s.channels[channel]; ch != nil {
 		for sub := range ch.broadcast {
 			if sub.client != nil {
-				sub.client.freeForAll = true
-				keepalive.Signal(sub.c)
+				sub.notifyLocked()
 			}
 		}
 	}
