@@ -17,7 +17,7 @@ import (
 func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	forced := false
 	err := c.operateOn(ctx, "force lock", name, func(k script.Keys) (err error) {
-		forced, err = c.server.Force(ctx, k, c.ids.Next())
+		forced, _, err = c.server.Force(ctx, k, c.ids.Next(), nil)
 		return err
 	})
 	return forced, err
@@ -46,7 +46,7 @@ func (c *Client) ForceUnlockSeen(ctx context.Context, seen Info) (bool, error) {
 	}
 	forced, changed := false, false
 	err = c.operate(ctx, "force lock", seen.Name, k, func() (err error) {
-		forced, changed, err = c.server.ForceSeen(ctx, k, c.ids.Next(), holders)
+		forced, changed, err = c.server.Force(ctx, k, c.ids.Next(), holders)
 		return err
 	})
 	if changed {

@@ -439,14 +439,15 @@ func (a *acquisition) parentOf(n int, h *script.Hold) *holding {
 // publicError returns the error of the API for the end of the acquisition.
 func (a *acquisition) publicError(caller context.Context, err error) error {
 	switch end := err.(type) {
-	case *acquire.RefusedError:
-		if end.Refused.Kind == script.Upgrade {
+	case *script.Refusal:
+		if end.Kind == script.Upgrade {
 			return fmt.Errorf("%w: %q", ErrUpgrade, a.Hold.Name)
 		}
-		return onceError(a.Hold.Name, end.Refused)
-	case *acquire.UnavailableError:
-		return a.failed(unavailable(end.Last, nil))
+		return onceError(a.Hold.Name, end)
 	case *acquire.FailedError:
+		if end.Outage {
+			return a.failed(unavailable(end.Err, nil))
+		}
 		return a.failed(failure(caller, a.Hold.Keys.Lock, end.Err))
 	}
 	switch err {

@@ -3,7 +3,6 @@ package acquire
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"slices"
 	"time"
@@ -80,8 +79,8 @@ type Acquisition struct {
 func (a *Acquisition) Reusable() bool { return a.Env.OneServer && !a.uncertain && !a.queued }
 
 // Run acquires the lock. If it returns nil, the caller has accepted a grant, and its lease has the hold. Otherwise Run
-// leaves no hold in Redis, and the error is ErrTimeUp, [ErrWaiterLimit], a [RefusedError], an [UnavailableError] or
-// a [FailedError]. It must be called once.
+// leaves no hold in Redis, and the error is ErrTimeUp, [ErrWaiterLimit], a [script.Refusal] that waiting
+// would not help, or a [FailedError]. It must be called once.
 //
 // The longest wait ends a context that only Run knows. Hooks and the lease get the caller's, because a lease that was granted
 // at the last moment must not end with the wait.
@@ -219,27 +218,24 @@ func (a *Acquisition) ask(ctx context.Context) error {
 		if err == nil || err == errBusy {
 			return err
 		}
-		if _, refused := err.(*RefusedError); refused {
+		if _, refused := err.(*script.Refusal); refused {
 			return err
 		}
 		switch {
 		case a.Env.timeUp(ctx):
 			return ErrTimeUp
 		case a.Wait == 0 && transport.Unacknowledged(err):
-			return &UnavailableError{err} // the replicas have had the time of WAIT already
+			return &FailedError{err, true} // the replicas have had the time of WAIT already
 		case !transport.Transient(err) && (a.Wait == 0 || !transport.Unrecognized(err)):
-			return &FailedError{err}
+			return &FailedError{Err: err}
 		}
 		longest := transport.MaxRequestRetryInterval
 		if transport.SlotMigrating(err) && patience > 0 {
 			a.outage.Began, longest = time.Now(), transport.MaxMigrationRetryInterval // so the limit never passes
 		}
 		pause, again := a.outage.Pause(patience, longest)
-		if !again && transport.Transient(err) {
-			return &UnavailableError{err}
-		}
 		if !again {
-			return &FailedError{err}
+			return &FailedError{err, transport.Transient(err)}
 		}
 		keepalive.Pause(ctx, pause, nil, a.Env.Operations.Closing)
 		if a.Env.timeUp(ctx) {
@@ -248,7 +244,7 @@ func (a *Acquisition) ask(ctx context.Context) error {
 	}
 }
 
-// request sends the request once. It returns nil after a grant that the caller has accepted, errBusy, a *RefusedError, or
+// request sends the request once. It returns nil after a grant that the caller has accepted, errBusy, a refusal, or
 // the error of the request. The hold may have another ID afterwards.
 func (a *Acquisition) request(ctx context.Context) error {
 	a.Requests++
@@ -272,7 +268,7 @@ func (a *Acquisition) request(ctx context.Context) error {
 	}
 	a.outage = transport.Outage{}
 	if result.Refused != nil {
-		return &RefusedError{result.Refused}
+		return result.Refused
 	}
 	if a.ForeignParent {
 		a.leaveForeignParent(ctx)
@@ -516,20 +512,11 @@ var (
 	errHoldReleased = errors.New("given up before")
 )
 
-// RefusedError is the end of an acquisition that waiting would not help. Waiters with the same question may share it.
-type RefusedError struct{ Refused *script.Refusal }
-
-// Error returns a text for tests. The API has an error for each kind of refusal.
-func (e *RefusedError) Error() string { return fmt.Sprintf("refused: %d", e.Refused.Kind) }
-
-// UnavailableError is the end of an acquisition that met with an outage. The waiters of a list may share it.
-type UnavailableError struct{ Last error }
-
-// Error returns the error of the last request.
-func (e *UnavailableError) Error() string { return fmt.Sprintf("unavailable: %v", e.Last) }
-
-// FailedError is the end of an acquisition with an error that a repeated request would meet too.
-type FailedError struct{ Err error }
+// FailedError is the end of an acquisition with the error of its last request. The waiters of a list may share it.
+type FailedError struct {
+	Err    error
+	Outage bool // true if the acquisition met with an outage; false if a repeated request would meet the error too
+}
 
 // Error returns the error of the request.
 func (e *FailedError) Error() string { return e.Err.Error() }

@@ -27,11 +27,11 @@
 //
 //	request ──┬── granted, and accepted by the caller ─────► end: a lease
 //	  ▲       ├── busy ────────────────────────────────────► back to the state that asked
-//	  │       ├── refused, so that waiting does not help ──► end: RefusedError
+//	  │       ├── refused, so that waiting does not help ──► end: script.Refusal
 //	  │       ├── an error that a repetition would meet ───► end: FailedError
 //	  │       ├── granted too late, or released before ────► replaceHold ──┐
 //	  │       └── no answer, or a transient error ─────────────────────────┤
-//	  │                                                                    ├── for OutageLimit ──► end: UnavailableError
+//	  │                                                                    ├── for OutageLimit ──► end: FailedError
 //	  └──────────────────────────── pause ◄────────────────────────────────┘
 //
 // In each state the end of the context, of the longest wait, or of the client ends the acquisition with ErrTimeUp. An

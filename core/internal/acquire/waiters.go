@@ -377,13 +377,11 @@ func (a *Acquisition) waitInList(ctx context.Context) error {
 	switch end := err.(type) { // not errors.As, whose targets would be allocated for each grant too
 	case nil:
 		t.setHolder(a.Hold.Owner, a.Hold.TTL, a.Env.Now()) // the holder is this caller now
-	case *RefusedError:
-		t.share(err, end.Refused.Settled())
-	case *UnavailableError:
-		t.failAll(err, transport.Unacknowledged(end.Last)) // otherwise they would get the same, one after the other
+	case *script.Refusal:
+		t.share(err, end.Settled())
 	case *FailedError:
-		if transport.Unrecognized(end.Err) {
-			t.failAll(err, false) // as after an outage
+		if end.Outage || transport.Unrecognized(end.Err) { // otherwise they would get the same, one after the other
+			t.failAll(err, transport.Unacknowledged(end.Err))
 		}
 	}
 	return err

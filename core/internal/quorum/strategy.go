@@ -314,7 +314,8 @@ func (q *Strategy) DeploymentID(ctx context.Context, k script.Keys) (string, err
 func (q *Strategy) Force(ctx context.Context, k script.Keys) (bool, error) {
 	id := q.env.IDs.Next()
 	return q.agree(ctx, func(ctx context.Context, v *node) (bool, error) {
-		return v.Force(ctx, k, id)
+		forced, _, err := v.Force(ctx, k, id, nil)
+		return forced, err
 	})
 }
 

@@ -173,11 +173,11 @@ func (c *coTenant) calls(strategy script.Strategy) []func(ctx context.Context) (
 		do(func(ctx context.Context) error { _, err := strategy.Renew(ctx, c.holds[0], time.Minute); return err }),
 		do(func(ctx context.Context) error { _, err := strategy.Raise(ctx, c.holds[0], 9e15); return err }),
 		do(func(ctx context.Context) error {
-			_, err := c.instance.Force(ctx, c.keys, c.instance.IDs.Next())
+			_, _, err := c.instance.Force(ctx, c.keys, c.instance.IDs.Next(), nil)
 			return err
 		}),
 		do(func(ctx context.Context) error {
-			_, _, err := c.instance.ForceSeen(ctx, c.keys, c.instance.IDs.Next(), []script.Holder{{Owner: "c:1", Token: 5}})
+			_, _, err := c.instance.Force(ctx, c.keys, c.instance.IDs.Next(), []script.Holder{{Owner: "c:1", Token: 5}})
 			return err
 		}),
 		do(func(ctx context.Context) error { _, err := c.instance.ForceHolder(ctx, c.keys, "c:1", 0); return err }),

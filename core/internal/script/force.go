@@ -7,22 +7,14 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// Force takes the lock from its holders, of whatever strategy. It returns true if the lock was held. It is idempotent: another
-// call with the same id returns the same, for AbandonMemory.
-func (i *Instance) Force(ctx context.Context, k Keys, id string) (bool, error) {
-	reply, err := i.force(ctx, forceScript, k, id)
-	if err != nil {
-		return false, err
+// Force takes the lock from its holders, of whatever strategy. forced is true if the lock was held. If seen is not nil, it takes the
+// lock only from these holders, which an operator saw: changed is true if another owner holds it, or more owners than one script
+// compares. Then nothing was written. It is idempotent: another call with the same id returns the same, for AbandonMemory.
+func (i *Instance) Force(ctx context.Context, k Keys, id string, seen []Holder) (forced, changed bool, err error) {
+	var args []any
+	if seen != nil {
+		args = append(args, len(seen))
 	}
-	status, err := readStatus(reply, 0, 1)
-	return status == 1, err
-}
-
-// ForceSeen is Force that takes the lock only from holders that an operator saw. changed is true if another owner holds it, or
-// more owners than one script compares. Then nothing was written.
-func (i *Instance) ForceSeen(ctx context.Context, k Keys, id string, seen []Holder) (forced, changed bool, err error) {
-	args := make([]any, 1, 1+2*len(seen))
-	args[0] = len(seen)
 	for _, h := range seen {
 		args = append(args, h.Owner, h.Token)
 	}

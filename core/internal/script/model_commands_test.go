@@ -186,7 +186,7 @@ func (e *episode) forceIt() {
 	e.nextID++
 	id := fmt.Sprintf("forced:%d", e.nextID)
 	e.do(true, func() string {
-		got, err := e.instance.Force(context.Background(), e.keys, strings.TrimPrefix(id, "forced:"))
+		got, _, err := e.instance.Force(context.Background(), e.keys, strings.TrimPrefix(id, "forced:"), nil)
 		want := e.model.force(id)
 		e.note("force %s: %v", id, got)
 		if err != nil || got != want {

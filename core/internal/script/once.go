@@ -3,6 +3,7 @@ package script
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/bits"
 	"strings"
@@ -341,6 +342,9 @@ type Refusal struct {
 	RetryAfter time.Duration // of TooManyRecords and InProgress; 0 for other kinds
 	ServerTime time.Time     // of TooEarly and TooLate; zero for other kinds
 }
+
+// Error returns a text for tests. The API has an error for each kind of refusal.
+func (r *Refusal) Error() string { return fmt.Sprintf("refused: %d", r.Kind) }
 
 // RefusalKind is the reason of a refusal.
 type RefusalKind int

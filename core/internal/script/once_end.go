@@ -1,8 +1,10 @@
 package script
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -237,7 +239,7 @@ type Unconfirmed struct {
 	count atomic.Int64 // of all ends: mostly 0, and then a begin reads nothing else
 
 	mu    sync.Mutex
-	byKey map[string]*End // guarded by mu: by the key of the record, the end with the greatest token first
+	byKey map[string][]*End // guarded by mu: by the key of the record, the end with the greatest token first
 }
 
 // End is the end of one attempt, which may be sent any number of times. The zero value becomes one by [Unconfirmed.Add].
@@ -245,14 +247,10 @@ type End struct {
 	of    *Unconfirmed
 	key   string // of the record
 	token int64
-	send  func(ctx context.Context) (int64, error)
+	err   error // why the end is not answered, see failed; guarded by of.mu
 
-	// Guarded by of.mu.
-	next    *End          // of the same key, with a lesser token
-	sending bool          // true while a goroutine sends the end; only that one uses send, result and answered
-	free    chan struct{} // closed when sending becomes false; nil if no goroutine waits for that
-	err     error         // why the end is not answered, see failed
-
+	turn     chan struct{} // holds one element while a goroutine sends the end; only that one uses the fields below
+	send     func(ctx context.Context) (int64, error)
 	result   int64
 	answered bool
 }
@@ -267,41 +265,32 @@ func (*overtaken) Outcome() transport.Outcome { return transport.Rejected }
 
 // Add makes e the end of an attempt, and bars the key until the end is answered or given up. send must be idempotent.
 func (u *Unconfirmed) Add(e *End, h *Hold, token int64, send func(ctx context.Context) (int64, error)) {
-	e.of, e.key, e.token, e.send = u, h.Keys.Lock, token, send
+	e.of, e.key, e.token, e.send, e.turn = u, h.Keys.Lock, token, send, make(chan struct{}, 1)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.byKey == nil {
-		u.byKey = make(map[string]*End)
+		u.byKey = make(map[string][]*End)
 	}
 	u.count.Add(1)
-	first := u.byKey[e.key]
-	if first == nil || first.token < token {
-		e.next, u.byKey[e.key] = first, e
-		return
-	}
-	for first.next != nil && first.next.token > token {
-		first = first.next
-	}
-	e.next, first.next = first.next, e
+	ends := append(u.byKey[e.key], e)
+	slices.SortStableFunc(ends, func(a, b *End) int { return cmp.Compare(b.token, a.token) })
+	u.byKey[e.key] = ends
 }
 
 // remove takes an end out. It does nothing if that was done before.
 func (u *Unconfirmed) remove(e *End) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	first := u.byKey[e.key]
-	at := &first
-	for *at != nil && *at != e {
-		at = &(*at).next
-	}
-	if *at == nil {
+	ends := u.byKey[e.key]
+	at := slices.Index(ends, e)
+	if at < 0 {
 		return
 	}
 	u.count.Add(-1)
-	if *at = e.next; first == nil {
+	if ends = slices.Delete(ends, at, at+1); len(ends) == 0 {
 		delete(u.byKey, e.key)
 	} else {
-		u.byKey[e.key] = first
+		u.byKey[e.key] = ends
 	}
 }
 
@@ -312,7 +301,10 @@ func (u *Unconfirmed) first(key string) *End {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.byKey[key]
+	if ends := u.byKey[key]; len(ends) > 0 {
+		return ends[0]
+	}
+	return nil
 }
 
 // settle sends all ends of a key, and returns nil once there is none. The greatest token comes first because a later attempt of
@@ -337,8 +329,8 @@ func (u *Unconfirmed) Len() int { return int(u.count.Load()) }
 func (u *Unconfirmed) Left() (ends int, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for _, e := range u.byKey {
-		for ; e != nil; e = e.next {
+	for _, ends := range u.byKey {
+		for _, e := range ends {
 			if rank(e.err) > rank(err) {
 				err = e.err
 			}
@@ -364,10 +356,16 @@ func rank(err error) int {
 // [errors.Is] if another attempt is running. It waits while another goroutine sends the end, and returns
 // transport.ErrNotSent if ctx ends during that.
 func (e *End) Send(ctx context.Context) (int64, error) {
-	if !e.lock(ctx) {
-		return 0, transport.ErrNotSent
+	select {
+	case e.turn <- struct{}{}: // first: a detached context may have ended
+	default:
+		select {
+		case e.turn <- struct{}{}:
+		case <-ctx.Done():
+			return 0, transport.ErrNotSent
+		}
 	}
-	defer e.unlock()
+	defer func() { <-e.turn }()
 	if e.answered {
 		return e.result, nil
 	}
@@ -393,38 +391,6 @@ func (e *End) failed(ctx context.Context, err error) {
 
 // GiveUp says that the end is not sent again.
 func (e *End) GiveUp() { e.of.remove(e) }
-
-// lock waits until no other goroutine sends the end. It returns false if ctx has ended before.
-func (e *End) lock(ctx context.Context) bool {
-	for {
-		e.of.mu.Lock()
-		if !e.sending {
-			e.sending = true
-			e.of.mu.Unlock()
-			return true
-		}
-		if e.free == nil {
-			e.free = make(chan struct{})
-		}
-		free := e.free
-		e.of.mu.Unlock()
-		select {
-		case <-free:
-		case <-ctx.Done():
-			return false
-		}
-	}
-}
-
-// unlock lets other goroutines send the end.
-func (e *End) unlock() {
-	e.of.mu.Lock()
-	defer e.of.mu.Unlock()
-	if e.sending = false; e.free != nil {
-		close(e.free)
-		e.free = nil
-	}
-}
 
 // SendLater has the end sent in the background until it is answered, or given up at until or for good. Then ended is called, with
 // the error of the last sending, or nil if there was an answer. If the end is given up because the client closes, ended is not
