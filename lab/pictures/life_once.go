@@ -27,7 +27,7 @@ func lifeOfOnce() *svg.Picture {
 	l.part("After fn")
 	l.step(svg.Plain, "core", "Complete; after an error or panic Release,", "or Hold with HoldFailures")
 	l.step(svg.Plain, "keepalive", "Remove: nothing renews the attempt any more")
-	l.step(svg.Plain, "script", "complete.lua, release.lua or hold.lua")
+	l.step(svg.Plain, "script", "finish.lua or release.lua")
 	l.step(svg.Plain, "transport", "detached: sent even if ctx has ended;", "not confirmed: Pending sends it again")
 	l.fork(
 		branch{tone: svg.Good, actor: "Redis: recorded", end: true, lines: []string{"also after a loss; a message", "wakes waiters"}},

@@ -83,21 +83,21 @@ func (s *onceScripts) declare(id string) string {
 	return s.run(coretest.DeclareParts, id, id, "completed", 1)
 }
 
-func (s *onceScripts) finish(parts []string, id, content, fingerprint string) string {
+func (s *onceScripts) finish(id, content, omitted, fingerprint string) string {
 	memory := ""
 	if s.remembered {
 		memory = fmt.Sprint(hour)
 	}
-	reply := s.run(parts, id, id, hour, s.token(id), "PUBLISH", "channel", content, memory, "", fingerprint)
+	reply := s.run(coretest.FinishParts, id, id, hour, s.token(id), "PUBLISH", "channel", content, memory, omitted, fingerprint)
 	reply, _, _ = strings.Cut(reply, " ") // the time that follows passes
 	return reply
 }
 
 func (s *onceScripts) complete(id string) string {
-	return s.finish(coretest.CompleteParts, id, "value of "+id, "print")
+	return s.finish(id, "value of "+id, "", "print")
 }
 
-func (s *onceScripts) hold(id string) string { return s.finish(coretest.HoldParts, id, "reason", "") }
+func (s *onceScripts) hold(id string) string { return s.finish(id, "reason", "unknown", "") }
 
 func (s *onceScripts) release(id string) string {
 	return s.run(coretest.ReleaseParts, id, id, hour, 0, "PUBLISH", "channel")

@@ -29,25 +29,22 @@ const (
 // returns an error that is transport.ErrNotYet for [errors.Is].
 func (s Once) Complete(ctx context.Context, h *Hold, token int64, number int, value []byte) (int64, error) {
 	value, omitted := termsOf(h).recorded(value)
-	return s.finish(ctx, onceCompleteScript, h, token, number, value, omitted)
+	return s.finish(ctx, h, token, number, value, termsOf(h).Fingerprint, omitted)
 }
 
 // Hold records that the outcome of the attempt is unknown, with a reason. It returns what Complete returns.
 func (s Once) Hold(ctx context.Context, h *Hold, token int64, number int, reason string) (int64, error) {
-	return s.finish(ctx, onceHoldScript, h, token, number, []byte(reason), "")
+	return s.finish(ctx, h, token, number, []byte(reason), nil, "unknown")
 }
 
-// finish runs a script that uses lua/once/finish.lua. The content is the value or the reason.
+// finish runs lua/once/finish.lua. The content is the value or the reason.
 func (s Once) finish(
-	ctx context.Context, script *transport.Script, h *Hold, token int64, number int, content []byte, omitted any,
+	ctx context.Context, h *Hold, token int64, number int, content, fingerprint []byte, omitted any,
 ) (int64, error) {
 	t := termsOf(h)
 	args := []any{
 		h.ID, Milliseconds(t.Retention), token, s.PublishVerbArg, h.Keys.Channel, text(content), endMemoryArg(h),
-		omitted, "", "", t.Instance, t.Label,
-	}
-	if script == onceCompleteScript {
-		args[8] = text(t.Fingerprint)
+		omitted, text(fingerprint), "", t.Instance, t.Label,
 	}
 	if number != 1 {
 		args[9] = number
@@ -55,7 +52,7 @@ func (s Once) finish(
 	if t.Group.Key != "" {
 		args = append(args, Counted(t.content(len(content))))
 	}
-	c := transport.NewCommand(script, t.Group.withGroup(h.Keys.Lock, h.Released, h.Keys.EndMarks()), shorten(args)...)
+	c := transport.NewCommand(onceFinishScript, t.Group.withGroup(h.Keys.Lock, h.Released, h.Keys.EndMarks()), shorten(args)...)
 	c.Ack = h.Ack
 	if err := h.sendRelease(ctx, s.Exec, c); err != nil {
 		return 0, err

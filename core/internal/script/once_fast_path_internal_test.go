@@ -15,7 +15,7 @@ func TestOnceFastPaths(t *testing.T) {
 		File: "begin_fast", Source: onceBeginScript.Source, Fields: recordFields.all(), Draw: drawBegin,
 		Replies: []string{"1", "0", "-1", "-2", "-3", "-4", "-5", "-6", "-7", "error"}, Long: longBegin,
 	}, fastpath.Path{
-		File: "complete_fast", Source: onceCompleteScript.Source, Draw: drawComplete,
+		File: "complete_fast", Source: onceFinishScript.Source, Draw: drawComplete,
 		Fields:  []string{recordFields.state, recordFields.id, recordFields.attempt, recordFields.token, "value"},
 		Replies: []string{"0", "1", "2", "error"},
 	})
@@ -92,7 +92,7 @@ func drawShort(d *fastpath.Draw, args []string) []string {
 	return args
 }
 
-// drawComplete makes a random state and a random request for complete.lua.
+// drawComplete makes a random state and a random request for finish.lua that completes.
 func drawComplete(d *fastpath.Draw) {
 	record, ended, marks := d.Key("record"), d.Key("ended"), d.Key("marks")
 	d.Keys = []string{record, ended, marks}

@@ -38,18 +38,17 @@ var (
 
 // The scripts of Once. Those that announce the end of an attempt have lua/lock/publish.lua too.
 var (
-	onceBeginScript    = load("once/begin_fast", "once/common", "once/group", "once/begin")
-	onceRenewScript    = load("once/common", "once/renew")
-	onceEnlistScript   = load("once/common", "once/group", "once/enlist")
-	onceDeclareScript  = load("once/common", "once/declare")
-	oncePeekScript     = load("once/common", "once/peek")
-	onceListScript     = load("once/list")
-	onceSummaryScript  = load("once/common", "once/summary")
-	onceCompleteScript = load("once/complete_fast", "publish", "once/common", "once/group", "once/finish_common", "once/finish", "once/complete")
-	onceHoldScript     = load("publish", "once/common", "once/group", "once/finish_common", "once/finish", "once/hold")
-	onceReleaseScript  = load("publish", "once/common", "once/group", "once/release")
-	onceResolveScript  = load("publish", "once/common", "once/seen", "once/group", "once/marks", "once/finish_common", "once/resolve")
-	onceForgetScript   = load("publish", "once/common", "once/seen", "once/marks", "once/forget")
+	onceBeginScript   = load("once/begin_fast", "once/common", "once/group", "once/begin")
+	onceRenewScript   = load("once/common", "once/renew")
+	onceEnlistScript  = load("once/common", "once/group", "once/enlist")
+	onceDeclareScript = load("once/common", "once/declare")
+	oncePeekScript    = load("once/common", "once/peek")
+	onceListScript    = load("once/list")
+	onceSummaryScript = load("once/common", "once/summary")
+	onceFinishScript  = load("once/complete_fast", "publish", "once/common", "once/group", "once/finish_common", "once/finish")
+	onceReleaseScript = load("publish", "once/common", "once/group", "once/release")
+	onceResolveScript = load("publish", "once/common", "once/seen", "once/group", "once/marks", "once/finish_common", "once/resolve")
+	onceForgetScript  = load("publish", "once/common", "once/seen", "once/marks", "once/forget")
 )
 
 // load returns the script of these files. The last one is its own file, the others are parts that scripts share.

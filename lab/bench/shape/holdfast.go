@@ -124,7 +124,7 @@ func Once(value string) Shape { return once(luasource.Script, value) }
 func once(script source, value string) Shape {
 	begin := script("once/begin_fast", "once/common", "once/group", "once/begin")
 	complete := script("once/complete_fast", "publish", "once/common", "once/group",
-		"once/finish_common", "once/finish", "once/complete")
+		"once/finish_common", "once/finish")
 	return Shape{
 		Name: "holdfast Once", Scripts: []*redis.Script{begin, complete},
 		Lock: func(h *Hold) Command {

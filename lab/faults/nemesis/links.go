@@ -117,8 +117,7 @@ var (
 	renewing  = hashes([]string{"renew"}, []string{"once/common", "once/renew"})
 	releasing = hashes(luasource.Release, luasource.QueueRelease,
 		[]string{
-			"once/complete_fast", "publish", "once/common", "once/group", "once/finish_common",
-			"once/finish", "once/complete",
+			"once/complete_fast", "publish", "once/common", "once/group", "once/finish_common", "once/finish",
 		})
 )
 

@@ -152,7 +152,7 @@ func EndEveryWay(t testing.TB, locks, other *core.Client, name string) {
 func LoadOnce(t testing.TB, rdb *redis.Client) {
 	t.Helper()
 	for _, parts := range [][]string{
-		BeginParts, RenewParts, DeclareParts, CompleteParts, HoldParts, ResolveParts, ReleaseParts, ForgetParts,
+		BeginParts, RenewParts, DeclareParts, FinishParts, ResolveParts, ReleaseParts, ForgetParts,
 		{"once/common", "once/group", "once/enlist"},
 		{"once/common", "once/peek"},
 	} {
@@ -203,15 +203,11 @@ func WantUnconfirmed(t *testing.T, end func(context.Context) error) {
 
 // The parts of the scripts of Once.
 var (
-	BeginParts    = []string{"once/begin_fast", "once/common", "once/group", "once/begin"}
-	RenewParts    = []string{"once/common", "once/renew"}
-	DeclareParts  = []string{"once/common", "once/declare"}
-	CompleteParts = []string{
-		"once/complete_fast", "publish", "once/common", "once/group", "once/finish_common",
-		"once/finish", "once/complete",
-	}
-	HoldParts = []string{
-		"publish", "once/common", "once/group", "once/finish_common", "once/finish", "once/hold",
+	BeginParts   = []string{"once/begin_fast", "once/common", "once/group", "once/begin"}
+	RenewParts   = []string{"once/common", "once/renew"}
+	DeclareParts = []string{"once/common", "once/declare"}
+	FinishParts  = []string{
+		"once/complete_fast", "publish", "once/common", "once/group", "once/finish_common", "once/finish",
 	}
 	ReleaseParts = []string{"publish", "once/common", "once/group", "once/release"}
 	ResolveParts = []string{

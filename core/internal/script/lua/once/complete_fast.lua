@@ -1,10 +1,10 @@
--- The fast path of complete.lua: the attempt is running in the record. That is the most frequent case. This file comes
--- in front of publish.lua and common.lua.
+-- The fast path of finish.lua: an attempt that took effect is running in the record. That is the most frequent case. This file
+-- comes in front of publish.lua and common.lua.
 --
--- In every other case it does nothing and complete.lua decides: also with a group, with a value that is too large, or
--- if the end has to be remembered.
+-- In every other case it does nothing and finish.lua decides: also with a group, with a value that is too large, with an unknown
+-- outcome, or if the end has to be remembered.
 --
--- KEYS, ARGV, replies and the order of writes are the same as in complete.lua and finish_common.lua.
+-- KEYS, ARGV, replies and the order of writes are the same as in finish.lua and finish_common.lua.
 --
 -- Without functions and tables the script takes half of the server's time.
 

@@ -1,12 +1,11 @@
--- The common part of complete.lua and hold.lua, in which an attempt writes its own end. It comes after
--- finish_common.lua. By itself this file does nothing.
+-- Records that an attempt took effect, with its value, or that its outcome is unknown: then no other attempt may follow.
 --
--- KEYS[1..4], ARGV[1..5]  see finish_common.lua
+-- KEYS[1..4], ARGV[1..5]  see finish_common.lua, which comes in front of this file, after complete_fast.lua
 -- ARGV[3] token of the attempt
 -- The other ARGV may be '' or absent:
 -- ARGV[6] value of a completed run, or reason why the outcome is unknown
 -- ARGV[7] ms for which the result is kept, if a copy of a request of this attempt may still be on its way
--- ARGV[8] 1 if the run had a value that is too large to be recorded
+-- ARGV[8] 1 if the run had a value that is too large to be recorded, unknown if its outcome is unknown
 -- ARGV[9] fingerprint of what was asked for: for a record that is written anew
 -- ARGV[10] number of the attempt; absent: 1
 -- ARGV[11], ARGV[12] process and label of the attempt, see common.lua: for a record that is written anew
@@ -33,7 +32,7 @@
 -- Order of writes over the record of a later attempt: as in finish_common.lua. The state and the token of this attempt
 -- are written by one HSET. After it, neither the renewal nor the end of the later attempt finds its id, or a running state.
 
-local leastMemory = 15000 -- ms, endMemory in strategy.go
+local leastMemory = 15000 -- ms, endMemory in once_end.go
 
 -- ownEnd returns true if the record has the end of this attempt: it is not running, and no resolve has ended it.
 local function ownEnd(r)
@@ -80,3 +79,10 @@ local function finish(state, ...)
   remember(2, kept)
   return announce(2)
 end
+
+if ARGV[8] ~= 'unknown' then
+  return finish('completed', valueFields(ARGV[6], ARGV[8]))
+elseif (ARGV[6] or '') == '' then
+  return finish('unknown')
+end
+return finish('unknown', 'reason', ARGV[6])

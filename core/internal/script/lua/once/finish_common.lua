@@ -1,4 +1,4 @@
--- The common beginning of complete.lua, hold.lua and resolve.lua, which write the end of an attempt. It comes after
+-- The common beginning of finish.lua and resolve.lua, which write the end of an attempt. It comes after
 -- publish.lua, common.lua and group.lua. By itself this file does nothing.
 --
 -- KEYS[1] record   see common.lua
