@@ -89,6 +89,16 @@ type Terms struct {
 	WarnAfter time.Duration // after which HeldLong is called; 0 for never
 }
 
+// Instant is a reading of a [Clock], in nanoseconds since a zero point. The zero point differs from process to process, so
+// an Instant has no meaning outside of its process.
+type Instant time.Duration
+
+// Add returns the instant d later, or earlier if d is negative.
+func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
+
+// Sub returns the time from earlier to i. It is negative if earlier is the later one.
+func (i Instant) Sub(earlier Instant) time.Duration { return time.Duration(i - earlier) }
+
 // Never is an instant later than all that a clock returns.
 const Never = Instant(math.MaxInt64)
 
