@@ -449,7 +449,7 @@ func (a *acquisition) acquireEnds(ctx context.Context, began keepalive.Instant, 
 	}
 	if err == nil {
 		end.TTL = a.grant.TTL
-		parent := a.parentOf(0, h)
+		parent := a.outer()
 		end.Reentered = parent != nil && (token == parent.token || token == parent.lease.token)
 	} else {
 		end.Holder, end.HolderInstance = a.Holder, e.directory.Instance(a.Holder)

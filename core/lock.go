@@ -364,11 +364,7 @@ type acquisition struct {
 	engine *engine
 	config lockConfig
 
-	// parents has the lease under which each hold is a re-entry, nil if there is none. That of a hold which is none any more
-	// does not count, see parentOf.
-	parents []*holding
-	parent  [1]*holding        // memory for parents
-	reentry [1]acquire.Reentry // memory for Reentries
+	parent *holding // the lease under which the hold was a re-entry at first; nil if there is none, see outer
 
 	lease *Lease       // nil before a grant was accepted
 	grant script.Grant // of the lease
@@ -397,8 +393,7 @@ func (l *singleLock) newAcquisition(ctx context.Context, config lockConfig) *acq
 		h.Owner = h.ID
 		return a
 	}
-	a.parent[0], a.parents = parent, a.parent[:]
-	a.reentry[0], a.Reentries, a.Reenters = acquire.Reentry{Hold: h, Parent: parent}, a.reentry[:], true
+	a.parent, a.Parent, a.Reenters = parent, parent, true
 	a.ForeignParent = h.Limit > 0 && !sameRedis(parent.lease.engine, e)
 	h.Owner, h.ParentID = parent.lease.hold.Owner, parent.lease.hold.ID
 	return a
@@ -421,19 +416,19 @@ func (a *acquisition) run(caller context.Context) (*Lease, error) {
 
 // Accept implements acquire.Caller.
 func (a *acquisition) Accept(ctx context.Context, h *script.Hold, g script.Grant) (err error) {
-	a.lease, err = a.engine.newLease(ctx, a.Strategy, *h, g, &a.config, a.parentOf(0, h).entered(a.engine, g.Token))
+	a.lease, err = a.engine.newLease(ctx, a.Strategy, *h, g, &a.config, a.outer().entered(a.engine, g.Token))
 	if err == nil {
 		a.grant = g
 	}
 	return err
 }
 
-// parentOf returns the lease under which the n-th hold of the acquisition has entered; nil if there is none.
-func (a *acquisition) parentOf(n int, h *script.Hold) *holding {
-	if h.ParentID == "" {
+// outer returns the lease under which the hold has entered; nil if there is none, or none any more.
+func (a *acquisition) outer() *holding {
+	if a.Parent == nil {
 		return nil
 	}
-	return a.parents[n]
+	return a.parent
 }
 
 // publicError returns the error of the API for the end of the acquisition.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
@@ -23,7 +22,7 @@ type Request struct {
 	Wait       time.Duration // the longest wait for another owner; 0 for none, negative for no limit
 	SingleTry  bool          // true if the request is sent until there is one answer, even if Wait is not 0
 	NamedOwner bool          // true if WithOwner has named the owner
-	Reentries  []Reentry     // of its holds, see dropParents
+	Parent     Parent        // the lease under which the hold is a re-entry; nil without, see dropParent
 	Reenters   bool          // true if the owner may hold the lock already
 	// ForeignParent is true for a semaphore under the lease of another client, which may be in another Redis.
 	ForeignParent bool
@@ -248,7 +247,9 @@ func (a *Acquisition) ask(ctx context.Context) error {
 // the error of the request. The hold may have another ID afterwards.
 func (a *Acquisition) request(ctx context.Context) error {
 	a.Requests++
-	a.dropParents(ctx, hasEnded)
+	if a.Parent != nil && a.Parent.Ended() {
+		a.dropParent(ctx)
+	}
 	a.sentAt = a.Env.Now()
 	want := a.want
 	want.Place = want.Place && !a.ForeignParent
@@ -342,13 +343,10 @@ func (a *Acquisition) replaceHold(ctx context.Context, reason error) {
 	}
 }
 
-// Reentry is a hold of the request that enters the lock under a lease of the same owner.
-type Reentry struct {
-	Hold   *script.Hold // the hold of the acquisition, or one of its batch
-	Parent interface {
-		// Ended returns true if the lease has ended.
-		Ended() bool
-	}
+// Parent is a lease of the owner of a request.
+type Parent interface {
+	// Ended returns true if the lease has ended.
+	Ended() bool
 }
 
 // leaveForeignParent makes a request a new owner that Redis has refused although it has a parent. The request took no place in
@@ -356,11 +354,11 @@ type Reentry struct {
 // Redis. As the parent's owner, all callers with its context would share the permits of one.
 func (a *Acquisition) leaveForeignParent(ctx context.Context) {
 	a.ForeignParent = false
-	a.dropParents(ctx, func(Reentry) bool { return true })
+	a.dropParent(ctx)
 }
 
-// dropParents makes a re-entry a new owner if drops is true for its parent. With hasEnded it must be called before each
-// request, because the lease may end while the acquisition waits. Otherwise:
+// dropParent makes a re-entry a new owner. It must be called before a request if the parent has ended, which may be while the
+// acquisition waits. Otherwise:
 //
 //  1. The lease of A ends, for instance at its MaxHold. Redis keeps its hold until the TTL expires.
 //  2. Callers B and C still have the context of that lease, and lock the same name. Both ask as the owner of A.
@@ -369,30 +367,15 @@ func (a *Acquisition) leaveForeignParent(ctx context.Context) {
 // As new owners, B and C exclude each other. If Redis knows of the end before the client, the scripts refuse the owner by
 // the ID of the parent, see script/lua/lock/mutex_common.lua. If an earlier request is uncertain or queued, its hold is
 // replaced first, because it belongs to the old owner.
-func (a *Acquisition) dropParents(ctx context.Context, drops func(Reentry) bool) {
-	if !slices.ContainsFunc(a.Reentries, drops) {
-		return
-	}
+func (a *Acquisition) dropParent(ctx context.Context) {
 	if a.uncertain || a.queued {
 		a.replaceHold(ctx, a.LastErr)
 	}
-	a.Reentries = slices.DeleteFunc(a.Reentries, func(r Reentry) bool {
-		if !drops(r) {
-			return false
-		}
-		r.Hold.Owner, r.Hold.ParentID = "", "" // a member of a batch without an owner gets the owner of the batch
-		if r.Hold == &a.Hold {
-			r.Hold.Owner = r.Hold.ID
-		}
-		return true
-	})
+	a.Parent, a.Hold.Owner, a.Hold.ParentID = nil, a.Hold.ID, ""
 	if a.call != nil {
 		a.Env.Calls.update(a.call, a.Hold.Owner, a.call.Place)
 	}
 }
-
-// hasEnded returns true if the lease of a re-entry has ended.
-func hasEnded(r Reentry) bool { return r.Parent.Ended() }
 
 const (
 	// ReleaseTimeout bounds how long Unlock and Close wait for an answer.
