@@ -356,6 +356,7 @@ func (e *End) Send(ctx context.Context) (int64, error) {
 	select {
 	case e.turn <- struct{}{}: // first: a detached context may have ended
 	default:
+		transport.LeaveGroup(ctx) // the command of the other goroutine may wait for this one in the group
 		select {
 		case e.turn <- struct{}{}:
 		case <-ctx.Done():

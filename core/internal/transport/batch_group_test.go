@@ -2,7 +2,9 @@ package transport
 
 import (
 	"context"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -30,5 +32,37 @@ func TestGroupInsideAnother(t *testing.T) {
 			return nil
 		})
 		return nil
+	})
+}
+
+// TestGroupWaitsNotForever: a member that waits for the answer to the command of another one, outside of Redis, keeps no
+// command of the group for longer than maxGroupWait. What it submits afterwards is sent at once.
+func TestGroupWaitsNotForever(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var sizes []int
+		q := newBatchQueue(1, func(batch []*Command) {
+			sizes = append(sizes, len(batch))
+			for _, c := range batch {
+				c.Done(c)
+			}
+		})
+		began := time.Now()
+		answered := make(chan struct{}, 2)
+		DoGrouped(context.Background(), 3, func(ctx context.Context, i int) error {
+			if i == 2 {
+				select {
+				case <-answered:
+				case <-time.After(time.Minute):
+					t.Error("the group has not sent")
+				}
+			}
+			submit(ctx, q, &Command{Done: func(*Command) { answered <- struct{}{} }})
+			return nil
+		})
+		synctest.Wait()
+		if took := time.Since(began); took != maxGroupWait || !slices.Equal(sizes, []int{2, 1}) {
+			t.Errorf("batches of %d after %v", sizes, took)
+		}
 	})
 }

@@ -6,16 +6,23 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"time"
 )
 
+// maxGroupWait bounds how long a batch group keeps a command. A member may be kept from submitting by what needs the command of
+// another member: then nothing would be sent before that one's timeout. It is far longer than n goroutines need to start.
+const maxGroupWait = 100 * time.Millisecond
+
 // batchGroup sends the first command of each of n goroutines in one batch, once every member has submitted a command or
-// finished, in the order of the members. Later commands of a member are not grouped.
+// finished, in the order of the members, or maxGroupWait after the first command. Later commands of a member are not grouped.
 type batchGroup struct {
 	mu sync.Mutex
 
 	// Guarded by mu.
 	remaining int // members that have neither submitted a command nor finished
 	members   []groupMember
+	overdue   *time.Timer // calls send; set with the first command
+	sent      bool        // true once the batch was sent: commands are sent at once
 }
 
 // groupMember is one goroutine of a batchGroup. The context of the goroutine carries it. Its fields are guarded by the mutex of
@@ -40,14 +47,17 @@ func submit(ctx context.Context, q *batchQueue, c *Command) {
 
 // submit queues the member's first command together with the commands of the group, and any later one at once.
 func (m *groupMember) submit(q *batchQueue, c *Command) {
-	m.group.mu.Lock()
-	defer m.group.mu.Unlock()
-	if m.submitted { // a later command: the first was answered, or not in time
+	g := m.group
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if m.submitted || g.sent { // a later command: the first was answered, or not in time
 		q.submit(c)
 		return
 	}
 	m.queue, m.command = q, c
-	m.submitLocked()
+	if m.submitLocked(); !g.sent && g.overdue == nil {
+		g.overdue = time.AfterFunc(maxGroupWait, g.send)
+	}
 }
 
 // finish lets the group send without this member. It does nothing if the member has submitted a command.
@@ -64,12 +74,27 @@ func (m *groupMember) submitLocked() {
 		return
 	}
 	m.submitted = true
-	if m.group.remaining--; m.group.remaining > 0 {
-		return
+	if m.group.remaining--; m.group.remaining == 0 {
+		m.group.sendLocked()
+	}
+}
+
+// send sends what the members have submitted, whoever is missing.
+func (g *batchGroup) send() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.sendLocked()
+}
+
+// sendLocked is send for a caller that holds the mutex.
+func (g *batchGroup) sendLocked() {
+	g.sent = true
+	if g.overdue != nil {
+		g.overdue.Stop()
 	}
 	batches := make(map[*batchQueue][]*Command, 1)
-	for i := range m.group.members {
-		if member := &m.group.members[i]; member.command != nil {
+	for i := range g.members {
+		if member := &g.members[i]; member.command != nil {
 			batches[member.queue] = append(batches[member.queue], member.command)
 			member.queue, member.command = nil, nil
 		}
@@ -80,9 +105,9 @@ func (m *groupMember) submitLocked() {
 }
 
 // DoGrouped calls do n times concurrently and returns the errors by index. The first command that each call sends with
-// its context leaves in one batch with the commands of the others, in the order of i. If a call panics, DoGrouped waits
-// for the others, and then panics with a [GroupPanic] on the caller's goroutine. The error of a call that has ended its
-// goroutine is errExited.
+// its context leaves in one batch with the commands of the others, in the order of i. No command waits for the others for
+// longer than maxGroupWait. If a call panics, DoGrouped waits for the others, and then panics with a [GroupPanic] on the caller's
+// goroutine. The error of a call that has ended its goroutine is errExited.
 func DoGrouped(ctx context.Context, n int, do func(ctx context.Context, i int) error) []error {
 	errs := make([]error, n)
 	if n == 1 {
