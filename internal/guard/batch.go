@@ -77,7 +77,12 @@ func (o *Once) inTurn(grouped context.Context, it *Item, alone func()) error {
 		}
 		patience := o.Patience(*it.Ask, o.Wait)
 		patience.FailOpen = true // it asks once first: the others would wait as long as it does
-		return patience.Begin(grouped, ask)
+		return patience.Begin(grouped, func(ctx context.Context, wait time.Duration) error {
+			if wait > 0 {
+				alone() // it may wait for a run of this process, before it sends anything
+			}
+			return ask(ctx, wait)
+		})
 	}
 	return it.Handle()
 }

@@ -262,3 +262,44 @@ func TestBatchWithoutRedis(t *testing.T) {
 		t.Errorf("%d handled", ran.Load())
 	}
 }
+
+// TestBatchMemberWaitsForRunWithoutRedis: a message that waits for a run of this process, which began in an outage, keeps the other
+// messages of its batch from nothing. They run with Redis.
+func TestBatchMemberWaitsForRunWithoutRedis(t *testing.T) {
+	t.Parallel()
+	relay := testkit.Start(t).Relay()
+	rdb := relay.Client()
+	coretest.WarmPool(t, rdb)
+	locks := coretest.NewClient(t, rdb)
+	release, entered, ran := make(chan struct{}), make(chan struct{}), make(chan string, 4)
+	handle := msglock.OnceBatch(locks, "c", byKey, func(ctx context.Context, m *message) error {
+		if m.Key != "a" {
+			ran <- fmt.Sprint(m.Key, " without Redis: ", msglock.Degraded(ctx))
+			return nil
+		}
+		close(entered)
+		<-release
+		return nil
+	}, msglock.FailOpen(), core.WithWait(30*time.Second))
+	relay.Refuse(true)
+	relay.Reset()
+	first, second := make(chan []error, 1), make(chan []error, 1)
+	go func() { first <- handle(t.Context(), batchOf("a")) }()
+	<-entered
+	relay.Refuse(false)
+	relay.Heal()
+	testkit.Eventually(t, 20*time.Second, "Redis is back", func() bool { return rdb.Ping(t.Context()).Err() == nil })
+	go func() { second <- handle(t.Context(), batchOf("b", "a", "c")) }()
+	got := []string{<-ran}
+	close(release)
+	for _, errs := range [][]error{<-first, <-second} {
+		for i, err := range errs {
+			if action, _ := msglock.Disposition(err); action != msglock.Ack {
+				t.Errorf("%d: %v", i, err)
+			}
+		}
+	}
+	if got = append(got, <-ran); !slices.Equal(got, []string{"b without Redis: false", "c without Redis: false"}) {
+		t.Errorf("ran %q", got)
+	}
+}
