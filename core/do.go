@@ -43,9 +43,8 @@ func (l *Lock) do(ctx context.Context, call string, try bool, fn func(context.Co
 func (l *Lease) run(ctx context.Context, fn func(context.Context) error) (err error) {
 	held, cancel, unbind := l.end.Within(l.within(ctx), keptLease{l})
 	defer func() {
-		unbind()
-		lost := l.finish(ctx)
-		cancel(nil)
+		defer func() { unbind(); cancel(nil) }() // also if a hook panics
+		lost := l.finish(ctx)                    // which ends held first: fn may have left goroutines behind
 		if lost != nil && !errors.Is(err, lost) {
 			err = errors.Join(err, lost)
 		}
