@@ -31,6 +31,8 @@ type engine struct {
 	acquisitions sync.Pool // of *acquisition
 
 	operations *keepalive.Operations
+	closing    context.Context // of functions of users that calls wait for; ends with ErrClosed when Close begins
+	beginClose context.CancelCauseFunc
 	base       context.Context // of work in the background; ends when Close has waited long enough
 	stop       context.CancelFunc
 	silence    *time.Timer // runs while the client closes, and calls stop
@@ -54,6 +56,7 @@ func newEngine(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 		operations:   keepalive.NewOperations(),
 	}
 	e.warnOfOwner()
+	e.closing, e.beginClose = context.WithCancelCause(context.Background())
 	e.base, e.stop = context.WithCancel(context.Background())
 	e.silence = time.AfterFunc(acquire.ReleaseTimeout, e.stop)
 	e.silence.Stop()
@@ -138,6 +141,7 @@ func (e *engine) close() (first bool, err error) {
 		<-e.operations.Finished
 		return false, nil
 	}
+	e.beginClose(ErrClosed)
 	// However many leases and pending commands there are, Close continues for as long as Redis confirms them.
 	e.silence.Reset(acquire.ReleaseTimeout)
 	answered, err := e.releaseAll(e.renewer.Close())

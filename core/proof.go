@@ -15,7 +15,8 @@ import (
 // sqllock. [WithProof] asks it whether an earlier run of a key has taken effect.
 type Proof interface {
 	// Committed returns what a run has committed for a key, and nil if no run has. The key is the key of the [Once], with the prefix
-	// of its client in front. An error means that this is not known. Then nothing runs.
+	// of its client in front. An error means that this is not known. Then nothing runs. Committed must return soon after ctx has
+	// ended, which it also does when the client closes: [Client.Close] waits for it.
 	Committed(ctx context.Context, key string) (*Committed, error)
 	// Resolve notes that an operator has found the effect of a key, or has made it by hand, as if a run had committed that. The error is
 	// [ErrCompleted] if a run has, also one that was about to.
@@ -128,8 +129,14 @@ func (o *Once) proofKey() string { return o.client.prefix + o.key }
 // askProof asks the proof about the key. It returns nil if no run has committed.
 func (o *Once) askProof(ctx context.Context, attempt int) (*Committed, error) {
 	began := o.client.now()
-	found, err := o.config.proof.Committed(ctx, o.proofKey())
+	asking, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	defer context.AfterFunc(o.client.closing, func() { end(ErrClosed) })()
+	found, err := o.config.proof.Committed(asking, o.proofKey())
 	if err != nil {
+		if context.Cause(asking) == ErrClosed {
+			err = errorf("%w: %w", ErrClosed, err)
+		}
 		err = &undecidedError{key: o.key, cause: err}
 	}
 	o.asked(ctx, ProofAsked{Attempt: attempt, Committed: found != nil && err == nil, Took: o.client.now().Sub(began), Err: err})
