@@ -175,8 +175,9 @@ func (e *Election) IsLeader(context.Context) error {
 // ElectionOption configures an [Election]. Every [LockOption] is one too. [WithTTL] is how long a crashed leader blocks
 // the others. [WithMaxHold] limits a term, and [WithFixedTTL] makes it end without renewal: the leader's context ends
 // then, as after a loss. [WithWait] limits a campaign. [WithOwner] is refused, because candidates with equal owners would
-// lead together. [WithMinHold] is refused, because a resignation elects the next leader at once. Defaults come from the
-// client, except for these two. The methods report an invalid value as [ErrInvalidOption].
+// lead together. [WithMinHold] is refused, because a resignation elects the next leader at once. WithTTL, without a fixed one, and
+// [WithReplicaAck] default to what the client has. All others default to none, because what suits the client's locks would end
+// campaigns and terms. The methods report an invalid value as [ErrInvalidOption].
 type ElectionOption interface{ applyElection(*electionConfig) }
 
 // maxLeaderValue bounds what a leader proclaims, because every observer reads it after each change.
@@ -191,6 +192,7 @@ type electionConfig struct {
 func newElectionConfig(client lockConfig, opts []ElectionOption) electionConfig {
 	c := electionConfig{lock: client}
 	c.lock.minHold, c.lock.owner, c.lock.leavesLosses = 0, "", true
+	c.lock.wait, c.lock.maxHold, c.lock.fixed = -1, 0, false
 	for _, opt := range opts {
 		if opt != nil {
 			opt.applyElection(&c)

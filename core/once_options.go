@@ -12,7 +12,7 @@ import (
 
 // OnceOption configures a [Once]. Every [LockOption] is one too: [WithTTL], [WithFixedTTL] and [WithMaxHold] apply to
 // the lease of a run, [WithWait] to waiting for another run, [WithReplicaAck] to all writes. Defaults come from the
-// client, except that a call without WithWait does not wait. [WithOwner] and [WithMinHold] have no meaning here and
+// client, but WithWait of the client is for its locks: a call without one of its own does not wait. [WithOwner] and [WithMinHold] have no meaning here and
 // are refused. The methods report an invalid value as [ErrInvalidOption].
 type OnceOption interface {
 	seal.Option
@@ -52,7 +52,7 @@ type onceConfig struct {
 
 func newOnceConfig(client lockConfig, opts []OnceOption) onceConfig {
 	c := onceConfig{lock: client, record: script.Terms{Retention: defaultRetention, MaxValue: defaultMaxValue}}
-	c.lock.minHold, c.lock.owner, c.lock.wait = 0, "", max(c.lock.wait, 0)
+	c.lock.minHold, c.lock.owner, c.lock.wait = 0, "", 0
 	for _, opt := range opts {
 		if opt != nil {
 			opt.applyOnce(&c)

@@ -230,3 +230,33 @@ func TestElectionMaxHold(t *testing.T) {
 		_ = second.Resign(context.Background())
 	}
 }
+
+// TestElectionIgnoresLimitsOfItsClient: what a client sets for its locks ends neither the campaigns of its elections nor their terms.
+func TestElectionIgnoresLimitsOfItsClient(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string][]core.Option{
+		"wait":     {core.WithWait(0)},
+		"max hold": {core.WithTTL(3 * time.Second), core.WithMaxHold(50 * time.Millisecond)},
+		"fixed":    {core.WithFixedTTL(3 * time.Second)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rdb := testkit.Start(t).Client()
+			locks := coretest.NewClient(t, rdb, opts...)
+			first := coretest.MustCampaign(t, locks.Election("name"))
+			next := coretest.CampaignLater(t, locks.Election("name"))
+			coretest.AwaitQueue(t, locks, "name", 1)
+			until := first.ValidUntil()
+			if name != "wait" {
+				testkit.Eventually(t, coretest.Within, "the term is renewed or over", func() bool {
+					return first.Context().Err() != nil || first.ValidUntil().Sub(until) > 500*time.Millisecond
+				})
+			}
+			if err := first.Context().Err(); err != nil {
+				t.Fatalf("the term has ended: %v", context.Cause(first.Context()))
+			}
+			coretest.Resign(t, first)
+			coretest.Resign(t, coretest.AwaitLead(t, next))
+		})
+	}
+}
