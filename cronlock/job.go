@@ -62,10 +62,10 @@ func (j *job) entry() (cron.Entry, bool) {
 	return entry, found != nil
 }
 
-// Next implements [cron.Schedule]. It is pure for those who list ticks. When the scheduler begins, it asks for the first tick: from
-// then on ticks are expected, and the job is registered.
+// Next implements [cron.Schedule]. The result depends on t alone. When the scheduler begins, it asks for the first tick: from then on
+// ticks are expected, and the job is registered. See [progress.begin] for others who ask.
 func (j *job) Next(t time.Time) time.Time {
-	if j.progress.begin(t, time.Now()) {
+	if j.progress.begin(j.schedule, t, time.Now()) {
 		j.registerSoon()
 	}
 	return j.schedule.Next(t)

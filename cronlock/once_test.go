@@ -320,3 +320,33 @@ func (c *counter) count() int {
 	defer c.mu.Unlock()
 	return c.n
 }
+
+// TestListedBeforeStart: a page that lists the next ticks before the scheduler starts makes none of the ticks until then run.
+func TestListedBeforeStart(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, testkit.Start(t).Client())
+	c := cron.New(cron.WithSeconds())
+	ticks := make(chan time.Time, 100)
+	_, err := cronlock.AddFunc(c, locks, "* * * * * *", "job", func(ctx context.Context) error {
+		r, _ := cronlock.RunFrom(ctx)
+		select {
+		case ticks <- r.Tick:
+		default:
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := time.Now()
+	if next := c.Entries()[0].Schedule.Next(listed); next.Sub(listed) > time.Second {
+		t.Errorf("the next tick is %v", next)
+	}
+	<-time.After(3 * time.Second) // ticks come and go
+	start := time.Now()
+	c.Start()
+	defer c.Stop()
+	if first := <-ticks; first.Before(start.Add(-time.Second)) { // less late than a busy machine may be
+		t.Errorf("tick %v was run, the scheduler started at %v", first, start)
+	}
+}

@@ -358,7 +358,7 @@ func TestDueIsBounded(t *testing.T) {
 		{48 * time.Hour, mostPassed + 1900, true},
 	} {
 		p, now := new(progress), clock("10:00:00")
-		p.begin(now, now)
+		p.begin(short(5*time.Millisecond), now, now)
 		now = now.Add(test.stall)
 		due := p.due(short(5*time.Millisecond), func() time.Time { return now }, deadline)
 		if len(due.ticks) > mostClaimed || len(due.passed) != test.passed || due.more != test.more {
@@ -395,7 +395,7 @@ func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	const starters = 500
 	p, s := new(progress), secondly(t, "@every 1s")
-	p.begin(clock("10:00:00"), clock("10:00:00"))
+	p.begin(s, clock("10:00:00"), clock("10:00:00"))
 	deadline := func(time.Time) time.Duration { return time.Hour }
 	var seconds atomic.Int64
 	read := func() time.Time { return clock("10:00:00").Add(time.Duration(seconds.Add(1)) * time.Second) }
@@ -591,4 +591,49 @@ func listOf(s *cron.SpecSchedule, from, to time.Time) (ticks []time.Time) {
 		}
 	}
 	return ticks
+}
+
+// TestListedBeforeTheScheduler: somebody who lists the next ticks before the scheduler begins makes no tick of the time between due.
+// A scheduler that has slept through its first ticks asks in the same way, before or after the job has started.
+func TestListedBeforeTheScheduler(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name      string
+		asked     []string // for the next tick, after 10:00
+		now, want string
+	}{
+		{"not listed", []string{"10"}, "12", "(11) 12"},
+		{"listed once", []string{"0", "10.5"}, "11", "11"},
+		{"listed often", []string{"0", "0.5", "3", "3.2", "8", "10.5"}, "12", "(11) 12"},
+		{"listed for a tick that is less than a second late", []string{"0", "9", "10.5"}, "12", "(10 11) 12"},
+		{"listed just before", []string{"10", "10.5"}, "12", "(11) 12"},
+		{"slept, asked first", []string{"0", "10"}, "10.1", "(1 2 3 4 5 6 7 8 9) 10"},
+		{"listed, slept, asked first", []string{"0", "10", "20"}, "20.1", "(11 12 13 14 15 16 17 18 19) 20"},
+		{"slept, asked later", []string{"0"}, "10.1", "(1 2 3 4 5 6 7 8 9) 10"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			after := func(seconds string) time.Time {
+				d, err := time.ParseDuration(seconds + "s")
+				if err != nil {
+					t.Fatal(err)
+				}
+				return clock("10:00:00").Add(d)
+			}
+			p, s := new(progress), secondly(t, "* * * * * *")
+			p.add(clock("10:00:00"))
+			for _, asked := range test.asked {
+				p.begin(s, after(asked), after(asked))
+			}
+			none := func(time.Time) time.Duration { return 0 }
+			if got := inSeconds(p.due(s, func() time.Time { return after(test.now) }, none)); got != test.want {
+				t.Errorf("due %q, want %q", got, test.want)
+			}
+			p.begin(s, after("40"), after("40")) // the scheduler goes on: what it misses now is due
+			if got := inSeconds(p.due(s, func() time.Time { return after("40") }, none)); !strings.HasSuffix(got, "37 38 39) 40") ||
+				len(strings.Fields(got)) < 20 {
+				t.Errorf("due %q after a stall", got)
+			}
+		})
+	}
 }

@@ -25,14 +25,14 @@ import (
 func TestBegin(t *testing.T) {
 	t.Parallel()
 	now := clock("10:00:00")
-	p := new(progress)
+	p, s := new(progress), secondly(t, "* * * * * *")
 	p.add(now.Add(-time.Minute))
 	for _, at := range []time.Time{now.Add(-time.Hour), now.Add(time.Hour), {}} {
-		if p.begin(at, now) {
+		if p.begin(s, at, now) {
 			t.Errorf("began at %v, now it is %v", at, now)
 		}
 	}
-	if !p.begin(now, now.Add(time.Millisecond)) || p.begin(now.Add(time.Second), now.Add(time.Second)) || !p.started().Equal(now) {
+	if !p.begin(s, now, now.Add(time.Millisecond)) || p.begin(s, now.Add(time.Second), now.Add(time.Second)) || !p.started().Equal(now) {
 		t.Errorf("began at %v, want %v", p.started(), now)
 	}
 }

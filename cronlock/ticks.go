@@ -18,6 +18,8 @@ type progress struct {
 	start   time.Time // of the scheduler, or when the job was added if that is not known
 	begun   bool      // the former
 	handled time.Time // the latest tick that was handled, or from when on ticks are expected
+	ran     bool      // a tick was handled
+	before  time.Time // handled before the last change by expect; zero without one
 }
 
 // pending is the work of a job that was started.
@@ -39,15 +41,38 @@ const (
 func (p *progress) add(now time.Time) { p.start, p.handled = now, now }
 
 // begin sets from when on ticks are expected, and returns true, if the scheduler asks for the first time: it asks with the time of
-// its clock. A tick that was handled already stays the latest one.
-func (p *progress) begin(asked, now time.Time) bool {
+// its clock. A tick that was handled already stays the latest one. Before the scheduler begins, a page that lists the next ticks may
+// have asked in the same way. So an ask that finds ticks which did not start the job counts as the first one.
+func (p *progress) begin(s cron.Schedule, asked, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.begun || now.Sub(asked).Abs() > time.Second {
+	if p.ran || now.Sub(asked).Abs() > time.Second {
+		return false
+	}
+	if p.begun {
+		p.expect(s, asked)
 		return false
 	}
 	p.start, p.begun, p.handled = asked, true, latestOf(p.handled, asked)
 	return true
+}
+
+// expect expects ticks from then on, if an earlier one has not started the job for longer than a busy machine needs. The scheduler asks
+// like that too, after it has started the job for a tick to which it is late, because it slept. So what was expected before is kept.
+func (p *progress) expect(s cron.Schedule, asked time.Time) {
+	if tick := s.Next(p.handled.In(asked.Location())); !tick.IsZero() && asked.Sub(tick) > lateStart {
+		p.start, p.before, p.handled = asked, p.handled, asked
+	}
+}
+
+// expectedFrom returns after which time ticks are due. It returns the time before the last change by expect if no tick has come since
+// the change: then the scheduler has started the job before it asked.
+func (p *progress) expectedFrom(s cron.Schedule, now time.Time) time.Time {
+	from := p.handled.In(now.Location())
+	if next := s.Next(from); !p.ran && !p.before.IsZero() && (next.IsZero() || next.After(now)) {
+		return p.before.In(now.Location())
+	}
+	return from
 }
 
 func (p *progress) started() time.Time {
@@ -69,7 +94,7 @@ func (p *progress) due(s cron.Schedule, clock func() time.Time, deadline func(ti
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := clock()
-	from := p.handled.In(now.Location())
+	from := p.expectedFrom(s, now)
 	if from.Sub(now) > lateStart { // the clock was set back: Redis decides, by its own clock
 		latest := latestTick(s, now)
 		if latest.IsZero() {
@@ -81,6 +106,7 @@ func (p *progress) due(s cron.Schedule, clock func() time.Time, deadline func(ti
 	if len(ticks) == 0 {
 		return pending{}
 	}
+	p.ran = true
 	due := pending{more: more, late: now.Sub(ticks[0])}
 	last := ticks[len(ticks)-1]
 	oldest := now.Add(-deadline(last))
