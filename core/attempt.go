@@ -352,6 +352,10 @@ func AttemptFrom(ctx context.Context) (*Attempt, bool) {
 // KeyHash returns a hash of the key of the innermost run of a [Once] that ctx is the context of, or descends from, and "" if
 // there is none. It is the same for every attempt of a key. Use it as the idempotency key of a request to another service, such
 // as a payment.
+//
+// It differs between clients with other prefixes, see [WithPrefix], because these have other records. Behind a guard it is the
+// KeyHash of [Work], which does not depend on the prefix: if several environments share an account of the other service, give the
+// guards of each a key secret of its own, or put the prefix in front of the hash.
 func KeyHash(ctx context.Context) string {
 	r := seal.RunFrom(ctx)
 	if r == nil {
@@ -368,7 +372,7 @@ func (r attemptRun) Attempt() any { return r.attempt }
 
 // KeyHash implements [seal.Run].
 func (r attemptRun) KeyHash() string {
-	sum := sha256.Sum256([]byte(r.attempt.once.key))
+	sum := sha256.Sum256([]byte(r.attempt.once.proofKey()))
 	return hex.EncodeToString(sum[:])
 }
 

@@ -123,7 +123,8 @@ func (o *Once) newProving(a *Attempt) *seal.Proving {
 	return p
 }
 
-// proofKey is the key of the proof. It has the prefix of the client, because clients with other prefixes have other records.
+// proofKey is the key of the proof, and what KeyHash is a hash of. It has the prefix of the client, because clients with other prefixes
+// have other records.
 func (o *Once) proofKey() string { return o.client.prefix + o.key }
 
 // askProof asks the proof about the key. It returns nil if no run has committed.

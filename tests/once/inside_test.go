@@ -121,3 +121,20 @@ func TestFactsInsideARun(t *testing.T) {
 		t.Error("another attempt has another hash")
 	}
 }
+
+// TestKeyHashHasThePrefix: clients with other prefixes have other records, so what they send to another service is not the same either.
+func TestKeyHashHasThePrefix(t *testing.T) {
+	t.Parallel()
+	rdb := testkit.Start(t).Client()
+	hashes := make(map[string]bool)
+	for _, prefix := range []string{"", "lock:", "prod:", "staging:", "prod:"} {
+		a := coretest.MustBegin(t, coretest.NewClient(t, rdb, core.WithPrefix(prefix)).Once("charge:42"))
+		hashes[core.KeyHash(a.Context())] = true
+		if err := a.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(hashes) != 4 || hashes[""] {
+		t.Errorf("hashes %v of four prefixes", hashes)
+	}
+}
