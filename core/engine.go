@@ -36,6 +36,7 @@ type engine struct {
 	base       context.Context // of work in the background; ends when Close has waited long enough
 	stop       context.CancelFunc
 	silence    *time.Timer // runs while the client closes, and calls stop
+	closed     sync.Once   // done by Close, so that a second Close waits for all that the first one does
 
 	renewals keepalive.Log
 	losses   *keepalive.Losses
@@ -135,12 +136,9 @@ func (e *engine) confirmed() {
 // would only wait for each other, and a release without a reply for transport.FirstAnswerTimeout is sent again.
 const maxClosingReleases = 2 * transport.MaxBatch
 
-// close ends all leases with the cause [ErrClosed] and releases their locks. It reports false if that was done before.
-func (e *engine) close() (first bool, err error) {
-	if !e.operations.BeginClose() {
-		<-e.operations.Finished
-		return false, nil
-	}
+// close ends all leases with the cause [ErrClosed] and releases their locks. It must be called once.
+func (e *engine) close() error {
+	e.operations.BeginClose()
 	e.beginClose(ErrClosed)
 	// However many leases and pending commands there are, Close continues for as long as Redis confirms them.
 	e.silence.Reset(acquire.ReleaseTimeout)
@@ -153,7 +151,7 @@ func (e *engine) close() (first bool, err error) {
 	e.losses.Close()
 	e.silence.Stop()
 	e.stop()
-	return true, err
+	return err
 }
 
 // releaseAll ends leases, and takes them out of Redis side by side; the executor makes batches of it. The error

@@ -65,7 +65,7 @@ func TestCloseWithoutWaitingForExpiredHolds(t *testing.T) {
 				test.before(l)
 				synctest.Wait()
 				began := time.Now()
-				_, err = e.close()
+				err = e.close()
 				const interval = time.Second // between two tries
 				if took := time.Since(began); took > test.most+interval || test.most > 0 && took == 0 {
 					t.Errorf("Close took %v, want %v", took, test.most)

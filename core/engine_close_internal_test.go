@@ -45,7 +45,7 @@ func TestCloseContinuesWhileCommandsAreConfirmed(t *testing.T) {
 					})
 				}
 				add()
-				if _, err := e.close(); err != nil {
+				if err := e.close(); err != nil {
 					t.Errorf("close: %v", err)
 				}
 				if (left == 0) == refused {

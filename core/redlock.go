@@ -104,15 +104,14 @@ func (r *Redlock) Mutex(name string, opts ...LockOption) *Lock {
 }
 
 // Close is [Client.Close] for all servers.
-func (r *Redlock) Close() error {
-	first, err := r.engine.close()
-	if !first {
-		return nil
-	}
-	var all sync.WaitGroup
-	for _, s := range r.servers {
-		all.Go(s.close)
-	}
-	all.Wait()
+func (r *Redlock) Close() (err error) {
+	r.engine.closed.Do(func() {
+		err = r.engine.close()
+		var all sync.WaitGroup
+		for _, s := range r.servers {
+			all.Go(s.close)
+		}
+		all.Wait()
+	})
 	return err
 }
