@@ -83,8 +83,10 @@ func (a *Attempt) ValidUntil() time.Time { return a.lease.ValidUntil() }
 // Complete works although ctx was cancelled, and although the lease was lost. It returns [ErrStale] if a later attempt is
 // running or has ended with an outcome, or after [Once.Resolve]. If the value is too large, it returns [ErrValueTooLarge]
 // and records the run without the value. It returns [ErrNotHeld] if the attempt had already ended. Any other error means
-// that Redis did not confirm the record; the client retries in the background, until [Client.Close]. If it meets a running
-// attempt there, it continues, and records the run if that attempt is released or crashes.
+// that Redis did not confirm the record; the client retries in the background, for ten minutes beyond the TTL, or for the retention
+// if that is shorter, and until [Client.Close]. Until then, the same client begins no other attempt for the key. If Redis is unreachable
+// for longer, the next attempt may run what was done: see [HoldFailures] and [WithProof]. If it meets a running attempt there, it
+// continues, and records the run if that attempt is released or crashes.
 func (a *Attempt) Complete(ctx context.Context, value []byte) error {
 	if a == nil {
 		return errNoLease
@@ -248,7 +250,8 @@ func (a *Attempt) notRecorded(result int64, err error) {
 	}
 }
 
-// patience is how long the completion of an attempt is tried to be recorded: as long as it may be of use, within bounds.
+// patience is how long the completion of an attempt is tried to be recorded: as long as it may be of use, and as Redis remembers a
+// record that was forgotten meanwhile, which a later completion would bring back.
 func (a *Attempt) patience() time.Duration {
 	return a.lease.hold.TTL + min(a.once.config.record.Retention, acquire.BackgroundReleaseLimit)
 }
