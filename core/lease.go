@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/acquire"
@@ -33,6 +34,11 @@ type Lease struct {
 
 	leavesLosses bool // see lockConfig
 
+	chain *acquire.Chain // by which other callers of this client may get the hold; nil if none may
+	// kept is true if the hold must not be handed over: a re-entry may be on its way to Redis, or an extension, or another process may
+	// know the owner. It is set before the lease is found to be live, and read after it has ended.
+	kept atomic.Bool
+
 	multi *multiLease // nil if the lease is of a single lock; otherwise there is no protocol
 }
 
@@ -42,6 +48,9 @@ func (e *engine) newLease(ctx context.Context, p script.Strategy, h script.Hold,
 	l := &Lease{engine: e, strategy: p, hold: h, token: g.Token, leavesLosses: config.leavesLosses}
 	l.handle = seal.HandleOf(keptLease{l})
 	l.hold.ParentID = "" // it was for the requests
+	if outer != nil {
+		l.token = max(l.token, outer.token) // Redis has the token of the first holder if the outer hold was handed over
+	}
 	l.base = leaseContext{holding{lease: l, token: l.token, outer: holdingFrom(ctx)}, ctx}
 	warnAfter := e.holdWarning
 	if config.leavesLosses {
@@ -70,11 +79,13 @@ func (l *Lease) Name() string {
 }
 
 // Owner returns the owner as it is stored in Redis: the same for all leases of one chain of re-entries. For a [Multi] it is
-// the owner of the member that was locked first.
+// the owner of the member that was locked first. A lease whose Owner was called is not handed over to another caller of this
+// client, see [Client.Mutex].
 func (l *Lease) Owner() string {
 	if l == nil {
 		return ""
 	}
+	l.kept.Store(true)
 	return l.hold.Owner
 }
 
@@ -154,6 +165,7 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if err := l.checkExtend(ttl); err != nil {
 		return err
 	}
+	l.kept.Store(true)
 	if l.end.Cause() != nil {
 		return l.notHeld()
 	}
@@ -247,6 +259,12 @@ func (l *Lease) unlock(ctx context.Context, live bool, what script.ReleaseReason
 			l.engine.acquiring.ReleaseInBackground(l.strategy, l.expiring(), script.HeldByCaller) // the holder has stopped before the TTL is over
 		}
 		return l.notHeld()
+	}
+	if l.chain != nil {
+		if what == script.HeldByCaller && !l.kept.Load() && l.engine.acquiring.HandOver(l.chain, &l.hold) {
+			return nil
+		}
+		defer l.engine.acquiring.Lists.ChainReleased(l.chain)
 	}
 	h := l.outstanding()
 	if l.engine.acquiring.OneServer { // a Redlock needs no ValidUntil, and may copy the hold at this moment to repair it
@@ -389,7 +407,7 @@ func (h *holding) Ended() bool {
 // entered returns the lease that a grant with this token has entered, nil if there is none. It compares tokens because the
 // lease of another client may be stored in another Redis, where the grant has a different token.
 func (h *holding) entered(e *engine, token int64) *Lease {
-	if h == nil || !sameRedis(h.lease.engine, e) && token != h.token && token != h.lease.token {
+	if h == nil || !sameRedis(h.lease.engine, e) && token != h.token && token != h.lease.token && !h.lease.chain.Has(token) {
 		return nil
 	}
 	return h.lease
@@ -441,8 +459,12 @@ func holdingFrom(ctx context.Context) *holding {
 func (h *holding) of(e *engine, lock string) *holding {
 	var other *holding
 	for ; h != nil; h = h.outer {
+		if h.lease.hold.Keys.Lock != lock {
+			continue
+		}
+		h.lease.kept.Store(true) // before it is found to be live, see Lease.kept
 		switch {
-		case h.lease.hold.Keys.Lock != lock, h.Ended():
+		case h.Ended():
 		case sameRedis(h.lease.engine, e):
 			return h
 		case other == nil:

@@ -281,6 +281,7 @@ type lockConfig struct {
 	owner   string
 	fresh   bool // a new owner, whatever the context carries
 	once    bool // ask until there is one answer, see askOnce
+	ofMulti bool // the lock is part of a Multi
 	permits int  // of a semaphore; 0 for any other lock
 	limit   int  // n of that semaphore; 0 for any other lock
 	ack     transport.Ack
@@ -391,6 +392,7 @@ func (l *singleLock) newAcquisition(ctx context.Context, config lockConfig) *acq
 	parent := holdingFrom(ctx).of(e, h.Keys.Lock)
 	if parent == nil || config.fresh {
 		h.Owner = h.ID
+		a.HandsOver = a.Abilities.HandsOver && a.RenewsGrants && !h.Ack.Wanted() && !config.ofMulti
 		return a
 	}
 	a.parent, a.Parent, a.Reenters = parent, parent, true
@@ -418,7 +420,8 @@ func (a *acquisition) run(caller context.Context) (*Lease, error) {
 func (a *acquisition) Accept(ctx context.Context, h *script.Hold, g script.Grant) (err error) {
 	a.lease, err = a.engine.newLease(ctx, a.Strategy, *h, g, &a.config, a.outer().entered(a.engine, g.Token))
 	if err == nil {
-		a.grant = g
+		a.lease.chain = a.Chain
+		a.grant, a.grant.Token = g, a.lease.token
 	}
 	return err
 }

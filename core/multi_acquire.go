@@ -154,7 +154,7 @@ func (g *multiAcquire) lockMember(ctx context.Context, m member, further ...Lock
 	default:
 		further = append(further, WithWait(max(left, leastLimit)))
 	}
-	return m.acquire(ctx, g.try, append(slices.Clip(g.opts), further...))
+	return m.acquire(ctx, g.try, append(slices.Clip(g.opts), append(further, ofMulti)...))
 }
 
 // lostMember returns a [memberLost] if one of these leases has ended by itself, nil otherwise.

@@ -254,6 +254,9 @@ var newOwner = newLockOption("newOwner", nil, func(c *lockConfig) { c.owner, c.f
 // askOnce makes Lock wait for one answer of Redis, however long that takes, and not for another holder.
 var askOnce = newLockOption("askOnce", nil, func(c *lockConfig) { c.once = true })
 
+// ofMulti makes a lock part of a Multi.
+var ofMulti = newLockOption("ofMulti", nil, func(c *lockConfig) { c.ofMulti = true })
+
 // checkUnit refuses a duration that is too short to be meant.
 func (c *lockConfig) checkUnit(option string, d time.Duration) {
 	if d > 0 && d < leastLimit {

@@ -29,6 +29,8 @@ type Request struct {
 	// RenewsGrants is true if a grant by message may become a lease. It is false if the time of the lease begins only when
 	// Redis is asked for it.
 	RenewsGrants bool
+	// HandsOver is true if the hold may be handed over to, and by, other callers of this process, see handover.go.
+	HandsOver bool
 	// Question is what the answer depends on beside the state of the lock. Waiters with equal questions get equal answers. It
 	// is nil if no answer holds for two.
 	Question any
@@ -53,12 +55,13 @@ type Caller interface {
 // made anew then.
 type Acquisition struct {
 	Request
-	Requests  int   // that were sent
-	Answered  bool  // true if Redis has answered at least once
-	LastErr   error // of the last request; nil if Redis has answered it
-	Outage    error // the last error that was not only the end of the wait; nil if Redis has answered since
-	Contended bool  // true if the lock was held, or others waited before this acquisition
-	Position  int   // in the queue in Redis when the wait began, from 1; 0 if unknown
+	Requests  int    // that were sent
+	Answered  bool   // true if Redis has answered at least once
+	LastErr   error  // of the last request; nil if Redis has answered it
+	Outage    error  // the last error that was not only the end of the wait; nil if Redis has answered since
+	Contended bool   // true if the lock was held, or others waited before this acquisition
+	Position  int    // in the queue in Redis when the wait began, from 1; 0 if unknown
+	Chain     *Chain // of the grant that the caller accepts; nil if it may not be handed over
 	script.WaitState
 
 	ctx          context.Context   // the caller's, with the values of its hooks
@@ -262,6 +265,7 @@ func (a *Acquisition) request(ctx context.Context) error {
 	a.Hold.Stored = a.Hold.Stored || result.Granted || a.want.Place
 	switch {
 	case result.Granted:
+		a.Chain = a.newChain(result.Grant)
 		return a.accept(ctx, result.Grant)
 	case result.HoldReleased:
 		a.replaceHold(ctx, errHoldReleased)
@@ -300,6 +304,7 @@ func (a *Acquisition) accept(ctx context.Context, granted script.Grant) error {
 	a.sentAt = max(a.sentAt, granted.SentAt)
 	granted.SentAt, granted.TTL, a.Hold.Slot, a.Hold.Compact = a.sentAt, a.Hold.TTL, granted.Slot, granted.Compact
 	if err := a.Caller.Accept(a.ctx, &a.Hold, granted); err != nil {
+		a.Chain = nil
 		a.replaceHold(ctx, ErrTooLate)
 		return a.LastErr
 	}

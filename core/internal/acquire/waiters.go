@@ -28,7 +28,7 @@ var ErrTimeUp = errors.New("time is up")
 // that waits for a busy lock would poll Redis. It is safe for concurrent use.
 //
 // Each removal of a first waiter wakes its successor under mu. So a list with waiters always has a first one that asks, or
-// is about to.
+// is about to, or a chain whose end wakes it.
 type Lists struct {
 	mu sync.Mutex
 
@@ -50,6 +50,7 @@ type waitList struct {
 	holderTTL  time.Duration     // of the present holder's lease
 	answeredAt keepalive.Instant // zero if there was no answer
 	registered bool              // true if the client may be registered as waiting in Redis, see internal/transport/subscriptions.go
+	chain      *Chain            // by which the first gets the lock; nil if the first asks Redis
 
 	// Arrivals are numbered from 1. entered is the last, and asked is the last before the first waiter asked. See
 	// waiter.startAsking.
@@ -66,6 +67,12 @@ type waiter struct {
 
 	Question any    // what an answer depends on; nil if no answer holds for two; see share
 	arrival  uint64 // its number in the order of arrival
+
+	handsOver bool          // true if the waiter may be handed a hold; must not be changed after enter
+	ttl       time.Duration // that such a hold must have; the same
+	takesOver bool          // true while the waiter waits for that
+	taken     *script.Hold  // that was handed to the waiter, nil if none was; set before ready is closed, and read after it
+	chain     *Chain        // of that hold
 
 	before, behind *waiter
 	ready          chan struct{} // closed once, when it is the first or dismissed; nil if it was the first from the start
@@ -123,7 +130,7 @@ func (q *Lists) Empty(key string) bool {
 // which is not changed after enter.
 func (t *waiter) mustWait() bool { return t.ready != nil && !keepalive.Closed(t.ready) }
 
-// wait returns nil once the waiter is the first. It returns ErrTimeUp if ctx has ended or the client is closed, and another
+// wait returns nil once the waiter is the first, or has taken over a hold. It returns ErrTimeUp if ctx has ended or the client is closed, and another
 // error if the waiter was dismissed. Whatever it returns, the waiter must call leave.
 //
 // If ready is closed at the same moment as ctx ends, it may return ErrTimeUp to the first of the list. No wake-up gets lost:
@@ -132,14 +139,28 @@ func (t *waiter) wait(ctx context.Context, closing <-chan struct{}) error {
 	if !t.mustWait() {
 		return t.err
 	}
+	if t.handsOver {
+		t.setTakesOver(true)
+	}
 	select {
 	case <-t.ready:
 		return t.err
 	case <-ctx.Done():
-		return ErrTimeUp
 	case <-closing:
-		return ErrTimeUp
 	}
+	if t.handsOver && t.setTakesOver(false) {
+		return nil
+	}
+	return ErrTimeUp
+}
+
+// setTakesOver sets whether the waiter may be handed a hold. It returns true if that has happened: then the waiter has the hold,
+// even if its time is up.
+func (t *waiter) setTakesOver(may bool) (taken bool) {
+	t.lists.mu.Lock()
+	defer t.lists.mu.Unlock()
+	t.takesOver = may
+	return t.taken != nil
 }
 
 // leave removes the waiter, and wakes the next if it was the first. It does nothing if the waiter was dismissed.
@@ -202,15 +223,21 @@ func (t *waiter) dismissLocked(err error) {
 	close(t.ready)
 }
 
-// wakeFirstLocked wakes the new first waiter after the first has left, or drops the empty list. The caller must have
+// wakeFirstLocked wakes the new first waiter after the first has left, unless a chain runs, or drops the empty list. The caller must have
 // removed the first: the ready channel of a waiter is closed only once.
 //
 // The waiter that empties the list learns whether the client must be unregistered. Not each waiter learns it, because as long
 // as one waits, a release has to be able to wake this client.
 func (t *waiter) wakeFirstLocked() {
 	if next := t.list.first; next != nil {
-		close(next.ready)
+		if t.list.chain == nil {
+			close(next.ready)
+		}
 		return
+	}
+	if t.list.chain != nil {
+		t.list.chain.timer.Stop()
+		t.list.chain = nil
 	}
 	t.Unregister = t.list.registered
 	delete(t.lists.byLock, t.Key)
@@ -355,10 +382,10 @@ func (a *Acquisition) waitWithoutQueue(ctx context.Context) error {
 // outage, or answers for as long that no Redis gives, all do. In all other cases the next becomes the first.
 func (a *Acquisition) waitInList(ctx context.Context) error {
 	t := &a.localWaiter
-	*t = waiter{Question: a.Question}
+	*t = waiter{Question: a.Question, handsOver: a.HandsOver, ttl: a.Hold.TTL}
 	a.Env.Lists.enter(t, a.listKey(), a.Hold.Ack)
 	defer func() {
-		t.leave()
+		t.leaveToChain(a.Chain, a.Env.Now())
 		a.unregisterClient(t)
 	}()
 	if t.mustWait() {
@@ -369,6 +396,9 @@ func (a *Acquisition) waitInList(ctx context.Context) error {
 			a.LastErr = transport.ErrNotAnswered
 		}
 		return err
+	}
+	if t.taken != nil {
+		return a.takeOver(ctx, t)
 	}
 	if holder, left, heard := a.Env.Lists.holder(t.Key, a.Env.Now()); heard {
 		a.Holder, a.HolderTTL, a.Answered = holder, left, true // Redis answers, whether or not there is time for another answer
@@ -416,6 +446,7 @@ func (a *Acquisition) pollAsHead(ctx context.Context, t *waiter) error {
 	}()
 	for polls := 0; ; polls++ {
 		a.want.Registration = sub != nil && sub.Confirmed() && a.Env.OneServer
+		a.want.Tokens = a.wantedTokens(t)
 		t.startAsking()
 		if a.want.Registration {
 			t.setRegistered(true) // before the request: without an answer, the client may be registered all the same

@@ -59,7 +59,7 @@ type Mutex struct {
 func (Mutex) Name() string { return "mutex" }
 
 // Abilities implements [Strategy].
-func (m Mutex) Abilities() Abilities { return Abilities{WakeOne: m.Instance} }
+func (m Mutex) Abilities() Abilities { return Abilities{WakeOne: m.Instance, HandsOver: true} }
 
 // Acquire implements [Strategy]. If another strategy holds the lock, Acquire requests it as a [Queue].
 func (m Mutex) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error) {
@@ -67,7 +67,7 @@ func (m Mutex) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error
 	if want.Registration {
 		client = m.ClientNumberArg
 	}
-	optional := [...]any{h.idArg(), Milliseconds(h.MinHold), Milliseconds(m.RestartDelay), client, want.Woken, h.ParentID}
+	optional := [...]any{h.idArg(), Milliseconds(h.MinHold), Milliseconds(m.RestartDelay), client, want.Woken, h.ParentID, want.Tokens}
 	if n := len(trimDefaults(optional[:])); n == 0 {
 		c.Init(acquireScript, 3, h.Args.lock, tokenKey, h.Args.released, h.ownerArg(), ttlArg(h.TTL))
 	} else {
@@ -92,12 +92,13 @@ func (m Mutex) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error
 	case status == restarted:
 		return Result{}, fmt.Errorf("%w: for %v more it grants no locks", errRestarted, result.HolderTTL)
 	}
-	result.Unregistered = status == granted && want.Registration
+	result.Unregistered = (status == granted || status == grantedTokens) && want.Registration
 	return result, nil
 }
 
 // The statuses with which the replies of acquire.lua and queue_acquire.lua begin.
 const (
+	grantedTokens = 2 // of acquire.lua: with tokens for further owners
 	granted       = 1
 	refused       = 0
 	wasReleased   = -1
@@ -106,6 +107,9 @@ const (
 	restarted     = -3
 )
 
+// maxTokens bounds the tokens of one grant: more than any request wants.
+const maxTokens = 10000
+
 // readMutexReply returns what a reply of acquire.lua says, and its status. The status is 0 for a grant in the compact state.
 func readMutexReply(reply any) (result Result, status int64, err error) {
 	if _, compact := reply.(int64); compact {
@@ -113,7 +117,10 @@ func readMutexReply(reply any) (result Result, status int64, err error) {
 		return Result{Granted: err == nil, Grant: Grant{Token: token, Compact: true}}, 0, err
 	}
 	d := newDecoder(reply)
-	switch status = d.Int(restarted, granted); status {
+	switch status = d.Int(restarted, grantedTokens); status {
+	case grantedTokens:
+		result.Granted, result.Token = true, d.Token()
+		result.Reserved, result.OthersWait = int(d.Int(0, maxTokens)), d.Bool()
 	case granted:
 		result.Granted, result.Token = true, d.Token()
 		flags := d.Int(0, 3)

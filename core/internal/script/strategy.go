@@ -50,6 +50,8 @@ type Strategy interface {
 type Abilities struct {
 	Queue   *Instance // waiters have places in a queue there, and are granted the lock by a message
 	WakeOne *Instance // a release there wakes one client of those that are registered, see internal/transport/subscriptions.go
+	// HandsOver is true if one grant may serve several owners of this process, one after the other, see Wanted.Tokens.
+	HandsOver bool
 }
 
 // Wanted is what one request wants if another owner has the lock. The zero value wants only the answer. A strategy ignores what it
@@ -58,6 +60,7 @@ type Wanted struct {
 	Place        bool // true if the hold is queued in Redis unless it is granted at once
 	Registration bool // true if Redis registers the client as waiting, see internal/transport/subscriptions.go
 	Woken        bool // true if the client was woken for this request
+	Tokens       int  // how many tokens a new grant should have, for this owner and others of this process; 0 for one
 }
 
 // ReleaseReason is the state of a hold that is released. It decides how long Redis remembers the release.
@@ -90,6 +93,8 @@ type Grant struct {
 	TokenCommitted bool              // the owner had the lock before, with a token that a majority of a Redlock has committed
 	ByParent       bool              // it was granted as a re-entry under the hold's parent
 	Unregistered   bool              // it has taken the client out of the set of clients that wait
+	Reserved       int               // how many tokens after Token no other grant gets, see Wanted.Tokens
+	OthersWait     bool              // other clients waited at the grant; known only if Reserved is not 0
 	Attempt        int               // number of the attempt of a Once, from 1
 	Began          time.Time         // of that attempt, by the server's clock
 }

@@ -25,11 +25,15 @@
 -- ARGV[6] number of the client if it registers as waiting; otherwise empty
 -- ARGV[7] 1 if the client was woken for this request
 -- ARGV[8] id of the hold under which the owner re-enters, see mutex_common.lua; otherwise empty
+-- ARGV[9] how many tokens a new grant should have: the client hands the hold over to as many of its callers, one after the
+--         other, while Redis has it under the name of the first
 --
 -- Returns token       granted now, in the compact state
 --         {1, token, flags}  held: granted now, re-entered, or granted by an earlier run of this request. flags is 0
 --                     for a new grant. Otherwise it is the sum of 1 if the token is committed (Redlock) and 2 if the
 --                     hold of ARGV[8] is in the lock
+--         {2, token, reserved, others}  granted now. The client may use so many tokens after that one too. others is 1 if
+--                     other clients wait
 --         {0, pttl, committed, holder}  another owner holds the lock for so many ms (-1: without end). committed is 1 if
 --                     the holder's token is committed: then a majority of a Redlock has the same holder. The holder is
 --                     that owner, '' if it is not known, see mutex_owner.lua
@@ -80,5 +84,9 @@ if not r.lockTTL and tonumber(ARGV[5] or 0) > 0 then
 end
 
 local now = microseconds()
+if ARGV[9] then
+  local first, last = reserveTokens(r.token, now, tonumber(ARGV[9]))
+  return grant(r, first, now) or {2, first, last - first, r.hasWaitingClients and 1 or 0}
+end
 local token = nextToken(r.token, now)
 return grant(r, token, now) or {1, token, 0}
