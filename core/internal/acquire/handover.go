@@ -137,10 +137,11 @@ func (t *waiter) leaveToChain(c *Chain, now keepalive.Instant) {
 		t.leave()
 		return
 	}
-	t.lists.mu.Lock()
-	defer t.lists.mu.Unlock()
+	q := t.lists // not t, whose memory is used again, in the timer
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	t.list.chain = c
-	c.timer = time.AfterFunc(c.until.Sub(now), func() { t.lists.endChain(c) })
+	c.timer = time.AfterFunc(c.until.Sub(now), func() { q.endChain(c) })
 	t.removeLocked()
 	t.wakeFirstLocked()
 }
