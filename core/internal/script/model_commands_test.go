@@ -35,7 +35,7 @@ func (e *episode) acquire(c *contender) {
 	e.do(!back, func() string {
 		h := c.Hold
 		h.QueueNumber = asked
-		got, err := e.protocol(c.kind).Acquire(context.Background(), &h, script.Wanted{Place: c.mayQueue})
+		got, err := e.protocol(c.kind).Acquire(context.Background(), &h, script.Wanted{Place: c.mayQueue, Tokens: c.tokens})
 		want := e.model.acquire(c)
 		if got.Granted || c.mayQueue {
 			c.Stored = !c.unheard
@@ -53,11 +53,25 @@ func (e *episode) acquire(c *contender) {
 			e.differs("acquire: slot %d, want %d", got.Slot, want.slot)
 		case got.Granted:
 			e.learn(want.grant, got.Token)
+			e.reserve(got.Token, got.Reserved, c.tokens)
 		case !got.HoldReleased && !(got.Refused != nil):
 			e.refused(c, h.QueueNumber, got.WaitState, want)
 		}
 		return text
 	})
+}
+
+// reserve takes in the tokens that a grant has for those to whom the client hands the hold over. They come before all tokens that
+// Redis grants later, whenever the client uses them.
+func (e *episode) reserve(token int64, got, wanted int) {
+	if got > max(wanted-1, 0) {
+		e.differs("%d tokens are reserved, wanted %d", got, wanted)
+	}
+	for i := range got {
+		e.model.tokens = append(e.model.tokens, 0)
+		e.learn(len(e.model.tokens)-1, token+1+int64(i))
+	}
+	e.reserves += got
 }
 
 // refused compares the place of a contender that was not let in.

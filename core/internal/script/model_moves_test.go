@@ -99,6 +99,9 @@ func (e *episode) newcomer() *contender {
 		c.mayQueue = false
 	}
 	c.unheard = e.rand.IntN(4) == 0
+	if c.plain() {
+		c.tokens = e.rand.IntN(4)
+	}
 	if e.rand.IntN(3) == 0 {
 		e.comesBy(c, some(e, append(slices.Clone(e.active), e.ended...)))
 	}

@@ -81,6 +81,7 @@ type contender struct {
 	by       *contender // the hold by which its owner says to be in; nil if any will do
 	place    int        // its number in the model's line, 0 before it stood there
 	unheard  bool       // true if no answer to its requests arrives
+	tokens   int        // that it wants, to hand the hold over; 0 for one
 }
 
 // The modes of holders and waiters, as in [script.State].

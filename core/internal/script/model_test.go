@@ -55,7 +55,7 @@ func TestModel(t *testing.T) {
 	if testing.Short() {
 		want /= 20
 	}
-	var ops, late atomic.Int64
+	var ops, late, reserves atomic.Int64
 	var mu sync.Mutex
 	calls := make(map[string]int)
 	var group sync.WaitGroup
@@ -70,6 +70,7 @@ func TestModel(t *testing.T) {
 					calls[strategy] += n
 				}
 				mu.Unlock()
+				reserves.Add(int64(e.reserves))
 				switch {
 				case e.err != nil:
 					t.Error(e.report() + e.again())
@@ -80,7 +81,11 @@ func TestModel(t *testing.T) {
 		})
 	}
 	group.Wait()
-	t.Logf("%d operations; %d episodes were cut short because they took too long; calls: %v", ops.Load(), late.Load(), calls)
+	t.Logf("%d operations; %d tokens were reserved; %d episodes were cut short because they took too long; calls: %v",
+		ops.Load(), reserves.Load(), late.Load(), calls)
+	if reserves.Load() == 0 && !testing.Short() {
+		t.Error("no tokens were reserved for hand-overs")
+	}
 }
 
 // TestModelUnswept compares the scripts with the model while none of them takes out shares that have expired, as when
@@ -118,6 +123,7 @@ type episode struct {
 	model    *model
 	ops      int
 	calls    map[string]int // how many of them are calls of a strategy, by its name
+	reserves int            // tokens that grants have for hand-overs
 	log      []string
 	err      error // the first divergence
 
