@@ -54,7 +54,7 @@ func (w *world) newClient(name string) *client {
 func (c *client) connect() {
 	var err error
 	if !c.kind.redlock() {
-		c.locks, err = core.New(c.rdbs[0], core.WithLogger(nil))
+		c.locks, err = core.New(c.rdbs[0], core.WithLogger(nil), core.WithHooks(core.Hooks{AcquireEnd: c.countHandOvers()}))
 	} else {
 		var nodes []redis.UniversalClient
 		for _, rdb := range c.rdbs {
@@ -123,14 +123,49 @@ func (c *client) target() (strategy string, names []string, lock *core.Lock) {
 	return "multi", []string{"a", "d"}, core.Multi(c.locks.Mutex("d"), c.locks.Mutex("a"))
 }
 
-// visit locks something, works, and lets go.
+// visit does one of the things that a process does with locks.
 func (c *client) visit() {
 	if c.locks != nil && c.dice(8) == 0 {
 		c.once()
 		return
 	}
-	e := history.Event{By: c.name, Call: c.next(), Op: "lock"}
+	if c.locks != nil && c.dice(4) == 0 {
+		c.crowd()
+		return
+	}
 	strategy, names, lock := c.target()
+	c.pass(strategy, names, lock, 10*time.Second)
+}
+
+// crowd lets several goroutines of the process contend for a mutex for a moment, so that they hand it over to each other.
+func (c *client) crowd() {
+	var all sync.WaitGroup
+	for range 4 + c.dice(4) {
+		all.Go(func() { c.pass("mutex", []string{"a"}, c.locks.Mutex("a"), 6*time.Millisecond) })
+	}
+	all.Wait()
+}
+
+// countHandOvers returns a hook that counts the grants by which a caller of a process gets the hold of another one.
+func (c *client) countHandOvers() func(context.Context, core.AcquireEnd) {
+	var mu sync.Mutex
+	granted := make(map[string]bool) // by owner
+	return func(_ context.Context, e core.AcquireEnd) {
+		if e.Err != nil || e.Mode != core.ModeMutex || e.Reentered {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if granted[e.Owner] {
+			c.handOvers.Add(1)
+		}
+		granted[e.Owner] = true
+	}
+}
+
+// pass locks something, works for up to so long, and lets go.
+func (c *client) pass(strategy string, names []string, lock *core.Lock, longest time.Duration) {
+	e := history.Event{By: c.name, Call: c.next(), Op: "lock"}
 	e.Strategy, e.Names, e.Shared = strategy, names, strategy == "read"
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second+c.upTo(2*ttl))
 	defer cancel()
@@ -150,7 +185,7 @@ func (c *client) visit() {
 	c.say(back)
 	watched := make(chan struct{})
 	go func() { defer close(watched); c.watch(e, lease) }()
-	c.hold(e, lease)
+	c.hold(e, lease, longest)
 	e.Op = "unlock"
 	c.call(e)
 	e.Kind, e.Err = history.Return, class(lease.Unlock(context.Background()))
@@ -163,13 +198,13 @@ func (c *client) call(e history.Event) {
 	c.say(e)
 }
 
-// hold works for a while, and sometimes for longer than the lease lasts.
-func (c *client) hold(e history.Event, lease *core.Lease) {
-	length := c.upTo(10 * time.Second)
-	if c.dice(20) == 0 {
+// hold works for up to so long, and sometimes for longer than the lease lasts.
+func (c *client) hold(e history.Event, lease *core.Lease, longest time.Duration) {
+	length := c.upTo(longest)
+	if longest >= time.Second && c.dice(20) == 0 {
 		length = c.upTo(3 * ttl)
 	}
-	for end := time.Now().Add(length); time.Now().Before(end); time.Sleep(c.upTo(8 * time.Second)) {
+	for end := time.Now().Add(length); time.Now().Before(end); time.Sleep(c.upTo(longest)) {
 		if lease.Context().Err() == nil && time.Now().Before(lease.ValidUntil()) {
 			v := e
 			v.Kind, v.Until = history.Valid, lease.ValidUntil().UnixNano()

@@ -131,6 +131,10 @@ func simulate(t *testing.T, kind kind, seed uint64, length time.Duration) (event
 			s.stop()
 		}
 		events = w.sorted()
+		t.Logf("%d hand-overs inside a process", w.handOvers.Load())
+		if !kind.redlock() && w.handOvers.Load() == 0 {
+			t.Error("no hold was handed over inside a process")
+		}
 	})
 	return events
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,6 +32,8 @@ type world struct {
 	mu      sync.Mutex
 	events  []history.Event
 	highest map[string]int64 // token that a resource has seen
+
+	handOvers atomic.Int64 // inside a process
 }
 
 func newWorld(t *testing.T, kind kind, seed uint64) *world {

@@ -90,7 +90,11 @@ func forChains(t *testing.T, run func(c *chain) bool, waiterOpts ...core.LockOpt
 	for i := range 300 {
 		c.name = fmt.Sprint("name", i)
 		c.start(waiterOpts)
-		if run(c) || t.Failed() {
+		done := run(c)
+		switch {
+		case t.Failed():
+			return
+		case done:
 			coretest.AwaitTidy(t, c.server.Client())
 			return
 		}

@@ -132,6 +132,9 @@ func (q *Lists) endChainLocked(c *Chain) {
 
 // leaveToChain is leave for the first of a list that has got the grant of a chain, which may be nil. Those behind it wait for
 // hand-overs, until the chain ends.
+//
+// If other clients wait, the first asks later than the last hand-over, because its request must not meet the release of the last
+// holder, and take the lock before the client that this has woken.
 func (t *waiter) leaveToChain(c *Chain, now keepalive.Instant) {
 	if c == nil || t.taken != nil {
 		t.leave()
@@ -141,7 +144,11 @@ func (t *waiter) leaveToChain(c *Chain, now keepalive.Instant) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t.list.chain = c
-	c.timer = time.AfterFunc(c.until.Sub(now), func() { q.endChain(c) })
+	ends := c.until.Sub(now)
+	if c.othersWait {
+		ends += maxChain
+	}
+	c.timer = time.AfterFunc(ends, func() { q.endChain(c) })
 	t.removeLocked()
 	t.wakeFirstLocked()
 }

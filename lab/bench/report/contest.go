@@ -46,12 +46,12 @@ func contest(book *measure.Book, all []contestant.Contestant) string {
 	return b.String()
 }
 
-// barging is the table of a name that nobody holds for a long time.
-func barging(book *measure.Book, all []contestant.Contestant) string {
+// barging is the table of a name that nobody holds for a long time, in one of two workloads.
+func barging(book *measure.Book, work string, all []contestant.Contestant) string {
 	rows := [][]string{{"64 waiters, held for no time", "grants/s", "to another than the last holder", "Jain's index"}}
 	for _, c := range all {
 		key := func(figure string) measure.Key {
-			return measure.Key{Work: workload.WorkBarging, Who: c.Name, Size: 64, Figure: figure}
+			return measure.Key{Work: work, Who: c.Name, Size: 64, Figure: figure}
 		}
 		if len(book.Values(key("jain"))) == 0 {
 			continue

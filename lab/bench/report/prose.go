@@ -13,13 +13,14 @@ with a count and an expiry, and a message. Commands are what clients send, serve
 	pairsText = `Each goroutine locks and unlocks a name of its own. One goroutine has many short rounds. The last
 column of its table says what the fastest tenth of the rounds reach, which depends least on what else the machine did.`
 
-	contestText = `Waiters in 8 clients with connections of their own take one name over and over, hold it for 2 ms, and
+	contestText = `Waiters in 4 clients with connections of their own take one name over and over, hold it for 2 ms, and
 ask again at once. A handoff is the time from before one holder unlocks to after the lock call of another one has
 returned; it is compared with a bare PUBLISH until it is received and one bare script, as often as in the contest. Where
 waiters poll, most grants go to the one who has just let go, which takes no handoff: Jain's index tells, and the
 longest waits, of which those that were not over at the end count as so long.`
 
 	bargingText = `The same with 64 waiters who hold the lock for no time.`
+	insideText  = `The same with all 64 in one client.`
 
 	scaleText = `Holdfast by itself. The server reads a batch of commands at once, so a read is at most a round trip. The
 stack is that of the goroutine that called Lock. A wake-up is an unlock, the grant to the next and his unlock; what the

@@ -23,7 +23,10 @@ func Text(book *measure.Book, all []contestant.Contestant, machine string) strin
 		fmt.Fprintf(&b, "### One name that many want\n\n%s\n\n![%s](%s)\n\n%s", contestText, waitsAlt, WaitsFile, contest(book, all))
 	}
 	if book.Has(workload.WorkBarging) {
-		b.WriteString("### Asking again at once\n\n" + bargingText + "\n\n" + barging(book, all))
+		b.WriteString("### Asking again at once\n\n" + bargingText + "\n\n" + barging(book, workload.WorkBarging, all))
+	}
+	if book.Has(workload.WorkInside) {
+		b.WriteString(insideText + "\n\n" + barging(book, workload.WorkInside, all))
 	}
 	fmt.Fprintf(&b, "### Very many at once, and the HTTP guard\n\n%s\n\n%s\n", scaleText, scale(book))
 	b.WriteString("### What the peers do not do\n\n" + lacks(all))

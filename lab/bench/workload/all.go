@@ -17,6 +17,7 @@ func (b *Bench) Workloads() []Workload {
 		{WorkPairs, b.Pairs},
 		{WorkContest, b.Contest},
 		{WorkBarging, b.Barging},
+		{WorkInside, b.Inside},
 		{WorkOnce, b.Once},
 		{WorkCrowd, b.Crowd},
 	}

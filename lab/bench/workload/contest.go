@@ -13,16 +13,18 @@ import (
 )
 
 const (
-	// WorkContest is the workload of [Bench.Contest], and WorkBarging the one of [Bench.Barging].
+	// WorkContest is the workload of [Bench.Contest], WorkBarging the one of [Bench.Barging], and WorkInside the one of
+	// [Bench.Inside].
 	WorkContest = "contest"
 	WorkBarging = "barging"
+	WorkInside  = "inside"
 	// Floor is who delivers bare messages and runs bare scripts in the contest.
 	Floor = "bare PUBLISH and script"
 
 	// HoldFor is how long the lock is held in a contest.
 	HoldFor = 2 * time.Millisecond
 
-	clients = 8 // in a contest, each with connections of its own
+	clients = 4 // in a contest, each with connections of its own
 )
 
 // ContestSizes are the numbers of waiters.
@@ -67,21 +69,27 @@ func (b *Bench) Contest(ctx context.Context) error {
 func contends(c contestant.Contestant) bool { return c.Servers == 1 && c.Name != "holdfast Write" }
 
 // Barging lets 64 waiters take one name without holding it at all: whoever lets go asks again at once, and is nearest.
-func (b *Bench) Barging(ctx context.Context) error {
+func (b *Bench) Barging(ctx context.Context) error { return b.unheld(ctx, WorkBarging, clients) }
+
+// Inside is Barging in one process.
+func (b *Bench) Inside(ctx context.Context) error { return b.unheld(ctx, WorkInside, 1) }
+
+// unheld lets 64 waiters of so many clients take one name without holding it.
+func (b *Bench) unheld(ctx context.Context, work string, clients int) error {
 	players, closeAll, err := b.open(clients, func(c contestant.Contestant) bool { return c.Waits && contends(c) })
 	if err != nil {
 		return err
 	}
 	defer closeAll()
 	const waiters = 64
-	b.logf("barging: %d waiters, %d rounds of %d contestants", waiters, b.ContestRounds, len(players))
+	b.logf("%s: %d waiters, %d rounds of %d contestants", work, waiters, b.ContestRounds, len(players))
 	return turns(ctx, players, b.ContestRounds, func(p player, round int) error {
-		c := contest{player: p, name: fmt.Sprint("barging-", round), waiters: waiters}
+		c := contest{player: p, name: fmt.Sprint(work, "-", round), waiters: waiters}
 		if err := c.run(ctx, b, b.ContestTime/2); err != nil {
 			return err
 		}
 		if round > 0 {
-			c.add(b.Book, WorkBarging)
+			c.add(b.Book, work)
 		}
 		return nil
 	})

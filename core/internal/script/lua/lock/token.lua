@@ -22,7 +22,7 @@ local function nextToken(key, now)
 end
 
 -- reserveTokens draws tokens for several grants of one lock, at most so many, and returns the first and the last. All are
--- greater than the last token at the key, and then the last of them is that. now is the server's time in us.
+-- greater than the last token at the key, and then the last of them is that. If no token is at the key, it draws one. now is the server's time in us.
 --
 -- Only the last one is the time, or more if the clock was set back; the others are smaller. So a server that loses the last
 -- token, by FLUSHALL, a restart or a failover, draws a greater one than all that were reserved, as with nextToken.
@@ -31,6 +31,9 @@ local function reserveTokens(key, now, most)
   local last = math.max(now, before + 1)
   if last > now then
     redis.call('SET', key, string.format('%.0f', last), 'PX', tokenMemory)
+  end
+  if before == 0 then
+    return last, last -- it may have been lost just now
   end
   return math.max(before + 1, last - most + 1), last
 end
