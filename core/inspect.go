@@ -61,7 +61,8 @@ type Holder struct {
 	Holds int
 	// TTL is the rest of the owner's lease if it is not renewed.
 	TTL time.Duration
-	// Token is the fencing token of the grant; 0 if a Redisson client holds the lock.
+	// Token is the fencing token of the grant; 0 if a Redisson client holds the lock. If a [Client.Mutex] was handed over inside a
+	// process, it is that of the first holder.
 	Token int64
 	// Granted is when the lock was granted, by the server's clock, to within 10 ms; zero if a Redisson client holds it.
 	Granted time.Time

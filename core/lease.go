@@ -78,7 +78,8 @@ func (l *Lease) Name() string {
 	return l.hold.Name
 }
 
-// Owner returns the owner as it is stored in Redis: the same for all leases of one chain of re-entries. For a [Multi] it is
+// Owner returns the owner as it is stored in Redis: the same for all leases of one chain of re-entries, and for leases that were
+// handed over from one to the next. For a [Multi] it is
 // the owner of the member that was locked first. A lease whose Owner was called is not handed over to another caller of this
 // client, see [Client.Mutex].
 func (l *Lease) Owner() string {

@@ -190,6 +190,12 @@ func keysOf(prefix, name string) (script.Keys, error) {
 //
 // Its state in Redis is the state of Redisson's RLock, so Go and Java exclude and wake each other on the same key (see
 // [WithPrefix]).
+//
+// The callers of one client that wait for it are served in the order of arrival. If others of them wait, Unlock hands the lock
+// over to the next one without asking Redis, for up to 20 ms after Redis has granted it; then other processes get their turn.
+// Each lease has a token of its own. Redis shows the owner and the token of the first of these leases, and has no record of the
+// others. A lease is not handed over if its context was used to enter the lock again, if it was extended, or if [Lease.Owner]
+// was called: another process may have entered by that name, see [WithOwner].
 func (c *Client) Mutex(name string, opts ...LockOption) *Lock {
 	return &c.newLock(name, c.mutex, opts).lock
 }

@@ -236,7 +236,8 @@ func WithMinHold(least time.Duration) LockOption {
 
 // WithOwner sets the owner instead of the one that the context carries. A call with the same owner enters a lock that
 // the owner holds, from any process and by any lease: calls with equal owners do not exclude each other. So use an owner
-// that cannot be guessed, and a different one for each piece of work that others must not enter. [New] and [NewRedlock] accept
+// that cannot be guessed, and a different one for each piece of work that others must not enter. The owner of a lease is to be
+// taken from [Lease.Owner], not from hooks or lists: while the lease lasts, nobody else is handed its hold then. [New] and [NewRedlock] accept
 // it and log a warning, because no lock excludes two calls of such a client. A waiting call asks every one to two seconds
 // whether its owner has got the lock elsewhere. At most 128 bytes of printable ASCII. Defaults to the context's owner, or a new one.
 func WithOwner(owner string) LockOption {

@@ -377,7 +377,7 @@ func TestHandOverBounds(t *testing.T) {
 			}
 			cancel()
 			all.Wait()
-			most := 257
+			most := 512
 			if hold > 0 {
 				most = 21 // within 20 ms
 			}
@@ -451,4 +451,3 @@ func TestHandOverHookPanics(t *testing.T) {
 	}
 	coretest.AwaitTidy(t, server.Client())
 }
-

@@ -50,7 +50,9 @@
 //	               │                                           ▲
 //	               │            enter of an empty list ────────┘
 //	               ├── its time is up ──────────────────────────────────────────────────────────────────────► leave
-//	               └── dismissed: with the answer to the first (share, failAll), or to ask alone (share) ───► removed
+//	               ├── dismissed: with the answer to the first (share, failAll), or to ask alone (share) ───► removed
+//	               └── first while a chain runs ──┬── a holder hands its hold over (HandOver) ──────────────► removed
+//	                                              └── the chain ends ──► first
 //
 // A place in a queue in Redis has these:
 //
@@ -74,6 +76,7 @@
 //   - First: the only waiter of a local list that asks Redis.
 //   - Detached: sent even if the caller's context has ended.
 //   - Question: what the answer to a waiter depends on. Waiters with equal questions get equal answers.
+//   - Chain: one grant of Redis that callers of this process hand over to each other, see handover.go.
 //   - Dismissed: removed from the list by the first waiter, with an error that the wait returns.
 //   - Registered: the client is in the set of waiting clients in Redis, so that a release can wake it.
 //   - Place: a waiter's place in a queue in Redis.

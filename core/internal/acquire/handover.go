@@ -23,9 +23,11 @@ const (
 	// maxChain bounds how long after the grant a hold is handed over. Then other processes get their turn.
 	maxChain = 20 * time.Millisecond
 	// maxChainTokens bounds how many callers have the hold of one grant.
-	maxChainTokens = 256
-	// chainPause is how long the first waiter leaves the lock to a client that was woken by the end of a chain.
+	maxChainTokens = 512
+	// chainPause is how long the first waiter leaves the lock to a client that was woken by the end of a chain, and shortPause the
+	// same if none has registered: a client of Redisson, which never does, may wait.
 	chainPause = 2 * time.Millisecond
+	shortPause = 500 * time.Microsecond
 )
 
 // Chain is one grant that the callers of a list hand over to each other. Its fields do not change unless their comment says
@@ -100,27 +102,25 @@ func (e *Environment) HandOver(c *Chain, h *script.Hold) bool {
 	return true
 }
 
-// ChainReleased ends a chain whose hold was released in Redis. If other clients waited, Redis has woken one of them, and the
-// first waiter leaves the lock to it for a moment. Otherwise processes without pauses would hardly get a turn beside each other.
+// ChainReleased ends a chain whose hold was released in Redis. The first waiter leaves the lock to others for a moment, because
+// otherwise it would nearly always ask before a client that hears of the release by a message.
 func (q *Lists) ChainReleased(c *Chain) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if c.left = 0; c.othersWait && c.timer != nil {
+	c.left = 0
+	switch {
+	case c.timer == nil: // the list was empty
+	case c.othersWait:
 		c.timer.Reset(chainPause)
-		return
+	default:
+		c.timer.Reset(shortPause)
 	}
-	q.endChainLocked(c)
 }
 
-// endChain makes the first waiter ask Redis.
+// endChain makes the first waiter ask Redis. It does nothing if the chain has ended.
 func (q *Lists) endChain(c *Chain) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.endChainLocked(c)
-}
-
-// endChainLocked is endChain with mu locked. It does nothing if the chain has ended.
-func (q *Lists) endChainLocked(c *Chain) {
 	l := q.byLock[c.key]
 	if l == nil || l.chain != c {
 		return
