@@ -44,7 +44,7 @@ var handOvers = []Mutant{
 	},
 	{
 		"re-entry by the former lease", "its context enters beside the next holder", "core/lease.go",
-		[][2]string{{"		case h.Ended():\n		case sameRedis", "		case sameRedis"}},
+		[][2]string{{"return h.lease.end.Cause() != nil || h.whole", "return h.whole"}},
 		inTests("waiting", "TestHandOverReentry"),
 	},
 	{
