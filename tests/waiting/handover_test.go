@@ -421,7 +421,7 @@ func TestHandOverGivenUp(t *testing.T) {
 		time.AfterFunc(rand.N(300*time.Millisecond), func() { _ = locks.Close() })
 	}
 	all.Wait()
-	coretest.Unlock(t, coretest.MustLock(t, coretest.NewClient(t, server.Client()).Mutex("name")))
+	coretest.Unlock(t, coretest.MustLock(t, coretest.NewClient(t, server.Client()).Mutex("name"), core.WithWait(coretest.Within)))
 	coretest.AwaitTidy(t, server.Client())
 }
 
