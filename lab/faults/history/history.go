@@ -47,7 +47,6 @@ type Event struct {
 	Permits  int      `json:"permits,omitempty"` // that are taken of it
 	Slot     int      `json:"slot,omitempty"`    // of the first of them
 	Token    int64    `json:"token,omitempty"`
-	Owner    string   `json:"owner,omitempty"`
 	Until    int64    `json:"until,omitempty"`
 	Deadline int64    `json:"deadline,omitempty"` // of the context of the call
 	Err      string   `json:"err,omitempty"`      // a class, see package worker; empty for success

@@ -42,7 +42,7 @@ func (w *worker) lock(
 	if err == nil {
 		h.lease, h.event.Token, h.event.Slot = lease, lease.Token(), lease.Slot()
 		back.Slot = lease.Slot()
-		back.Token, back.Owner, back.Until = lease.Token(), lease.Owner(), until(lease.ValidUntil)
+		back.Token, back.Until = lease.Token(), until(lease.ValidUntil) // Owner would keep the lease from being handed over
 	}
 	w.log.Say(back)
 	if err != nil {
