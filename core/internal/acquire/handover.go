@@ -23,7 +23,7 @@ const (
 	// maxChain bounds how long after the grant a hold is handed over. Then other processes get their turn.
 	maxChain = 20 * time.Millisecond
 	// maxChainTokens bounds how many callers have the hold of one grant.
-	maxChainTokens = 512
+	maxChainTokens = 1024
 	// chainPause is how long the first waiter leaves the lock to a client that was woken by the end of a chain, and shortPause the
 	// same if none has registered: a client of Redisson, which never does, may wait.
 	chainPause = 2 * time.Millisecond
