@@ -104,7 +104,8 @@ type Wait struct {
 
 // AcquireEnd describes the result of a call of Lock or TryLock.
 type AcquireEnd struct {
-	Name           string
+	Name string
+	// Owner as it is stored in Redis. It is not that of AcquireStart if the lock was handed over, see [Client.Mutex].
 	Owner          string
 	Mode           Mode
 	Permits, Limit int
