@@ -33,6 +33,7 @@ type Lease struct {
 	end  keepalive.End
 
 	leavesLosses bool // see lockConfig
+	raised       bool // Redis has another token of the hold than granted, see raise; not changed after the caller has the lease
 
 	chain *acquire.Chain // by which other callers of this client may get the hold; nil if none may
 	// kept is true if the hold must not be handed over: a re-entry may be on its way to Redis, or an extension, or another process may
@@ -383,11 +384,11 @@ func (l *Lease) expiresAt() keepalive.Instant {
 // outstanding returns the lease's hold as a server may still have it: for longer than its TTL, if it was extended.
 func (l *Lease) outstanding() *script.Hold {
 	left := l.engine.renewer.Outstanding(&l.entry)
-	if left == l.hold.TTL {
+	if left == l.hold.TTL && !l.raised {
 		return &l.hold
 	}
 	h := l.hold
-	h.TTL = left
+	h.TTL, h.Compact = left, h.Compact && !l.raised
 	return &h
 }
 

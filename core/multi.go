@@ -405,6 +405,7 @@ func (l *Lease) raise(ctx context.Context, token int64, patience time.Duration) 
 		}
 		return &memberLost{name: l.hold.Name, cause: errTaken}
 	}
+	l.raised = true
 	l.engine.renewer.Raised(&l.entry, token)
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 // scriptsRun counts the scripts that a server was asked for.
 func scriptsRun(server *testkit.Server) int64 {
 	stats := server.CommandStats()
-	return stats["evalsha"].Calls + stats["eval"].Calls
+	return stats["evalsha"].Calls - stats["evalsha"].Failed + stats["eval"].Calls // a script that is not loaded fails, and comes again
 }
 
 // TestMultiRoundTrips: free members are granted in one round trip, and get their common token in another one. What belongs

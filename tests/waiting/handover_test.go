@@ -172,7 +172,7 @@ func TestHandOverReentry(t *testing.T) {
 			t.Errorf("re-entered as %s with %d, not %s with %d", inner.Owner(), inner.Token(), second.Owner(), second.Token())
 		}
 		other := coretest.NewClient(t, c.server.Client())
-		elsewhere := coretest.MustLockWith(t, second.Context(), coretest.InTurn(c.locks, c.name, c.name+"b"))
+		elsewhere := coretest.MustLockWith(t, second.Context(), core.Multi(c.locks.Mutex(c.name), c.locks.Mutex(c.name+"b")))
 		if elsewhere.Token() < second.Token() {
 			t.Errorf("token %d of locks that were entered with token %d", elsewhere.Token(), second.Token())
 		}
@@ -196,7 +196,7 @@ func TestNotHandedOver(t *testing.T) {
 			return coretest.MustLockWith(t, c.first.Context(), coretest.NewClient(t, c.server.Client(), core.WithTTL(coretest.Long)).Mutex(c.name))
 		},
 		"re-entered in a Multi": func(c *chain) *core.Lease {
-			return coretest.MustLockWith(t, c.first.Context(), coretest.MutexBatch(c.locks, c.name, c.name+"b"))
+			return coretest.MustLockWith(t, c.first.Context(), core.Multi(c.locks.Mutex(c.name), c.locks.Mutex(c.name+"b")))
 		},
 		"entered by name": func(c *chain) *core.Lease {
 			return coretest.MustLock(t, coretest.NewClient(t, c.server.Client(), core.WithTTL(coretest.Long)).Mutex(c.name), core.WithOwner(c.first.Owner()))
