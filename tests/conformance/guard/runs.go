@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -324,6 +325,35 @@ func testWaits(t *testing.T, s *stage) {
 		t.Errorf("%+v", s.told.starts[1])
 	}
 }
+
+// testLeavesWaiting: a sender that leaves is no failure of the guard, and its item does not run later.
+func testLeavesWaiting(t *testing.T, s *stage) {
+	fn, began, end := blocking(t)
+	deliver := s.with(fn, core.WithWait(patience))
+	first := s.begin(deliver)
+	await(t, began, "the first")
+	second := s.begin(deliver)
+	testkit.Eventually(t, patience, "the second to wait", func() bool { return len(s.asked()) > 1 })
+	second.cancel()
+	s.result(second)
+	testkit.Eventually(t, patience, "the end of the wait", func() bool {
+		s.told.mu.Lock()
+		defer s.told.mu.Unlock()
+		return len(s.told.nots) > 0
+	})
+	if not := s.wantNots(1); !slices.Contains(ended, not.Reason) || !errors.Is(not.Err, context.Canceled) {
+		t.Errorf("hooks were told %+v, want one of the reasons %q", not, ended)
+	}
+	end <- nil
+	s.end(first, Ran)
+	s.wantRuns(1)
+	if strings.Contains(s.log.String(), "was not run") {
+		t.Errorf("the log has a failure of the guard:\n%s", s.log)
+	}
+}
+
+// ended are the reasons for an item whose context has ended: of any place, of one that has clients, and of a scheduler.
+var ended = []string{guard.ReasonEnded, "client-gone", "stopped"}
 
 func testSlow(t *testing.T, s *stage) {
 	const ttl = 3 * time.Second // a busy machine renews in time

@@ -3,8 +3,10 @@ package guardconformance
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -36,6 +38,17 @@ func (s *stage) wantHidden(when string) {
 		if strings.Contains(name, rawKey) || strings.Contains(value, rawKey) {
 			s.t.Errorf("%s: Redis has the raw key: %q: %q", when, name, value)
 		}
+	}
+}
+
+// ofPlace matches the name of a lock or record that no other place has: a hash has no colon.
+var ofPlace = regexp.MustCompile("^[a-z]+:.")
+
+// testName: the same key may come to two places, which must not share its lock or record.
+func testName(t *testing.T, s *stage) {
+	s.send(s.with(counted(new(atomic.Int64))), Ran)
+	if name := s.name(); !ofPlace.MatchString(name) {
+		t.Errorf("the name %q in Redis does not begin with the place and a colon", name)
 	}
 }
 
