@@ -121,7 +121,8 @@ var (
 var (
 	errExpired     = fmt.Errorf("%w: its TTL expired before a renewal succeeded", ErrLeaseLost)
 	errRanOut      = fmt.Errorf("%w: its fixed TTL expired", ErrLeaseLost)
-	errGone        = fmt.Errorf("%w: not in Redis any more: force-released, deleted, evicted, or expired by its clock", ErrLeaseLost)
+	errGone        = fmt.Errorf("%w: not in Redis any more: deleted, evicted, or expired by its clock", ErrLeaseLost)
+	errForced      = fmt.Errorf("%w: force-released", ErrLeaseLost)
 	errReplaced    = fmt.Errorf("%w: taken over by another owner in Redis", ErrLeaseLost)
 	errTaken       = fmt.Errorf("%w: expired, force-released or taken over in Redis", ErrLeaseLost) // not known which
 	errHeldTooLong = fmt.Errorf("%w: held for longer than WithMaxHold allows", ErrLeaseLost)

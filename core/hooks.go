@@ -201,9 +201,10 @@ const (
 	LossExpired   LossReason = "expired"   // no renewal succeeded in time
 	LossFixedTTL  LossReason = "fixed-ttl" // the TTL of [WithFixedTTL] has expired
 	LossMaxHold   LossReason = "max-hold"  // [WithMaxHold] has passed
-	LossGone      LossReason = "gone"      // not in Redis any more: force-released, deleted, evicted, or expired by its clock
+	LossGone      LossReason = "gone"      // not in Redis any more: deleted, evicted, or expired by its clock
+	LossForced    LossReason = "forced"    // force-released, as by [Client.ForceUnlock]; in a Redlock that is LossTaken
 	LossReplaced  LossReason = "replaced"  // another owner has the lock in Redis
-	LossTaken     LossReason = "taken"     // one of the last two, and it is not known which
+	LossTaken     LossReason = "taken"     // gone, forced or replaced, and it is not known which
 	LossAbandoned LossReason = "abandoned" // [Lease.Abandon]
 	LossClosed    LossReason = "closed"    // [Client.Close]
 )
@@ -564,7 +565,7 @@ func (l *Lease) left() time.Duration {
 func lossReason(cause error) LossReason {
 	for err, reason := range map[error]LossReason{
 		errExpired: LossExpired, errRanOut: LossFixedTTL, errHeldTooLong: LossMaxHold, errGone: LossGone, errReplaced: LossReplaced,
-		errAbandoned: LossAbandoned, ErrClosed: LossClosed,
+		errForced: LossForced, errAbandoned: LossAbandoned, ErrClosed: LossClosed,
 	} {
 		if errors.Is(cause, err) {
 			return reason

@@ -365,7 +365,7 @@ func lossError(cause error) error {
 	errors.As(cause, &c)
 	return cmp.Or(map[keepalive.Cause]error{
 		keepalive.Expired: errExpired, keepalive.FixedTTL: errRanOut, keepalive.HeldTooLong: errHeldTooLong,
-		keepalive.Gone: errGone, keepalive.Replaced: errReplaced,
+		keepalive.Gone: errGone, keepalive.Replaced: errReplaced, keepalive.Forced: errForced,
 	}[c], errTaken)
 }
 

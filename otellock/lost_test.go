@@ -41,7 +41,14 @@ func TestLost(t *testing.T) {
 			return mustLock(t, m.client(server.Client()).Mutex("a"), core.WithMaxHold(100*time.Millisecond))
 		},
 		"gone": func(t *testing.T, m *telemetry, server *testkit.Server) *core.Lease {
-			locks := m.client(server.Client(), core.WithTTL(6*time.Second)) // so that a busy machine renews in time
+			lease := mustLock(t, m.client(server.Client(), core.WithTTL(6*time.Second)).Mutex("a")) // so that a busy machine renews in time
+			if err := server.Client().Del(t.Context(), "lock:a").Err(); err != nil {
+				t.Fatal(err)
+			}
+			return lease
+		},
+		"forced": func(t *testing.T, m *telemetry, server *testkit.Server) *core.Lease {
+			locks := m.client(server.Client(), core.WithTTL(6*time.Second))
 			lease := mustLock(t, locks.Mutex("a"))
 			if _, err := locks.ForceUnlock(t.Context(), "a"); err != nil {
 				t.Fatal(err)

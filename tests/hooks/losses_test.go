@@ -30,6 +30,10 @@ func TestLossReasons(t *testing.T) {
 	coretest.MustLock(t, locks.Mutex("max-hold"), core.WithTTL(coretest.Long), core.WithMaxHold(50*time.Millisecond))
 	coretest.MustLock(t, locks.Mutex("gone"))
 	rdb.Del(ctx, "lock:gone")
+	coretest.MustLock(t, locks.Mutex("forced"))
+	if held, err := locks.ForceUnlock(ctx, "forced"); !held || err != nil {
+		t.Fatalf("held %v, error %v", held, err)
+	}
 	coretest.MustLock(t, locks.Mutex("replaced"))
 	rdb.Del(ctx, "lock:replaced")
 	coretest.MustLock(t, coretest.NewClient(t, rdb, core.WithTTL(coretest.Long)).Mutex("replaced"))
@@ -37,7 +41,7 @@ func TestLossReasons(t *testing.T) {
 	rdb.Del(ctx, "lock:taken")
 	_ = taken.Extend(ctx, coretest.Long)
 	coretest.MustLock(t, locks.Mutex("abandoned"), core.WithTTL(coretest.Long)).Abandon()
-	want := map[string]bool{"fixed-ttl": true, "max-hold": true, "gone": true, "replaced": true, "taken": true, "abandoned": true}
+	want := map[string]bool{"fixed-ttl": true, "max-hold": true, "gone": true, "forced": true, "replaced": true, "taken": true, "abandoned": true}
 	for len(want) > 0 {
 		select {
 		case l := <-lost:

@@ -332,6 +332,7 @@ const (
 	HeldTooLong                  // Terms.MaxHold has passed, or the instant of LimitTo
 	Gone                         // the hold is not in Redis any more
 	Replaced                     // another owner has the lock in Redis
+	Forced                       // the hold was force-released
 	Taken                        // the hold expired, is gone or was replaced in Redis: it is not known which
 )
 
@@ -348,6 +349,8 @@ func (c Cause) Error() string {
 		return "gone"
 	case Replaced:
 		return "replaced"
+	case Forced:
+		return "force-released"
 	}
 	return "taken"
 }

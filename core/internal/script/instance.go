@@ -112,9 +112,26 @@ func (i *Instance) renewalWith(keys []string, renewal *Renewal, done func(sentAt
 			i.renewRest(renewal.Hold, more)
 		}
 		held, err := readRenewal(c.Reply)
+		if c.Err == nil && keepalive.IsCause(err) && !i.OfRedlock {
+			i.findForced(renewal.Hold, err, func(cause error) { done(c.SentAt, false, cause) })
+			return
+		}
 		done(c.SentAt, held && c.Err == nil, cmp.Or(c.Err, err))
 	}
 	return c
+}
+
+// findForced calls then with [keepalive.Forced] if a hold that Redis does not have any more was force-released, and otherwise, or if
+// Redis does not tell, with the cause that is known. The lease ends by its deadline, however long Redis takes.
+func (i *Instance) findForced(h *Hold, known error, then func(cause error)) {
+	c := transport.NewCommand(wasForcedScript, []string{h.Keys.Forced()}, h.ID)
+	c.Done = func(c *transport.Command) {
+		if forced, err := readStatus(c.Reply, 0, 1); c.Err == nil && err == nil && forced == 1 {
+			known = keepalive.Forced
+		}
+		then(known)
+	}
+	i.Exec.SubmitRenewals([]*transport.Command{c})
 }
 
 // readRenewal returns true if a renewal has prolonged its hold. The error is the cause if it has not found the hold, and nil if the
