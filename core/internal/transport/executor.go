@@ -50,6 +50,7 @@ type Executor struct {
 func NewExecutor(rdb redis.UniversalClient, background Background, stop <-chan struct{}) *Executor {
 	e := &Executor{Client: rdb, background: background, stop: stop}
 	e.direct.start = time.Now()
+	e.direct.deadline.idle = e.direct.giveBack
 	e.Nodes = newNodes(rdb, &e.background, e.sendBatch)
 	return e
 }

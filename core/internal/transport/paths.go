@@ -284,9 +284,14 @@ const (
 	directConnectTimeout = 100 * time.Millisecond
 	// fastRTTMemory is for how long one round trip within fastRTTLimit opens the direct path.
 	fastRTTMemory = time.Second
-	// shortTimeoutClientTTL limits the age of the client with the short timeout, because the user may add hooks at any time,
-	// and the client has only those that were there when it was made.
-	shortTimeoutClientTTL = time.Second
+	// directConnRest is after how long without a command the direct path gives its connection back to the pool, which looks whether
+	// the server has closed it before the next use.
+	directConnRest = 10 * time.Millisecond
+	// directViewTTL limits the age of the view of the user's client on the direct path, because the user may add hooks at any time,
+	// and the view has only those that were there when it was made.
+	directViewTTL = time.Second
+	// minPoolSize is the least size of a pool from which the direct path keeps a connection.
+	minPoolSize = 4
 )
 
 // directPath sends a command on its caller's goroutine if no other command is queued or in flight.
@@ -294,20 +299,23 @@ const (
 // Because the hand-over to a sender goroutine and back costs more than all else that a lock adds to a round trip. But a caller
 // on the direct path cannot return before the answer. So only a server that has answered quickly lately is used this way. A
 // Cluster is not, because go-redis may send one command to several masters one after the other.
+//
+// Commands that follow each other within directConnRest use one connection, because to take it from the pool and give it back
+// costs two fifths of the allocations of a lock, and a system call. connectDeadline gives it back when there is no next command.
 type directPath struct {
-	rdb          *redis.Client // nil if there is no direct path
-	start        time.Time     // zero point of now
-	fastUntil    atomic.Int64  // until when the direct path is open, in nanoseconds by now
-	shortTimeout atomic.Pointer[shortTimeoutClient]
+	rdb       *redis.Client // nil if there is no direct path
+	start     time.Time     // zero point of now
+	fastUntil atomic.Int64  // until when the direct path is open, in nanoseconds by now
 
 	deadline connectDeadline // of the command on the direct path
-}
 
-// shortTimeoutClient is the user's client if its read timeout is short enough. Otherwise it is a view of that client with
-// a read timeout of directTimeout.
-type shortTimeoutClient struct {
-	processor
-	made time.Duration // by directPath.now
+	// Used between watch and unwatch of deadline only, or under its mutex while no command is watched.
+	view     *redis.Conn   // sends commands with the hooks of rdb; nil before the first
+	made     time.Duration // when the view was made, by now
+	short    *redis.Client // what the view sends through unless a connection is kept
+	lastUsed time.Duration // when the view was used last, by now
+
+	kept atomic.Pointer[redis.Conn] // atomic because a hook may send something at any time
 }
 
 // processor sends a single command.
@@ -354,18 +362,36 @@ func (p *directPath) tryReserve(c *Command) bool {
 	return true
 }
 
-// client returns the user's client with a read timeout of at most directTimeout. It makes a new view each
-// shortTimeoutClientTTL.
+// client returns a view of the user's client with a read timeout of at most directTimeout. It makes a new view each directViewTTL.
 func (p *directPath) client(now time.Duration) processor {
-	c := p.shortTimeout.Load()
-	if c == nil || now-c.made >= shortTimeoutClientTTL {
-		c = &shortTimeoutClient{p.rdb, now}
-		if limit := p.rdb.Options().ReadTimeout; limit <= 0 || limit > directTimeout {
-			c.processor = withTimeout(p.rdb, directTimeout)
+	switch options := p.rdb.Options(); {
+	case p.view == nil || now-p.made >= directViewTTL:
+		p.giveBack()
+		timeout := directTimeout
+		if options.ReadTimeout > 0 {
+			timeout = min(timeout, options.ReadTimeout)
 		}
-		p.shortTimeout.Store(c)
+		p.short, p.made = p.rdb.WithTimeout(timeout), now
+		p.view = redirect(p.rdb, func() sendingClient {
+			if kept := p.kept.Load(); kept != nil {
+				return kept
+			}
+			return p.short
+		})
+	case now-p.lastUsed >= directConnRest:
+		p.giveBack()
+	case p.kept.Load() == nil && options.PoolSize >= minPoolSize && (options.MaxActiveConns == 0 || options.MaxActiveConns >= minPoolSize):
+		p.kept.Store(p.short.Conn())
 	}
-	return c.processor
+	p.lastUsed = now
+	return p.view
+}
+
+// giveBack gives the connection back to the pool, if one is kept.
+func (p *directPath) giveBack() {
+	if kept := p.kept.Swap(nil); kept != nil {
+		_ = kept.Close()
+	}
 }
 
 // sendDirect sends a command on the direct path. The caller must have called tryReserve with true as its result; sendDirect
@@ -384,6 +410,9 @@ func (e *Executor) sendWithConnectDeadline(c *Command, now time.Duration) {
 	e.direct.deadline.watch(c)
 	defer e.direct.deadline.unwatch(c)
 	sendSingle(e.direct.client(now), c)
+	if c.Err != nil {
+		e.direct.giveBack() // the connection may be broken
+	}
 }
 
 // timedOut returns true if err is a timeout of the connect deadline or of a connection. It returns false for the deadline of
@@ -439,6 +468,7 @@ type connectDeadline struct {
 	since time.Time     // when watch was called for the present command; zero if there is none
 	timer *time.Timer   // nil before the first command
 	armed bool          // true if the timer will fire
+	idle  func()        // called when the timer fires while there is no command; may be nil
 }
 
 // watch sets the deadline of c by putting a connectContext in place of its context. The caller must call unwatch, and must
@@ -475,12 +505,15 @@ func (d *connectDeadline) armLocked(in time.Duration) {
 }
 
 // checkExpired ends the context of the present command if its deadline has passed, and otherwise sets the timer for the rest.
-// It does nothing if there is no command.
+// If there is no command, it calls idle.
 func (d *connectDeadline) checkExpired() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.armed = false
 	if d.since.IsZero() {
+		if d.idle != nil {
+			d.idle()
+		}
 		return
 	}
 	if left := directConnectTimeout - time.Since(d.since); left > 0 {
@@ -498,25 +531,39 @@ func (d *connectDeadline) checkExpired() {
 // client. The innermost hook of this Conn sends every command through such a copy. So the Conn itself never takes a connection
 // from the pool.
 func withTimeout(rdb *redis.Client, timeout time.Duration) *redis.Conn {
+	target := rdb.WithTimeout(timeout)
+	return redirect(rdb, func() sendingClient { return target })
+}
+
+// redirect returns a view of rdb that sends each command through what target returns then.
+func redirect(rdb *redis.Client, target func() sendingClient) *redis.Conn {
 	conn := rdb.Conn()
-	conn.AddHook(redirectHook{rdb.WithTimeout(timeout)})
+	conn.AddHook(redirectHook{target})
 	return conn
+}
+
+// sendingClient is a client, or one of its connections.
+type sendingClient interface {
+	processor
+	piper
 }
 
 // redirectHook is a [redis.Hook] that sends commands through another client. It has to be the last hook that is added, because
 // the hooks behind it are not called.
-type redirectHook struct{ target *redis.Client }
+type redirectHook struct{ target func() sendingClient }
 
 // DialHook changes nothing, because the client of the hook never dials.
 func (redirectHook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 // ProcessHook sends a command through the target.
-func (h redirectHook) ProcessHook(redis.ProcessHook) redis.ProcessHook { return h.target.Process }
+func (h redirectHook) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error { return h.target().Process(ctx, cmd) }
+}
 
 // ProcessPipelineHook sends a pipeline through the target.
 func (h redirectHook) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		pipe := h.target.Pipeline()
+		pipe := h.target().Pipeline()
 		if err := pipe.BatchProcess(ctx, cmds...); err != nil {
 			return err
 		}
