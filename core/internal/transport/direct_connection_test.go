@@ -23,8 +23,13 @@ func TestDirectPathConnection(t *testing.T) {
 			after time.Duration
 			keeps bool
 		}{
-			{0, false}, {time.Microsecond, true}, {directConnRest - 1, true}, {directConnRest, false}, {time.Microsecond, true},
-			{directViewTTL, false}, {1, true},
+			{0, false},
+			{time.Microsecond, true},
+			{directConnRest - 1, true},
+			{directConnRest, false},
+			{time.Microsecond, true},
+			{directViewTTL, false},
+			{1, true},
 		} {
 			p.client(p.lastUsed + step.after)
 			if kept := p.kept.Load() != nil; kept != (step.keeps && test.keeps) {

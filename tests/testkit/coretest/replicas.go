@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -80,7 +79,7 @@ func (p *Replicated) Lost(t *testing.T, tokens map[string]int64) (lost int) {
 		t.Fatal(err)
 	}
 	for name, token := range tokens {
-		if rdb.HGet(ctx, "lock:"+name, "token").Val() != strconv.FormatInt(token, 10) {
+		if TokenOf(t, rdb, "lock:"+name) != token {
 			lost++
 		}
 	}
