@@ -230,15 +230,24 @@ func (a *announcements) DialHook(next redis.DialHook) redis.DialHook { return ne
 
 func (a *announcements) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if strings.Contains(fmt.Sprint(cmd.Args()...), "holdfast:client:") && cmd.Name() == "evalsha" {
-			a.n.Add(1)
-		}
+		a.count(cmd)
 		return next(ctx, cmd)
 	}
 }
 
 func (a *announcements) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		a.count(cmds...)
+		return next(ctx, cmds)
+	}
+}
+
+func (a *announcements) count(cmds ...redis.Cmder) {
+	for _, cmd := range cmds {
+		if strings.Contains(fmt.Sprint(cmd.Args()...), "holdfast:client:") && cmd.Name() == "evalsha" {
+			a.n.Add(1)
+		}
+	}
 }
 
 // TestInstanceIsWrittenOnce: not for each lock, and with an expiry that outlasts the longest lease. It soon expires after

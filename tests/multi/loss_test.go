@@ -38,10 +38,11 @@ func TestMultiMaxHold(t *testing.T) {
 	rdb := testkit.Start(t).Client()
 	var lost atomic.Int32
 	locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long), core.WithHooks(core.Hooks{Lost: func(context.Context, core.Lost) { lost.Add(1) }}))
-	lease := coretest.MustLock(t, core.Multi(locks.Mutex("a"), locks.Mutex("b", core.WithMaxHold(50*time.Millisecond))))
+	lease := coretest.MustLock(t, core.Multi(locks.Mutex("a"), locks.Mutex("b", core.WithMaxHold(500*time.Millisecond))))
 	coretest.WaitFor(t, lease.Done(), "the lease to end")
 	coretest.WantErr(t, context.Cause(lease.Context()), core.ErrLeaseLost)
-	testkit.Eventually(t, coretest.Within, "both to be told of", func() bool { return lost.Load() == 2 })
+	// There are more losses if the lease of b was over before both were locked.
+	testkit.Eventually(t, coretest.Within, "both to be told of", func() bool { return lost.Load() >= 2 })
 	for _, name := range []string{"a", "b"} {
 		if left := coretest.LeftFor(t, rdb, name); left < coretest.Long-coretest.Within {
 			t.Errorf("%s: %v left", name, left)
