@@ -18,8 +18,8 @@ import (
 )
 
 // Attempt is one run of a [Once] in progress. The client renews it until it is completed, released, held or abandoned.
-// Exactly one call can end it. Its methods may be called from several goroutines at once. Those that end a nil Attempt
-// return [ErrNotHeld].
+// Exactly one call can end it. Its methods may be called from several goroutines at once. A nil Attempt
+// has ended: its methods return [ErrNotHeld], and zero values.
 type Attempt struct {
 	handle
 	once     *Once
@@ -63,19 +63,37 @@ func (a attemptFacts) Withdraw(ctx context.Context) error {
 // Context returns a context that carries the fencing token and ends with the attempt, with the cause [ErrLeaseLost] if
 // its lease was lost. It has the values of the context given to Begin, but not its end.
 func (a *Attempt) Context() context.Context {
+	if a == nil {
+		return noLease
+	}
 	return seal.WithRun(a.lease.Context(), attemptRun{a})
 }
 
 // Token returns the fencing token: greater than the token of every earlier attempt for this key, and of every earlier grant
 // of a lock of that name; never 0.
-func (a *Attempt) Token() int64 { return a.lease.token }
+func (a *Attempt) Token() int64 {
+	if a == nil {
+		return 0
+	}
+	return a.lease.token
+}
 
 // Number returns the number of the attempt, from 1. It is greater than 1 if earlier attempts failed or crashed, as
 // long as the record exists. With [WithQuota] a first attempt that was released leaves no record.
-func (a *Attempt) Number() int { return a.number }
+func (a *Attempt) Number() int {
+	if a == nil {
+		return 0
+	}
+	return a.number
+}
 
 // ValidUntil returns the time until which no other attempt can begin, see [Lease.ValidUntil].
-func (a *Attempt) ValidUntil() time.Time { return a.lease.ValidUntil() }
+func (a *Attempt) ValidUntil() time.Time {
+	if a == nil {
+		return time.Time{}
+	}
+	return a.lease.ValidUntil()
+}
 
 // Complete records that the run took effect, with a value for later callers; nil is recorded as an empty value. From
 // then on [Once.Begin] returns [ErrCompleted], until the record expires.

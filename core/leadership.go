@@ -12,7 +12,7 @@ import (
 )
 
 // Leadership is one term of a leader, from its election to its end. The client renews it until the leader resigns. Its
-// methods may be called from several goroutines at once. Resign of a nil Leadership returns [ErrNotHeld].
+// methods may be called from several goroutines at once. A nil Leadership has ended: its methods return [ErrNotHeld], and zero values.
 type Leadership struct {
 	election *Election
 	lease    *Lease
@@ -30,20 +30,38 @@ type Leadership struct {
 // Context returns a context that is cancelled when leadership ends, before another candidate can win. Its cause is [ErrLeaseLost],
 // [ErrNotHeld] after Resign, or [ErrClosed]. It carries the term as its fencing token, see [TokenFrom]. It has the values
 // of the context given to Campaign, but not its deadline.
-func (l *Leadership) Context() context.Context { return l.lease.Context() }
+func (l *Leadership) Context() context.Context {
+	if l == nil {
+		return noLease
+	}
+	return l.lease.Context()
+}
 
 // Term returns the fencing token of the leadership: greater than all earlier terms.
-func (l *Leadership) Term() int64 { return l.lease.token }
+func (l *Leadership) Term() int64 {
+	if l == nil {
+		return 0
+	}
+	return l.lease.token
+}
 
 // ValidUntil returns the time until which no other candidate can win, see [Lease.ValidUntil]. It moves forward with every
 // renewal.
-func (l *Leadership) ValidUntil() time.Time { return l.lease.ValidUntil() }
+func (l *Leadership) ValidUntil() time.Time {
+	if l == nil {
+		return time.Time{}
+	}
+	return l.lease.ValidUntil()
+}
 
 // Proclaim changes the value that [Election.Leader] and [Election.Observe] return for this leader. Of two values the one of
 // the later call stays, whichever reaches Redis last. Values are as for [WithValue].
 //
 // Proclaim returns [ErrNotHeld] if leadership had already ended. After any other error the value may have changed or not.
 func (l *Leadership) Proclaim(ctx context.Context, value string) error {
+	if l == nil {
+		return errNoLease
+	}
 	if err := checkLeaderValue("Proclaim", value); err != nil {
 		return err
 	}

@@ -1,17 +1,15 @@
 package httplock
 
-import (
-	"testing"
-)
+import "testing"
 
-// TestDispositionNames: a disposition is printed by its name.
-func TestDispositionNames(t *testing.T) {
+// TestDispositionString: every value has a text, also one that is no Disposition.
+func TestDispositionString(t *testing.T) {
 	t.Parallel()
-	for disposition, want := range map[Disposition]string{
-		Auto: "auto", Completed: "completed", Released: "released", Held: "held",
+	for d, want := range map[Disposition]string{
+		Auto: "auto", Held: "held", Held + 1: "Disposition(4)", Auto - 1: "Disposition(-1)",
 	} {
-		if got := disposition.String(); got != want {
-			t.Errorf("%d is called %q, want %q", int(disposition), got, want)
+		if got := d.String(); got != want {
+			t.Errorf("%d: %q, want %q", int(d), got, want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package httplock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -370,6 +371,9 @@ const (
 
 // String returns the name.
 func (d Disposition) String() string {
+	if d < Auto || d > Held {
+		return fmt.Sprintf("Disposition(%d)", int(d))
+	}
 	return [...]string{"auto", "completed", "released", "held"}[d]
 }
 

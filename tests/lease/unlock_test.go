@@ -63,6 +63,8 @@ func TestNilLease(t *testing.T) {
 		"Unlock": lease.Unlock(ctx), "Extend": lease.Extend(ctx, coretest.Long), "cause": context.Cause(lease.Context()),
 		"Complete": attempt.Complete(ctx, nil), "Release": attempt.Release(ctx),
 		"Hold": attempt.Hold(ctx, "reason"), "Declare": attempt.Declare(ctx, core.StateUnknown), "Resign": lead.Resign(ctx),
+		"Proclaim": lead.Proclaim(ctx, "value"), "cause of an attempt": context.Cause(attempt.Context()),
+		"cause of a leadership": context.Cause(lead.Context()),
 	} {
 		if !errors.Is(err, core.ErrNotHeld) {
 			t.Errorf("%s: %v", what, err)
@@ -73,6 +75,10 @@ func TestNilLease(t *testing.T) {
 		t.Errorf("a nil lease is %q of %q, with token %d until %v", lease.Name(), lease.Owner(), lease.Token(), lease.ValidUntil())
 	}
 	coretest.WaitFor(t, lease.Done(), "the end of a nil lease")
+	if attempt.Token() != 0 || attempt.Number() != 0 || !attempt.ValidUntil().IsZero() || lead.Term() != 0 || !lead.ValidUntil().IsZero() {
+		t.Errorf("a nil attempt is number %d with token %d until %v, and a nil leadership is term %d until %v",
+			attempt.Number(), attempt.Token(), attempt.ValidUntil(), lead.Term(), lead.ValidUntil())
+	}
 }
 
 // TestValidityCountsFromSending: neither a grant nor Extend is trusted for longer because the reply was late.
