@@ -401,7 +401,7 @@ func (e *Environment) Release(ctx context.Context, p script.Strategy, h *script.
 	if e.OneServer {
 		held, err = p.Release(h.ReleaseCtx.Reset(ctx, transport.FirstAnswerTimeout), h, what)
 	}
-	if !e.OneServer || err != nil && (over || ctx.Err() == nil) {
+	if !e.OneServer || transport.Transient(err) && (over || ctx.Err() == nil) {
 		held, err = releaseWithRetry(ctx, p, h, what)
 	}
 	if err != nil {
@@ -427,7 +427,7 @@ func (e *Environment) RunDetached(ctx context.Context, command func(context.Cont
 	if e.OneServer {
 		over := ctx.Err() != nil
 		err := command(new(transport.DetachedContext).Reset(ctx, transport.FirstAnswerTimeout))
-		if err == nil || !over && ctx.Err() != nil {
+		if !transport.Transient(err) || !over && ctx.Err() != nil {
 			return err
 		}
 	}
