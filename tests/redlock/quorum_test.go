@@ -108,6 +108,9 @@ func TestRedlockDuplicateServerThatWasDown(t *testing.T) {
 	log := &coretest.Record{}
 	r := coretest.NewRedlock(t, nodes, core.WithNodeTimeout(time.Second), core.WithLogger(coretest.TextLogger(log)))
 	servers[0].Restart() // two of three clients lead to it
+	if _, err := r.ForceUnlock(context.Background(), "name"); !errors.Is(err, core.ErrUnavailable) {
+		t.Errorf("ForceUnlock with one server of two = %v", err)
+	}
 	_, err := r.Mutex("name").TryLock(context.Background())
 	coretest.WantErr(t, err, core.ErrUnavailable)
 	servers[1].Restart()

@@ -314,8 +314,10 @@ func (q *Strategy) DeploymentID(ctx context.Context, k script.Keys) (string, err
 func (q *Strategy) Force(ctx context.Context, k script.Keys) (bool, error) {
 	id := q.env.IDs.Next()
 	return q.agree(ctx, func(ctx context.Context, v *node) (bool, error) {
-		forced, _, err := v.Force(ctx, k, id, nil)
-		return forced, err
+		return ask(ctx, v, 0, func(ctx context.Context) (forced bool, err error) {
+			forced, _, err = v.Force(ctx, k, id, nil)
+			return forced, err
+		})
 	})
 }
 
