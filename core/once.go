@@ -439,7 +439,8 @@ func (o *Once) decode(r Result, to any, as reflect.Type) error {
 
 // BeginAll begins an attempt of each Once, for callers that take much work at a time. It returns what [Once.Begin] would have
 // returned for each, by index: an attempt or an error. The requests leave in one pipeline per master, or one for every 256, and
-// Redis executes them in the order given. Of two with one key, the first one begins, and the second gets [ErrInProgress].
+// Redis executes them in the order given. Of two with one key, the first one begins, and the second gets [ErrInProgress]. A request
+// that a hook, or an unconfirmed completion of its key, delays by 100 ms leaves after the others.
 //
 // A Once with [WithWait] waits after that, at the same time as the others. BeginAll returns when the last wait has
 // ended. The caller must end each attempt.

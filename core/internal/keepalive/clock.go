@@ -31,8 +31,8 @@ func inBubble() bool {
 var portableStart = time.Now()
 
 // portableClock returns the greater of two times since portableStart: by the wall clock, which continues in a suspend, and
-// by the monotonic clock, which cannot be set. If the wall clock is set forward, leases end too early. They never end too
-// late, whatever is set.
+// by the monotonic clock, which cannot be set. If the wall clock is set forward, leases end too early. They end too late only if it is
+// set back and the host is suspended after that: then both readings lack the time of the suspend, or a part of it.
 func portableClock() Instant {
 	now := time.Now()
 	return Instant(max(now.Sub(portableStart), now.Round(0).Sub(portableStart.Round(0))))

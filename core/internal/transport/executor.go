@@ -397,8 +397,7 @@ const ReleaseGrace = 25 * time.Millisecond
 // DetachedContext is the context of a command that must be sent even after the caller's context has ended. The executor
 // waits for the answer until the timeout. If the caller's context ends meanwhile, it waits for ReleaseGrace more.
 //
-// The executor of a single server has to know the type, because a context with a timer of its own would cost a release more
-// than the release itself.
+// The executor of a single server has to know the type, because a context with a timer of its own takes five allocations.
 type DetachedContext struct {
 	context.Context               // the caller's; without its end if it had ended before Reset
 	timeout         time.Duration // for the answer
