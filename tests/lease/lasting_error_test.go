@@ -58,7 +58,7 @@ func TestLastingErrorIsNotRepeated(t *testing.T) {
 	sent.n.Store(0)
 	coretest.WantErr(t, lease.Unlock(t.Context()), core.ErrWrongType)
 	coretest.WantErr(t, attempt.Complete(t.Context(), nil), core.ErrWrongType)
-	_ = locks.Close() // which waits for the background
+	_ = locks.Close()              // which waits for the background
 	if n := sent.n.Load(); n > 5 { // three in the background, because an operator may delete the key meanwhile
 		t.Errorf("%d scripts for two ends, want five at most", n)
 	}

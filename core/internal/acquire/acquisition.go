@@ -393,7 +393,7 @@ const (
 // Release releases a hold, detached from ctx and bounded by ReleaseTimeout. It returns true if Redis had the hold. If it
 // returns an error, the release is not confirmed and is retried in the background, so the caller need not repeat it.
 //
-// On one server the first try has no timer of its own, which saves allocations. Retries follow, unless ctx
+// On one server the first try has no timer of its own, which saves allocations. After a temporary error retries follow, unless ctx
 // has ended during the first try: the caller wants to leave, and the background continues. If ctx had ended before, its end
 // says nothing about how long the caller can wait.
 func (e *Environment) Release(ctx context.Context, p script.Strategy, h *script.Hold, what script.ReleaseReason) (held bool, err error) {
