@@ -73,7 +73,8 @@ func isNil(rdb redis.UniversalClient) bool {
 // be both, joined. Both are [ErrUnavailable] if Redis did not reply. The second is [ErrStale] if only other attempts keep
 // the ends from their records. The error does not include a Lock that failed without a reply, and whose release was
 // not confirmed either.
-func (c *Client) Close() (err error) {
+func (c *Client) Close() error {
+	var err error
 	c.engine.closed.Do(func() {
 		err = errors.Join(c.engine.close(), c.server.endsNotConfirmed())
 		c.server.close()

@@ -104,7 +104,8 @@ func (r *Redlock) Mutex(name string, opts ...LockOption) *Lock {
 }
 
 // Close is [Client.Close] for all servers.
-func (r *Redlock) Close() (err error) {
+func (r *Redlock) Close() error {
+	var err error
 	r.engine.closed.Do(func() {
 		err = r.engine.close()
 		var all sync.WaitGroup
