@@ -28,6 +28,7 @@ func (r *Report) Add(other *Report) {
 	r.Grants += other.Grants
 	r.Tokens += other.Tokens
 	r.Probes += other.Probes
+	r.HandOvers += other.HandOvers
 	r.Writes += other.Writes
 	r.Refused += other.Refused
 	r.Stale += other.Stale

@@ -24,6 +24,7 @@ type Report struct {
 	Grants     int
 	Tokens     int // compared
 	Probes     int
+	HandOvers  int         // leases of which a probe found the token of an earlier one of the same process
 	Writes     int         // fenced
 	Refused    int         // of them
 	Stale      int         // unfenced writes with an old token: the baseline
@@ -133,8 +134,8 @@ func (r *Report) subject(e history.Event) {
 
 // Print writes the report for people.
 func (r *Report) Print(out io.Writer) {
-	fmt.Fprintf(out, "%s, %v: %d grants, %d tokens compared, %d probes, %d writes, %d refused; %d stale without a fence\n",
-		r.Topology, r.Lasted.Round(time.Second), r.Grants, r.Tokens, r.Probes, r.Writes, r.Refused, r.Stale)
+	fmt.Fprintf(out, "%s, %v: %d grants, %d tokens compared, %d probes (%d after a hand-over), %d writes, %d refused; %d stale without a fence\n",
+		r.Topology, r.Lasted.Round(time.Second), r.Grants, r.Tokens, r.Probes, r.HandOvers, r.Writes, r.Refused, r.Stale)
 	fmt.Fprintf(out, "%d leases of semaphores; the most permits in use by n:", r.Permits)
 	for _, limit := range slices.Sorted(maps.Keys(r.InUse)) {
 		fmt.Fprintf(out, " %d of %d;", r.InUse[limit], limit)

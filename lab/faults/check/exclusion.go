@@ -75,15 +75,38 @@ func (r *Report) belief(v *view) {
 			continue
 		}
 		r.Probes++
+		same := e.Value == e.Token || v.handedOver(l, e.Value)
+		if same && e.Value != e.Token {
+			r.HandOvers++
+		}
 		switch {
-		case e.Value != e.Token && e.At < min(e.Until, l.lost):
+		case !same && e.At < min(e.Until, l.lost):
 			r.judge(v, l.called, e.At, "belief", "%v believes in its lease until %s, but at %s the server knows token %d",
 				l, clock(e.Until), clock(e.At), e.Value)
-		case e.Value == e.Token && e.Until > e.Deadline+clockSlack:
+		case same && e.Until > e.Deadline+clockSlack:
 			r.judge(v, l.called, e.At, "belief", "%v believes in its lease until %s, the server only until %s",
 				l, clock(e.Until), clock(e.Deadline))
 		}
 	}
+}
+
+// handedOver returns true if l may have the hold of an earlier lease of its process with that token, which the server knows: both are
+// of one mutex, the earlier one was let go before l was granted, and nobody else was granted the lock between them.
+func (v *view) handedOver(l *lease, token int64) bool {
+	if l.strategy != "mutex" || token >= l.token {
+		return false
+	}
+	first := false
+	for _, other := range v.byName[l.names[0]] {
+		switch {
+		case other.token < token || other.token >= l.token:
+		case other.by != l.by || other.strategy != "mutex" || other.to() > l.from:
+			return false
+		case other.token == token:
+			first = true
+		}
+	}
+	return first
 }
 
 // losses: no server takes a lease away before its time.
