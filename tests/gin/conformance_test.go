@@ -45,6 +45,7 @@ func TestConformance(t *testing.T) {
 			}
 			return engine
 		},
+		OneProtocol: true,
 	})
 }
 

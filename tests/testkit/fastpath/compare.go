@@ -16,7 +16,7 @@ import (
 
 var (
 	seedFlag   = flag.Uint64("fastpath.seed", 0, "seed of the states for fast paths, 0 for a random one")
-	statesFlag = flag.Int("fastpath.states", 3000, "states for each fast path")
+	statesFlag = flag.Int("fastpath.states", testkit.Rounds(1500, 3000), "states for each fast path")
 )
 
 // Path is a fast path, and how to test it.
