@@ -116,7 +116,7 @@ func TestCatchUpAfterOutage(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t, testkit.AOF())
 	tick := time.Now().Truncate(time.Second)
-	skipped := make(chan error, 1)
+	skipped := make(chan error, 100)
 	seed := &replica{cron: cron.New(), locks: newClient(t, server.Client())}
 	seed.add(t, after(time.Hour), idle, cronlock.WithStartDeadline(2*time.Hour))
 	seed.fire(tick.Add(-time.Hour))

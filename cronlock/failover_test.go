@@ -498,7 +498,7 @@ func TestRemovedJobIsNotTakenOver(t *testing.T) {
 		<-release
 		return ctx.Err()
 	}, cronlock.WithFailover(3), cronlock.WithContext(ctx))
-	skipped := make(chan core.NotRun, 10)
+	skipped := make(chan core.NotRun, 100)
 	watching := make(chan struct{}, 10)
 	hooks := core.WithHooks(core.Hooks{
 		NotRun: func(_ context.Context, not core.NotRun) { skipped <- not },

@@ -53,8 +53,8 @@ func TestTimeoutInTime(t *testing.T) {
 func TestRunThatDoesNotStop(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
-	over, overrun, release := make(chan struct{}), make(chan cronlock.Run, 1), make(chan struct{})
-	skipped := make(chan string, 10)
+	over, overrun, release := make(chan struct{}), make(chan cronlock.Run, 100), make(chan struct{})
+	skipped := make(chan string, 100)
 	hooks := core.WithHooks(core.Hooks{
 		Incident: func(ctx context.Context, incident core.Incident) {
 			if run, _ := cronlock.RunFrom(ctx); incident.Kind == core.IncidentOverrun {
@@ -69,7 +69,7 @@ func TestRunThatDoesNotStop(t *testing.T) {
 		<-release
 		return ctx.Err()
 	}, cronlock.WithTimeout(10*time.Millisecond), cronlock.WithZombieGrace(time.Second),
-		core.WithTTL(300*time.Millisecond), cronlock.WithFailover(2))
+		core.WithTTL(2*time.Second), cronlock.WithFailover(2))
 	other := newReplica(t, newClient(t, server.Client()), idle)
 	tick := time.Now().Truncate(time.Second)
 	ended := stubborn.start(tick)

@@ -28,7 +28,7 @@ func TestRecordWithoutReplica(t *testing.T) {
 		conn.Publish(t.Context(), "x", "y")
 		return conn.Wait(t.Context(), 1, 100*time.Millisecond).Val() == 1
 	})
-	failures := make(chan core.Incident, 1)
+	failures := make(chan core.Incident, 100)
 	locks := clientOf(t, master.Client(), core.WithHooks(core.Hooks{
 		Incident: func(_ context.Context, i core.Incident) { failures <- i },
 	}))

@@ -19,8 +19,8 @@ func TestFinishWaitsForRedis(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, testkit.AOF())
 	inside, dead := make(chan struct{}), make(chan struct{})
-	gaveUp, finished := make(chan error, 1), make(chan core.RunEnd, 1)
-	failed := make(chan core.Incident, 1)
+	gaveUp, finished := make(chan error, 100), make(chan core.RunEnd, 100)
+	failed := make(chan core.Incident, 100)
 	locks := s.newLocks(core.WithLogger(nil), core.WithHooks(core.Hooks{
 		AttemptEnd: func(_ context.Context, end core.AttemptEnd) { gaveUp <- end.Err },
 		Incident:   func(_ context.Context, i core.Incident) { failed <- i },
@@ -55,7 +55,7 @@ func TestFinishFindsAnotherAttempt(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	relay := s.redis.Relay()
-	gaveUp, told := make(chan error, 1), make(chan core.Incident, 1)
+	gaveUp, told := make(chan error, 100), make(chan core.Incident, 100)
 	far := clientOf(t, relay.Client(), core.WithLogger(nil), core.WithHooks(core.Hooks{
 		AttemptEnd: func(_ context.Context, end core.AttemptEnd) { gaveUp <- end.Err },
 		Incident:   func(_ context.Context, i core.Incident) { told <- i },

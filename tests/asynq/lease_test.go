@@ -188,7 +188,7 @@ func TestWait(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	order, wait := asynqlock.ByPayload("order"), core.WithWait(within)
-	asked := make(chan struct{}, 10)
+	asked := make(chan struct{}, 100)
 	waiting := clientOf(t, d.redis.Client(), core.WithHooks(core.Hooks{
 		Wait: func(context.Context, core.Wait) { asked <- struct{}{} },
 	}))
@@ -373,7 +373,7 @@ func TestZombieIsRecorded(t *testing.T) {
 // TestZombieGrace: one that does not end is notified of, and its lease runs out.
 func TestZombieGrace(t *testing.T) {
 	t.Parallel()
-	zombies := make(chan core.Incident, 1)
+	zombies := make(chan core.Incident, 100)
 	d := newDesk(t, core.WithHooks(core.Hooks{Incident: func(_ context.Context, z core.Incident) {
 		if z.Kind == core.IncidentOverrun {
 			zombies <- z
@@ -403,7 +403,7 @@ func TestZombieGrace(t *testing.T) {
 // TestNoZombie: a handler that ends with its context is none.
 func TestNoZombie(t *testing.T) {
 	t.Parallel()
-	zombies := make(chan core.Incident, 10)
+	zombies := make(chan core.Incident, 100)
 	d := newDesk(t, core.WithHooks(core.Hooks{Incident: func(_ context.Context, z core.Incident) { zombies <- z }}))
 	grace := 4 * time.Second // what the end of a run may take
 	guards := d.guardsOf(asynqlock.WithZombieGrace(grace))

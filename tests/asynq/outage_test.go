@@ -119,7 +119,7 @@ func TestFailOpen(t *testing.T) {
 func TestCompletedDuringOutage(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t, testkit.AOF())
-	failures := make(chan core.Incident, 1)
+	failures := make(chan core.Incident, 100)
 	locks := clientOf(t, server.Client(), core.WithHooks(core.Hooks{
 		Incident: func(_ context.Context, i core.Incident) { failures <- i },
 	}))

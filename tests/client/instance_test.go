@@ -316,7 +316,7 @@ func TestInstanceNeedsAGrantOrAWait(t *testing.T) {
 func TestInstanceIsRefused(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
-	coretest.SetUser(t, server, []string{"~lock:*", "~holdfast:token*", "~holdfast:released*", "~holdfast:waiting*", "&*", "+@all"})
+	coretest.SetUser(t, server, []string{"~lock:*", "~holdfast:token*", "~holdfast:released*", "~holdfast:waiting*", "~holdfast:forced*", "&*", "+@all"})
 	log := new(coretest.Record)
 	locks := coretest.NewClient(t, server.Client(func(o *redis.Options) { o.Username, o.Password = "locker", "secret" }),
 		core.WithInstance("web-1:7"),

@@ -20,7 +20,7 @@ func TestLog(t *testing.T) {
 	server := testkit.Start(t)
 	log := &coretest.Record{}
 	logger := core.WithLogger(coretest.TextLogger(log))
-	lost := make(chan struct{}, 1)
+	lost := make(chan struct{}, 100)
 	hooks := core.WithHooks(core.Hooks{Lost: func(context.Context, core.Lost) { lost <- struct{}{} }})
 	const name = "customer Lovelace"
 

@@ -205,7 +205,7 @@ func TestRefusalInside(t *testing.T) {
 		"own answer":  {answer(409), created, core.StateCompleted},
 	} {
 		for _, policy := range []core.FailurePolicy{core.RetryFailures, core.HoldFailures} {
-			ends := make(chan core.State, 1)
+			ends := make(chan core.State, 100)
 			locks := newLocks(t, rdb, core.WithHooks(core.Hooks{RunEnd: func(_ context.Context, e core.RunEnd) { ends <- e.State }}))
 			outer := ginlock.Idempotent(locks, httplock.Unscoped(), patiently(core.WithFailurePolicy(policy))...)
 			inner := ginlock.Exclusive(locks.Mutex, httplock.ByHeader("X-Missing"), test.refusal)

@@ -64,7 +64,7 @@ func TestHooksTellTheMode(t *testing.T) {
 func TestHooksTellOfTheGrant(t *testing.T) {
 	t.Parallel()
 	rdb := testkit.Start(t).Client()
-	ends, waits := make(chan core.AcquireEnd, 8), make(chan core.Wait, 8)
+	ends, waits := make(chan core.AcquireEnd, 100), make(chan core.Wait, 100)
 	locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long), core.WithInstance("web-1:7"), core.WithHooks(core.Hooks{
 		AcquireEnd: func(_ context.Context, e core.AcquireEnd) { ends <- e },
 		Wait:       func(_ context.Context, w core.Wait) { waits <- w },
@@ -104,7 +104,7 @@ func TestHooksTellOfTheGrant(t *testing.T) {
 func TestHooksHaveTheMargin(t *testing.T) {
 	t.Parallel()
 	const ttl = 3 * time.Second
-	renewed, ends := make(chan core.Renewed, 8), make(chan core.ReleaseEnd, 1)
+	renewed, ends := make(chan core.Renewed, 100), make(chan core.ReleaseEnd, 100)
 	locks := coretest.NewClient(t, testkit.Start(t).Client(), core.WithTTL(ttl), core.WithHooks(core.Hooks{
 		Renewed:    func(_ context.Context, r core.Renewed) { renewed <- r },
 		ReleaseEnd: func(_ context.Context, r core.ReleaseEnd) { ends <- r },

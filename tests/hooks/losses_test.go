@@ -21,7 +21,7 @@ func TestLossReasons(t *testing.T) {
 	t.Parallel()
 	rdb := testkit.Start(t).Client()
 	ctx := t.Context()
-	lost := make(chan core.Lost, 20)
+	lost := make(chan core.Lost, 100)
 	// The TTL is long enough for a busy machine to notice what the renewal finds, before the lease has expired.
 	locks := coretest.NewClient(t, rdb, core.WithTTL(9*time.Second), core.WithLogger(nil), core.WithHooks(core.Hooks{
 		Lost: func(_ context.Context, l core.Lost) { lost <- l },
@@ -69,7 +69,7 @@ func TestLossReasons(t *testing.T) {
 func TestExpiryIsALossReason(t *testing.T) {
 	t.Parallel()
 	relay := testkit.Start(t).Relay()
-	lost := make(chan core.Lost, 1)
+	lost := make(chan core.Lost, 100)
 	locks := coretest.NewClient(t, relay.Client(), core.WithTTL(time.Second), core.WithLogger(nil), core.WithHooks(core.Hooks{
 		Lost: func(_ context.Context, l core.Lost) { lost <- l },
 	}))

@@ -108,7 +108,7 @@ func TestLineIsSeen(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	rdb := testkit.Start(t).Client()
-	waits := make(chan core.Wait, 8)
+	waits := make(chan core.Wait, 100)
 	locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long), core.WithInstance("web-1:7"), core.WithHooks(core.Hooks{
 		Wait: func(_ context.Context, w core.Wait) { waits <- w },
 	}))

@@ -22,7 +22,7 @@ func TestExplicitOwnerEntersFromAnotherProcess(t *testing.T) {
 	for _, name := range []string{"Mutex", "Fair", "Write", "FairWrite", "Redlock"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			waits := make(chan struct{}, 10)
+			waits := make(chan struct{}, 100)
 			process := func() *core.Lock {
 				hooks := core.WithHooks(core.Hooks{Wait: func(context.Context, core.Wait) { waits <- struct{}{} }})
 				if name == "Redlock" {

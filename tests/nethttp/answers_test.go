@@ -66,7 +66,7 @@ func TestCustomRefusalInside(t *testing.T) {
 		"own answer":      {write(409), own, core.StateCompleted},
 	} {
 		for _, policy := range []core.FailurePolicy{core.RetryFailures, core.HoldFailures} {
-			ends := make(chan core.State, 1)
+			ends := make(chan core.State, 100)
 			locks := newLocks(t, rdb, core.WithHooks(core.Hooks{RunEnd: func(_ context.Context, e core.RunEnd) { ends <- e.State }}))
 			outer := httplock.Idempotent(locks, httplock.Unscoped(), unhurried, core.WithFailurePolicy(policy))
 			h := inner(test.conflict)(http.NotFoundHandler())

@@ -65,7 +65,7 @@ func TestEndAfterAbandon(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	rdb := testkit.Start(t).Client()
-	ends := make(chan core.AttemptEnd, 1)
+	ends := make(chan core.AttemptEnd, 100)
 	locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long), core.WithHooks(core.Hooks{
 		AttemptEnd: func(_ context.Context, end core.AttemptEnd) { ends <- end },
 	}))

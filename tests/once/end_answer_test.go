@@ -131,7 +131,7 @@ func TestEndWithoutAnswer(t *testing.T) {
 
 // play returns false if the events have outlasted the client's patience, as on a busy machine. It checks nothing then.
 func (row endRow) play(t *testing.T, how testkit.LossMode) bool {
-	ends := make(chan core.AttemptEnd, 1)
+	ends := make(chan core.AttemptEnd, 100)
 	server := testkit.Start(t)
 	relay, rdb := server.Relay(), server.Client()
 	coretest.LoadOnce(t, rdb)

@@ -140,7 +140,7 @@ func TestOnceHooksInTheBackground(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	rdb := testkit.Start(t).Client()
-	waits, renewed, lost := make(chan core.Wait, 1), make(chan core.Renewed, 100), make(chan core.Lost, 1)
+	waits, renewed, lost := make(chan core.Wait, 100), make(chan core.Renewed, 100), make(chan core.Lost, 100)
 	locks := coretest.NewClient(t, rdb, core.WithTTL(2*time.Second), core.WithLogger(nil), core.WithHooks(core.Hooks{
 		Wait:    func(_ context.Context, w core.Wait) { waits <- w },
 		Renewed: func(_ context.Context, r core.Renewed) { renewed <- r; panic("hook") },

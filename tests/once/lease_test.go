@@ -220,7 +220,7 @@ func TestOnceLoses(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	rdb := testkit.Start(t).Client()
-	lost := make(chan core.Lost, 1)
+	lost := make(chan core.Lost, 100)
 	locks := coretest.NewClient(t, rdb, core.WithTTL(2*time.Second), core.WithHooks(core.Hooks{
 		Lost: func(_ context.Context, l core.Lost) { lost <- l },
 	}))

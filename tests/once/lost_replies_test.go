@@ -36,7 +36,7 @@ func TestOnceLostReplies(t *testing.T) {
 				server := testkit.Start(t)
 				relay := server.Relay()
 				log := &coretest.Record{}
-				l := &onceLoser{rdb: server.Client(), renewed: make(chan error, 64)}
+				l := &onceLoser{rdb: server.Client(), renewed: make(chan error, 100)}
 				l.lose = func() { relay.LoseReplies(coretest.RecordOf("name"), 1, how) }
 				rdb := relay.Client()
 				coretest.WarmPool(t, rdb)

@@ -26,7 +26,7 @@ func TestTakeover(t *testing.T) {
 		"release":  func(a *core.Attempt) error { return a.Release(ctx) },
 		"hold":     func(a *core.Attempt) error { return a.Hold(ctx, "late") },
 	} {
-		ends := make(chan core.AttemptEnd, 2)
+		ends := make(chan core.AttemptEnd, 100)
 		locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long), core.WithHooks(core.Hooks{
 			AttemptEnd: func(_ context.Context, end core.AttemptEnd) { ends <- end },
 		}))
@@ -126,7 +126,7 @@ func recordEvents(t *testing.T, rdb *redis.Client) map[string]recordEvent {
 func TestLateComplete(t *testing.T) {
 	t.Parallel()
 	rdb := testkit.Start(t).Client()
-	ends := make(chan core.AttemptEnd, 9)
+	ends := make(chan core.AttemptEnd, 100)
 	locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long), core.WithHooks(core.Hooks{
 		AttemptEnd: func(_ context.Context, end core.AttemptEnd) { ends <- end },
 	}))

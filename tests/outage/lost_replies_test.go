@@ -44,7 +44,7 @@ type loser struct {
 
 func newLoser(t *testing.T, how testkit.LossMode) *loser {
 	t.Helper()
-	l := &loser{server: testkit.Start(t), renewed: make(chan error, 64), how: how}
+	l := &loser{server: testkit.Start(t), renewed: make(chan error, 100), how: how}
 	l.relay = l.server.Relay()
 	rdb := l.relay.Client()
 	coretest.WarmPool(t, rdb)

@@ -15,7 +15,7 @@ import (
 func TestRedlockWaiterPassesAMinority(t *testing.T) {
 	t.Parallel()
 	five := coretest.StartMasters(t, 5)
-	waits := make(chan struct{}, 1)
+	waits := make(chan struct{}, 100)
 	holder := five.Redlock(t)
 	other := five.Redlock(t, core.WithHooks(core.Hooks{Wait: func(context.Context, core.Wait) { waits <- struct{}{} }}))
 	for first := range five.Servers {

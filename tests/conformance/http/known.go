@@ -102,7 +102,7 @@ func testRunUnguarded(t *testing.T, s *suite) {
 // testRepeatedAtOnce: an outage ends two calls together. The hook of the first one takes long.
 func testRepeatedAtOnce(t *testing.T, s *suite) {
 	for name, build := range s.builders() {
-		told, goOn := make(chan struct{}, 10), make(chan struct{})
+		told, goOn := make(chan struct{}, 100), make(chan struct{})
 		var began atomic.Bool
 		locks, _, relay := behindRelay(t, core.WithHooks(core.Hooks{Incident: func(context.Context, core.Incident) {
 			if began.CompareAndSwap(false, true) {

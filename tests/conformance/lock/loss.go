@@ -47,7 +47,7 @@ func fixedTTLExpires(t *testing.T, s Subject) {
 
 func renewalOutlivesTTL(t *testing.T, s Subject) {
 	w := newWorld(t, s)
-	renewed := make(chan struct{}, 64)
+	renewed := make(chan struct{}, 100)
 	p := w.process(core.WithHooks(core.Hooks{Renewed: func(_ context.Context, r core.Renewed) {
 		if r.Err == nil {
 			renewed <- struct{}{}
