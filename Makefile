@@ -22,7 +22,7 @@ help: ## show this list
 # What is tested without the race detector: pages, Lua scripts against their models, suites and topologies, other frameworks,
 # and examples. Their goroutines are those of packages whose own tests have it.
 PLAIN := ./tests/architecture ./tests/docs ./core/internal/script ./tests/rights \
-	./tests/strategies ./tests/inspect ./tests/nethttp ./tests/cluster ./tests/sentinel ./tests/testkit/fastpath \
+	./tests/strategies ./tests/inspect ./tests/nethttp ./tests/fair ./tests/cluster ./tests/sentinel ./tests/testkit/fastpath \
 	./tests/testkit/markdown ./internal/jsonfield ./internal/svg ./tests/integration/... ./tests/sql/... ./examples/...
 # Those that take longest come first, so that none of them runs alone at the end.
 LONGEST := ./tests/gin ./tests/asynq ./cronlock
