@@ -19,8 +19,8 @@ APART := tests/messages
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 15
 
-# What is tested without the race detector: pages, Lua scripts against their models, suites and topologies, other frameworks,
-# and examples. Their goroutines are those of packages whose own tests have it.
+# What is tested without the race detector: pages, Lua scripts against their models, suites and topologies, arrival order, other
+# frameworks, and examples. Their goroutines are those of packages whose own tests have it.
 PLAIN := ./tests/architecture ./tests/docs ./core/internal/script ./tests/rights \
 	./tests/strategies ./tests/inspect ./tests/nethttp ./tests/fair ./tests/cluster ./tests/sentinel ./tests/testkit/fastpath \
 	./tests/testkit/markdown ./internal/jsonfield ./internal/svg ./tests/integration/... ./tests/sql/... ./examples/...

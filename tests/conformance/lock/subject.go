@@ -18,7 +18,7 @@ type Subject struct {
 	Deployment *Deployment
 	// Prefix precedes every name in Redis. It may bring a hash tag. Empty stands for the default of core.
 	Prefix string
-	// User is whom processes log in as, on servers of their own. Nil is the default user, who may do everything.
+	// User is whom processes log in as, on servers by themselves. Nil is the default user, who may do everything.
 	User *User
 	// Connect makes what one process locks with from its connections, one to each server or to the deployment. The
 	// options are the options of the test and, if the names have one, a prefix.
@@ -26,7 +26,7 @@ type Subject struct {
 	// Patience lets a process wait for a server as long as a test does, if by itself it gives up sooner.
 	Patience []core.Option
 
-	shared []*place // by all tests that leave servers alone; nil if each has its own
+	shared []*place // by all tests that leave servers alone
 }
 
 // User is a user of Redis who may do what the rules say, in the words of ACL SETUSER. A test fails if it was denied
@@ -73,9 +73,12 @@ func RunBrief(t *testing.T, s Subject) {
 func runGroups(t *testing.T, s Subject, groups ...map[string]func(*testing.T, Subject)) {
 	if s.Deployment != nil {
 		s.shared = []*place{s.Deployment.place}
-	} else if s.User == nil { // who has servers whose names no other test writes
+	} else {
 		for range s.Servers {
-			s.shared = append(s.shared, startServer(t, nil))
+			s.shared = append(s.shared, startServer(t, s.User))
+		}
+		if s.User != nil {
+			t.Cleanup((&world{t: t, places: s.shared}).nothingDenied)
 		}
 	}
 	for _, group := range groups {

@@ -1,6 +1,7 @@
 package lockconformance
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -23,14 +24,10 @@ type world struct {
 // worlds counts those that are shared.
 var worlds atomic.Int64
 
-// newWorld is for a test that leaves servers alone. It has only the names to itself where tests share servers.
+// newWorld is for a test that leaves servers alone. It has only the names to itself: others share the servers.
 func newWorld(t *testing.T, s Subject) *world {
-	if s.shared == nil {
-		return newOwnWorld(t, s)
-	}
-	w := &world{t: t, subject: s, places: s.shared, prefix: s.Prefix}
-	w.prefix += fmt.Sprintf("%d:", worlds.Add(1))
-	return w
+	prefix := cmp.Or(s.Prefix, "lock:") // which a user may have to have rights to
+	return &world{t: t, subject: s, places: s.shared, prefix: fmt.Sprintf("%s%d:", prefix, worlds.Add(1))}
 }
 
 // newOwnWorld is for a test that breaks servers, or needs ones with options.
