@@ -272,8 +272,8 @@ func TestRouteOfAMuxInside(t *testing.T) {
 	for name, guard := range map[string]func(http.Handler) http.Handler{
 		"none":       func(h http.Handler) http.Handler { return h },
 		"Exclusive":  httplock.Exclusive(locks.Mutex, user, patient),
-		"Once":       httplock.Once(locks, httplock.Keys(user, httplock.Constant("once"))),
-		"Idempotent": httplock.Idempotent(locks, user),
+		"Once":       httplock.Once(locks, httplock.Keys(user, httplock.Constant("once")), unhurried),
+		"Idempotent": httplock.Idempotent(locks, user, unhurried),
 		"no key":     httplock.Once(locks, httplock.ByHeader("X-Missing"), httplock.OptionalKey()),
 		"nested": func(h http.Handler) http.Handler {
 			return httplock.Exclusive(locks.Mutex, user, patient)(httplock.Once(locks, httplock.Keys(user, httplock.Constant("nested")))(h))

@@ -420,7 +420,7 @@ func TestConnect(t *testing.T) {
 	locks := newLocks(t, testkit.Start(t).Client())
 	read := make(chan struct{}, 1)
 	mux := http.NewServeMux()
-	mux.Handle("/cart/{id}", httplock.Exclusive(locks.Mutex, httplock.ByPathValue("id"))(http.HandlerFunc(
+	mux.Handle("/cart/{id}", httplock.Exclusive(locks.Mutex, httplock.ByPathValue("id"), unhurried)(http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) {
 			if _, err := io.Copy(io.Discard, r.Body); err != nil || r.Method != http.MethodConnect {
 				return

@@ -120,7 +120,7 @@ func TestKeyErrorIsTheDetail(t *testing.T) {
 	key := func(*http.Request) (httplock.Key, error) {
 		return httplock.Key{}, httplock.KeyError(httplock.ErrKeyInvalid, "a cart has %d digits", 7)
 	}
-	a := refused(t, httplock.Exclusive(locks.Mutex, key))
+	a := refused(t, httplock.Exclusive(locks.Mutex, key, unhurried))
 	a.Want(t, http.StatusBadRequest)
 	if p := a.Problem(t); p.Code != httplock.CodeKeyInvalid || !strings.HasPrefix(p.Detail, "A cart has 7 digits.") {
 		t.Errorf("problem %+v", p)

@@ -94,9 +94,9 @@ func TestForeignTextInLogs(t *testing.T) {
 					httplock.ByCookie("c"), httplock.ByPathValue("none"), httplock.Constant("all"),
 				} {
 					all = append(all,
-						serveBy(httplock.Exclusive(locks.Mutex, key, core.WithWait(0))), serveBy(httplock.Once(locks, key)),
-						serveBy(httplock.Once(locks, key, httplock.WithReplay())),
-						serveBy(httplock.Idempotent(locks, key)))
+						serveBy(httplock.Exclusive(locks.Mutex, key, core.WithWait(0), unhurried)), serveBy(httplock.Once(locks, key, unhurried)),
+						serveBy(httplock.Once(locks, key, httplock.WithReplay(), unhurried)),
+						serveBy(httplock.Idempotent(locks, key, unhurried)))
 				}
 				for _, foreign := range []func(){
 					func() {},

@@ -25,7 +25,7 @@ func TestCommittedValueIsNoResponse(t *testing.T) {
 		var log coretest.Record
 		locks := coretest.NewClient(t, testkit.Start(t).Client(), core.WithLogger(coretest.TextLogger(&log)))
 		p := coretest.NewProof()
-		h := httplock.Idempotent(locks, httplock.Unscoped(), core.WithProof(p))(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := httplock.Idempotent(locks, httplock.Unscoped(), unhurried, core.WithProof(p))(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if _, err := p.InTx(r.Context(), value); err != nil {
 				t.Error(err)
 			}

@@ -65,7 +65,7 @@ func TestLimitInFrontOfTheKey(t *testing.T) {
 	locks := newLocks(t, testkit.Start(t).Client())
 	for name, guard := range map[string]func(http.Handler) http.Handler{
 		"key":        httplock.Exclusive(locks.Mutex, httplock.ByJSON("/id")),
-		"comparison": httplock.Idempotent(locks, httplock.ByHeader("X-User")),
+		"comparison": httplock.Idempotent(locks, httplock.ByHeader("X-User"), unhurried),
 	} {
 		inside := guard(counted())
 		srv := httpkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -116,7 +116,7 @@ func TestEmptyDecompressedBody(t *testing.T) {
 			r.Body = io.NopCloser(r.Body)
 		}, http.StatusInternalServerError},
 	} {
-		inside := httplock.Idempotent(locks, httplock.ByHeader("X-User"))(counted())
+		inside := httplock.Idempotent(locks, httplock.ByHeader("X-User"), unhurried)(counted())
 		srv := httpkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			c.front(r)
 			inside.ServeHTTP(w, r)
@@ -134,7 +134,7 @@ func TestComparedHeader(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
 	var seen http.Header
-	guard := httplock.Idempotent(locks, httplock.ByHeader("X-User"),
+	guard := httplock.Idempotent(locks, httplock.ByHeader("X-User"), unhurried,
 		httplock.WithComparedHeader("x-amz-target", "X-HTTP-Method-Override"),
 		httplock.WithFingerprint(func(p httplock.Payload) []byte { seen = p.Header; return p.Body }))
 	srv := httpkit.Serve(t, guard(counted()))
@@ -158,7 +158,7 @@ func TestComparedHeader(t *testing.T) {
 func TestCanonicalJSONIsTheSameRequest(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	guard := httplock.Idempotent(locks, httplock.ByHeader("X-User"), httplock.WithFingerprint(httplock.CanonicalJSON))
+	guard := httplock.Idempotent(locks, httplock.ByHeader("X-User"), unhurried, httplock.WithFingerprint(httplock.CanonicalJSON))
 	srv := httpkit.Serve(t, guard(counted()))
 	do := func(body string) httpkit.Answer {
 		return httpkit.Send(srv, keyed(t, srv, "POST", "/", body, "Content-Type", "application/json"))
@@ -195,7 +195,7 @@ func TestWildcardThatTheRouteLacks(t *testing.T) {
 func TestKeyRequiredIsListedOnce(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, testkit.Start(t).Client())
-	srv := httpkit.Serve(t, httplock.Idempotent(locks, httplock.ByHeader("X-User"))(counted()))
+	srv := httpkit.Serve(t, httplock.Idempotent(locks, httplock.ByHeader("X-User"), unhurried)(counted()))
 	req := keyed(t, srv, "POST", "/", "")
 	req.Header.Del("Idempotency-Key")
 	if a := httpkit.Send(srv, req); !strings.Contains(a.Body, `"detail":"The header field Idempotency-Key is missing."`) {
