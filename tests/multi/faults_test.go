@@ -188,7 +188,7 @@ func TestMultiPanickingHooks(t *testing.T) {
 	eachWay(t, func(t *testing.T, server *testkit.Server, multi func(*core.Client, ...string) *core.Lock) {
 		rdb := server.Client()
 		for _, step := range []string{"start", "end", "release start", "release end"} {
-			calls := 0
+			var calls atomic.Int32
 			panicAt := func(at, name string) {
 				if at == step && name == "b" {
 					panic(step)
@@ -197,11 +197,11 @@ func TestMultiPanickingHooks(t *testing.T) {
 			locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long), core.WithHooks(core.Hooks{
 				AcquireStart: func(ctx context.Context, s core.AcquireStart) context.Context {
 					panicAt("start", s.Name)
-					calls++
+					calls.Add(1)
 					return ctx
 				},
 				AcquireEnd: func(_ context.Context, e core.AcquireEnd) {
-					calls--
+					calls.Add(-1)
 					panicAt("end", e.Name)
 				},
 				ReleaseStart: func(ctx context.Context, s core.ReleaseStart) context.Context {
@@ -219,8 +219,8 @@ func TestMultiPanickingHooks(t *testing.T) {
 				lease := coretest.MustLock(t, multi(locks, "a", "b", "c"))
 				coretest.Unlock(t, lease)
 			}()
-			if calls != 0 {
-				t.Errorf("%s: %d calls have no end", step, calls)
+			if n := calls.Load(); n != 0 {
+				t.Errorf("%s: %d calls have no end", step, n)
 			}
 			if step == "release start" { // as with a single lock, whose release was not sent
 				rdb.Del(context.Background(), "lock:b")
