@@ -40,7 +40,7 @@ func inRound(topology string) Killer {
 }
 
 // All are the mutants. The first ones are those that a short run takes.
-var All = slices.Concat(locks, redlocks, semaphores, elections, guards, simulated, modelled, handOvers)
+var All = slices.Concat(locks, redlocks, semaphores, elections, guards, places, simulated, modelled, handOvers)
 
 var locks = []Mutant{
 	{

@@ -84,7 +84,7 @@ make -C lab fault-long EACH=10s DURATION=70s FAULTS="-only clock" SEED=$((1043 +
 	{
 		name: "mutants", shows: "known bugs, each of which a test has to find", minutes: 12, parts: numbers(10),
 		command: "make -C lab mutants FROM=$((10*N - 9)) MOST=10",
-		figures: []figure{atLeast(80, "killed", `(\d+) of \d+ mutants killed`)},
+		figures: []figure{atLeast(88, "killed", `(\d+) of \d+ mutants killed`)},
 	},
 	{
 		name: "semaphore", shows: "a semaphore whose n changes, under faults", minutes: 2,
