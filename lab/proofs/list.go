@@ -200,12 +200,12 @@ make -C lab fault-long EACH=10s DURATION=70s FAULTS="-only clock" SEED=$((1043 +
 		},
 	},
 	{
-		name: "conformance", shows: "Connect's conformance tests behind guards, new and replayed", minutes: 8,
-		command: "make -C lab conformance", figures: []figure{atLeast(6, "servers passed", `^\s+--- PASS: `)},
-	},
-	{
-		name: "suites", shows: "the tests of frameworks, schedulers and asynq with guards in them", minutes: 15,
-		command: "make -C lab suites", needs: "make -C lab -n suites", figures: []figure{atLeast(1, "lines of passed tests", `(?i)\bpass|^ok\s`)},
+		name: "suites", shows: "the tests of gin, chi, Echo, fiber, asynq, cron and grpc-go with guards in them, and Connect's conformance",
+		minutes: 25, command: "make -C lab suites",
+		figures: []figure{
+			atLeast(100, "tests passed", `: (\d+) of \d+ pass, without guard`), atLeast(100, "without guards", `pass, without guard (\d+);`),
+			atLeast(6, "servers of Connect and gRPC", `^    --- PASS: TestConformance/`),
+		},
 	},
 	{
 		name: "dependencies", shows: "the oldest and the newest dependencies", minutes: 10, parts: []string{"floor", "latest"},
