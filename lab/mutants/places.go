@@ -35,11 +35,11 @@ var places = []Mutant{
 	{
 		"SQL: fence that takes smaller tokens", "a holder that was overtaken writes", "sqllock/store.go",
 		[][2]string{{`DO UPDATE SET token = excluded.token WHERE " + fences + ".token <= excluded.token"`, `DO UPDATE SET token = excluded.token"`}},
-		Killer{Package: "tests/sql", Run: "TestStore"},
+		Killer{Package: "tests/sql", Run: "TestStore/SQLite/Fence"},
 	},
 	{
 		"SQL: row of an earlier run taken for the own", "a run goes on beside the effect of another one", "sqllock/store.go",
 		[][2]string{{"	if unfinished {\n", "	if unfinished && false {\n"}},
-		Killer{Package: "tests/sql", Run: "TestStore"},
+		Killer{Package: "tests/sql", Run: "TestStore/SQLite/TransactionEndedByFunction"},
 	},
 }
