@@ -175,7 +175,9 @@ func (r Results) read(name string, events *bytes.Buffer) error {
 		test := Test{name, date.ReplaceAllString(event.Test, "date")}
 		switch outcome := Outcome(event.Action); {
 		case event.Action == "output":
-			r.Output[test] += event.Output
+			if len(r.Output[test]) < 64<<10 { // some log megabytes
+				r.Output[test] += event.Output
+			}
 		case event.Test == "":
 		case event.Action == "run":
 			r.Outcomes[test] = Unfinished
