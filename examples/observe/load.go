@@ -34,6 +34,7 @@ var loops = []loop{
 	{1, 500 * time.Millisecond, proved},
 	{1, time.Millisecond, importFile},
 	{1, 500 * time.Millisecond, forced},
+	{1, 500 * time.Millisecond, tooLong},
 	{1, time.Millisecond, schedule},
 }
 
@@ -198,6 +199,14 @@ func forced(ctx context.Context, locks *core.Client, _ int) error {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	})
+}
+
+// tooLong loses its lease: it works for longer than the lock may be held.
+func tooLong(ctx context.Context, locks *core.Client, _ int) error {
+	return locks.Mutex("report:1").Do(ctx, func(ctx context.Context) error {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}, core.WithMaxHold(time.Second))
 }
 
 // schedule leads for two seconds, then lets another replica lead.
