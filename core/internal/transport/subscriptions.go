@@ -161,16 +161,18 @@ func (s *Subscriptions) add(sub *Subscriber, channel string) *Subscriber {
 // yet, so that a caller that need not wait causes no SUBSCRIBE. It does not notify at once, because the caller asks Redis
 // anyway. If it does not return nil, the caller must call Close.
 func (s *Subscriptions) SubscribeIfActive(channel, address string) *Subscriber {
-	return s.addIfActive(&Subscriber{c: make(chan struct{}, 1), address: address}, channel)
+	return s.addIfActive(channel, func() *Subscriber { return &Subscriber{c: make(chan struct{}, 1), address: address} })
 }
 
-// addIfActive adds a subscriber to a channel that is requested already. Otherwise it returns nil.
-func (s *Subscriptions) addIfActive(sub *Subscriber, channel string) *Subscriber {
+// addIfActive makes a subscriber, and adds it to a channel that is requested already. Otherwise it returns nil, and makes none,
+// because most callers need not wait.
+func (s *Subscriptions) addIfActive(channel string, newSubscriber func() *Subscriber) *Subscriber {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.channels[channel] == nil {
 		return nil
 	}
+	sub := newSubscriber()
 	s.addLocked(sub, channel)
 	return sub
 }
@@ -389,7 +391,7 @@ func (s *Subscriptions) SubscribeAsClient(channel, lock, set string) *Subscriber
 // SubscribeAsClientIfActive is SubscribeAsClient for a caller that has not asked Redis yet. It returns nil if the channel is
 // not requested yet, see SubscribeIfActive.
 func (s *Subscriptions) SubscribeAsClientIfActive(channel, lock, set string) *Subscriber {
-	return s.addIfActive(s.newClientSubscriber(lock, set), channel)
+	return s.addIfActive(channel, func() *Subscriber { return s.newClientSubscriber(lock, set) })
 }
 
 // newClientSubscriber returns a subscriber that belongs to no channel yet.
