@@ -285,21 +285,16 @@ func startPostgreSQL(t *testing.T) func(*testing.T) (*sql.DB, string) {
 		t.Skip("PostgreSQL is not installed: make databases")
 	}
 	bin, dir := filepath.Dir(found[len(found)-1]), t.TempDir()
-	command := func(program string, args ...string) *exec.Cmd {
-		cmd := exec.Command(filepath.Join(bin, program), args...)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		if os.Getuid() == 0 { // PostgreSQL refuses to run as root
-			cmd.SysProcAttr.Credential = nobody(t, dir)
-		}
-		return cmd
-	}
 	socket, err := os.MkdirTemp("", "pg")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(socket) })
-	if os.Getuid() == 0 {
-		nobody(t, socket)
+	process := notRoot(t, found[len(found)-1], dir, socket)
+	command := func(program string, args ...string) *exec.Cmd {
+		cmd := exec.Command(filepath.Join(bin, program), args...)
+		cmd.SysProcAttr = process()
+		return cmd
 	}
 	data := filepath.Join(dir, "data")
 	if out, err := command("initdb", "-D", data, "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync").CombinedOutput(); err != nil {
