@@ -123,7 +123,8 @@ type AcquireEnd struct {
 	Position int
 	// Waited is the time from the call to its return.
 	Waited time.Duration
-	// Asked counts the requests sent to Redis; 1 means that the first answer decided.
+	// Asked counts the requests sent to Redis; 1 means that the first answer decided. It is 0 if another caller of this process
+	// handed the lock over, see [Client.Mutex].
 	Asked int
 	// Holder is the owner that held the lock at the last answer, and HolderInstance its instance, as in [Wait]. Both are
 	// empty if the lock was granted.

@@ -409,7 +409,7 @@ func (h *holding) Ended() bool {
 // entered returns the lease that a grant with this token has entered, nil if there is none. It compares tokens because the
 // lease of another client may be stored in another Redis, where the grant has a different token.
 func (h *holding) entered(e *engine, token int64) *Lease {
-	if h == nil || !sameRedis(h.lease.engine, e) && token != h.token && token != h.lease.token && !h.lease.chain.Has(token) {
+	if h == nil || !sameRedis(h.lease.engine, e) && token != h.token && token != h.lease.token && !h.lease.chain.BeginsWith(token) {
 		return nil
 	}
 	return h.lease

@@ -27,12 +27,12 @@ func walk() *svg.Picture {
 		{1, "Acquisition.Run", "acquire/acquisition.go", "limit of waiters: acquire/waiters.go"},
 		{2, "waitInList, pollAsHead", "acquire/waiters.go", "only the first of a name asks"},
 		{3, "ask, request", "acquire/acquisition.go", "until Redis has answered"},
-		{4, "Mutex.Acquire", "script/mutex.go", "keys: script/keys.go; script: lua/lock/acquire.lua"},
+		{4, "Mutex.Acquire", "script/mutex.go", "keys: script/keys.go; script: lua/lock/acquire_fast.lua"},
 		{5, "Executor.Run", "transport/executor.go", "which server: Nodes.of in transport/paths.go"},
 		{6, "sendDirect", "transport/paths.go", "if nothing is queued or in flight"},
 		{7, "sendSingle, byHash", "transport/executor.go", "EVALSHA, and the reply"},
 		{4, "accept", "acquire/acquisition.go", ""},
-		{5, "acquisition.Accept, newLease", "core/lease.go", ""},
+		{5, "acquisition.Accept", "core/lock.go", "newLease: core/lease.go"},
 		{6, "Renewer.Add", "keepalive/renewer.go", "from now on it is renewed"},
 	}
 	unlock := []call{
@@ -40,7 +40,7 @@ func walk() *svg.Picture {
 		{1, "Renewer.Remove, End.Set", "keepalive/renewer.go", "not renewed any more, and its context ends"},
 		{1, "Environment.Release", "acquire/acquisition.go", "detached from the context of the caller"},
 		{2, "Mutex.Release", "script/mutex.go", "what Redis remembers of it: script/strategy.go"},
-		{3, "Executor.Run, sendDirect", "transport/executor.go", "as above, with lua/lock/release.lua"},
+		{3, "Executor.Run, sendDirect", "transport/executor.go", "as above, with lua/lock/release_fast.lua"},
 	}
 	p := svg.New(walkHeight(lock, unlock), "The walk of a lock",
 		"One Lock of a free Mutex goes from core to package acquire, which asks as the first of the local list, to script, which has the "+

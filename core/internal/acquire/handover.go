@@ -74,8 +74,8 @@ func (a *Acquisition) wantedTokens(t *waiter) int {
 	return maxChainTokens
 }
 
-// Has returns true if a token is of this chain. A nil chain has none.
-func (c *Chain) Has(token int64) bool { return c != nil && c.FirstToken == token }
+// BeginsWith returns true if Redis has this token of the chain: that of its first holder. A nil chain has none.
+func (c *Chain) BeginsWith(token int64) bool { return c != nil && c.FirstToken == token }
 
 // HandOver hands the hold of a lease that has just ended over to the first waiter of the chain's list. It returns false, and does
 // nothing, if there is none that may take it, or if the chain is over. If it returns true, h must not be changed any more. The

@@ -6,7 +6,7 @@
 --                     token                  fencing token of the grant
 --                     granted                us, when the lock was granted
 --                     ttl                    ms, the longest TTL requested
---                     min_hold_until         us, the lock stays taken until then; absent without ARGV[5]
+--                     min_hold_until         us, the lock stays taken until then; absent without ARGV[4]
 --                     hold:<id>              1, one field for each hold
 --                     has_waiting_clients    1 if KEYS[4] may have members
 --                     token_committed        1 if the token is committed, see redlock_commit.lua

@@ -1,6 +1,6 @@
 -- The fast path of release.lua and queue_release.lua: it frees a compact lock of any strategy, see compact_grant.lua. That is the
--- most frequent case. No client waits for such a lock, because the script by which one registers, or enters the queue, ends the compact
--- state first. This file comes first. It is for a request with one key, which no other file of the script knows.
+-- most frequent case. No client has registered for the lock since it was granted, and none has entered its queue, because that ends the
+-- compact state; one that registered before is woken by the message as all are. This file comes first. It is for a request with one key, which no other file of the script knows.
 --
 -- KEYS[1] lock      hash
 -- ARGV[1] owner, which is the hold id too
