@@ -135,7 +135,7 @@ func (q *Lists) endChain(c *Chain) {
 //
 // If other clients wait, the first asks later than the last hand-over, because its request must not meet the release of the last
 // holder, and take the lock before the client that this has woken.
-func (t *waiter) leaveToChain(c *Chain, now keepalive.Instant) {
+func (t *waiter) leaveToChain(c *Chain, now keepalive.Clock) {
 	if c == nil || t.taken != nil {
 		t.leave()
 		return
@@ -144,7 +144,7 @@ func (t *waiter) leaveToChain(c *Chain, now keepalive.Instant) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t.list.chain = c
-	ends := c.until.Sub(now)
+	ends := c.until.Sub(now())
 	if c.othersWait {
 		ends += maxChain
 	}

@@ -40,7 +40,7 @@ func TestHandOverConditions(t *testing.T) {
 				e.Lists.enter(w, "k", transport.Ack{})
 			}
 			c := &Chain{key: "k", token: 7, left: 1, until: e.Now().Add(time.Hour)}
-			holder.leaveToChain(c, e.Now())
+			holder.leaveToChain(c, e.Now)
 			first.setTakesOver(true)
 			if keepalive.Closed(first.ready) {
 				t.Fatal("the first was woken although the chain runs")

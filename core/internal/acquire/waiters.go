@@ -385,7 +385,7 @@ func (a *Acquisition) waitInList(ctx context.Context) error {
 	*t = waiter{Question: a.Question, handsOver: a.HandsOver, ttl: a.Hold.TTL}
 	a.Env.Lists.enter(t, a.listKey(), a.Hold.Ack)
 	defer func() {
-		t.leaveToChain(a.Chain, a.Env.Now())
+		t.leaveToChain(a.Chain, a.Env.Now)
 		a.unregisterClient(t)
 	}()
 	if t.mustWait() {
@@ -400,13 +400,15 @@ func (a *Acquisition) waitInList(ctx context.Context) error {
 	if t.taken != nil {
 		return a.takeOver(ctx, t)
 	}
-	if holder, left, heard := a.Env.Lists.holder(t.Key, a.Env.Now()); heard {
-		a.Holder, a.HolderTTL, a.Answered = holder, left, true // Redis answers, whether or not there is time for another answer
+	if t.ready != nil { // another was the first before
+		if holder, left, heard := a.Env.Lists.holder(t.Key, a.Env.Now()); heard {
+			a.Holder, a.HolderTTL, a.Answered = holder, left, true // Redis answers, whether or not there is time for another answer
+		}
 	}
 	err := a.pollAsHead(ctx, t)
 	switch end := err.(type) { // not errors.As, whose targets would be allocated for each grant too
 	case nil:
-		t.setHolder(a.Hold.Owner, a.Hold.TTL, a.Env.Now()) // the holder is this caller now
+		t.setHolder(a.Hold.Owner, a.Hold.TTL, a.sentAt) // the holder is this caller now
 	case *script.Refusal:
 		t.share(err, end.Settled())
 	case *FailedError:
