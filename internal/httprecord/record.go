@@ -170,13 +170,14 @@ func Unrecorded(name string) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(unrecordedPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	return slices.ContainsFunc(unrecordedPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) ||
+		slices.ContainsFunc(unrecordedEnds, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
 // unrecordedFields are in the form of [textproto.CanonicalMIMEHeaderKey].
 var unrecordedFields = []string{
 	// of one client
-	"X-Api-Key", "Api-Key", "Set-Login",
+	"Set-Login", "Phpsessid", "Jsessionid", "X-Firebase-Appcheck",
 	// of one request
 	"X-Request-Id", "Request-Id", "X-Correlation-Id", "Correlation-Id", "Request-Context", "X-Amzn-Requestid",
 	"Traceparent", "Tracestate", "Traceresponse", "Baggage", "B3", "X-Trace-Id", "X-Amzn-Trace-Id",
@@ -193,8 +194,12 @@ var unrecordedFields = []string{
 // unrecordedWords are the words in the names of fields of one client, between hyphens.
 var unrecordedWords = []string{
 	"Cookie", "Cookie2", "Auth", "Authorization", "Authentication", "Authenticate", "Session", "Sessionid", "Token", "Jwt",
-	"Csrf", "Xsrf", "Csrftoken", "Xsrftoken", "Secret", "Password", "Credential", "Credentials", "Apikey",
+	"Csrf", "Xsrf", "Csrftoken", "Xsrftoken", "Secret", "Password", "Passcode", "Credential", "Credentials", "Apikey",
+	"Bearer", "Nonce", "Otp", "Totp",
 }
+
+// unrecordedEnds are the last words in the names of such fields, where one word alone says too little.
+var unrecordedEnds = []string{"Api-Key", "Private-Key", "Access-Key", "Magic-Link"}
 
 // replayable returns the fields of a record that a handler may have set and a guard has recorded. Whoever can write to Redis
 // may have added others.

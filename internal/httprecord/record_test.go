@@ -65,6 +65,27 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
+func TestUnrecorded(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"Api-Key", "X-Api-Key", "X-Goog-Api-Key", "X-Private-Key", "X-Access-Key", "X-Magic-Link", "X-Otp", "X-Totp", "Bearer", "X-Bearer",
+		"Dpop-Nonce", "Replay-Nonce", "X-Nonce", "X-Wp-Nonce", "X-Passcode", "Phpsessid", "Jsessionid", "X-Firebase-Appcheck",
+		"Set-Cookie", "X-Session-Id", "X-Refresh-Token", "Traceparent", "Strict-Transport-Security",
+	} {
+		if !httprecord.Unrecorded(name) {
+			t.Errorf("%s is recorded", name)
+		}
+	}
+	for _, name := range []string{
+		"Content-Type", "Location", "Etag", "Link", "X-Key", "Idempotency-Key", "X-Announce", "X-Author", "X-Monkey", "X-Api-Key-Count",
+		"X-Laptop", "X-Api-Version", "Content-Security-Policy",
+	} {
+		if httprecord.Unrecorded(name) {
+			t.Errorf("%s is not recorded", name)
+		}
+	}
+}
+
 // FuzzDecode decodes foreign bytes. What comes out must be what goes in again.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"status":200,"header":{"A":["b","\u00ff"],"C":null},"omitted":true}` + "\nbody"))

@@ -69,7 +69,7 @@ func decodeResponse(value []byte) (*Response, error) {
 // belongs to
 //
 //   - one client: cookies, credentials, sessions and tokens. That is any field whose name has a word such as Cookie, Auth,
-//     Session, Token or CSRF, and X-Api-Key,
+//     Session, Token, Nonce, OTP or CSRF, or ends in Api-Key, Private-Key and the like,
 //   - one request: X-Request-Id, Request-Id, X-Correlation-Id and the fields of traces (Traceparent, Tracestate,
 //     Baggage, B3, X-B3-*, X-Amzn-Trace-Id, X-Cloud-Trace-Context, Uber-Trace-Id, Sentry-Trace, X-Datadog-*),
 //   - one connection or transfer: hop-by-hop fields, Content-Length, trailers,
