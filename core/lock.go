@@ -228,7 +228,8 @@ func (c *Client) Fair(name string, opts ...LockOption) *Lock {
 //
 // Every hold has its own TTL. A crashed reader blocks writers until its own TTL expires, whatever other readers do.
 //
-// The lock excludes every other strategy on the same name.
+// The lock excludes every other strategy on the same name but [Client.Semaphore]: Read is granted while permits are in use, and
+// a Semaphore with more permits than there are readers is granted beside them.
 func (c *Client) Read(name string, opts ...LockOption) *Lock {
 	return &c.newLock(name, c.queue("reading"), opts).lock
 }

@@ -22,7 +22,8 @@ import "github.com/holdfast-go/holdfast/core/internal/script"
 //
 // On the same name, [Client.Fair] and [Client.Write] wait in the same queue until no permit is in use, and hold back
 // later requests for permits: use Write to drain a semaphore for maintenance. [Client.Mutex] waits in no queue, so it may
-// never get a busy semaphore. Each hold of [Client.Read] counts as one permit, but is not limited by n.
+// never get a busy semaphore. [Client.Read] and [Client.FairRead] are not excluded: each hold of theirs counts as one permit, but
+// is granted whatever n is.
 //
 // There is no Semaphore over a [Redlock], because each of its servers could grant permits to n other owners, so a majority
 // need not agree on n owners in all, or on any.
