@@ -13,7 +13,8 @@
 //
 //	user := httplock.ByContext(userKey{}) // put there by your authentication
 //	checkout := httplock.Exclusive(locks.Mutex, httplock.Keys(user, httplock.ByPathValue("id")))
-//	order := httplock.Once(locks, httplock.Keys(httplock.ByRoute(), user))
+//	order := httplock.Once(locks, httplock.Keys(httplock.ByRoute(), user),
+//		httplock.WithDetachedContext()) // a client that hangs up does not end the handler
 //	pay := httplock.Idempotent(locks, user,
 //		core.WithFailurePolicy(core.HoldFailures)) // no second charge after a 500
 //	mux.Handle("POST /cart/{id}/checkout", checkout(handler))
@@ -43,6 +44,8 @@
 //     [WithRetentionUntil] says otherwise. Redis may lose a record earlier, so let the database decide: by a UNIQUE
 //     constraint on what must exist once, or by the fencing token.
 //   - Services with the same routes on one Redis share keys. Give their clients prefixes of their own ([core.WithPrefix]).
+//   - Call [core.Complete] right after the commit, or pass [WithDetachedContext]. Otherwise a client that hangs up cancels the
+//     context of the handler, and if the handler then fails after its commit, the client's next request runs.
 //   - A handler that leaves goroutines behind or hijacks the connection continues unguarded once it has returned. Requests
 //     whose contexts descend from one lease, for instance by http.Server.BaseContext, are one owner, and a lock does not
 //     exclude an owner from itself.
