@@ -23,7 +23,9 @@ import (
 //     prefixes has two routes. Join a [Constant] instead if they are one operation.
 //   - A pattern that ends in "/" or "{rest...}" does not say where a request goes, for instance to another mux. The
 //     path of the request counts in its place. A handler that treats all of these paths alike lets clients choose the
-//     key that way: use a Constant, or a pattern that ends in "/{$}".
+//     key that way: use a Constant, or a pattern that ends in "/{$}". One that goes by the value of the wildcard needs a
+//     Constant and [ByPathValue] in place of ByRoute: "/files/a/b" and "/files/a%2Fb" are two routes with one value, and in
+//     fiber so are "/files/a" and "/files/a/".
 //
 // ByRoute fails with [ErrNoRoute] if no pattern has matched yet, and if the pattern does not fit the path. It fails with
 // [ErrKeyInvalid] if the path has a segment "..", because whether the router has resolved it is not known, or more than 8 KiB.
@@ -44,8 +46,10 @@ func ByRoute() KeyFunc {
 //
 // Clients choose the value, so join the user too, or check the ownership around the guard. For one key on routes of
 // different shapes, write a [KeyFunc] that calls NewKey with [http.Request.PathValue]. ByPathValue fails with
-// [ErrNoRoute] if the route is not known or has no such wildcard, and with [ErrKeyInvalid] for the paths of ByRoute. Escapes in a value do not count: "%37" is 7, also with a router that hands it on as it was sent. Other spellings
-// count: a handler that parses 7 and 07 as one number has two keys for it, unless a [KeyFunc] parses them too.
+// [ErrNoRoute] if the route is not known or has no such wildcard, and with [ErrKeyInvalid] for the paths of ByRoute. Escapes in a value do not count: "%37" is 7, also with a router that hands it on as it was sent. With chi
+// and Echo, do not call [url.PathUnescape] in the handler, and make the key of the value that it uses, by a KeyFunc: they hand on
+// some values unescaped and others as they were sent. Other spellings count: a handler that parses 7 and 07 as one number has two
+// keys for it, unless a [KeyFunc] parses them too.
 func ByPathValue(name string) KeyFunc {
 	return orOfText(pathOfText(name), func(r *http.Request) (Key, error) {
 		return routingOf(r).PathKey(r, name, r.PathValue(name))
