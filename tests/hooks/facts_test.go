@@ -155,7 +155,8 @@ func TestHooksSeeRefusals(t *testing.T) {
 	coretest.WantErr(t, err, core.ErrInvalidOption)
 	coretest.Unlock(t, lease)
 	_ = rdb.Close()
-	if _, err := locks.Mutex("name").Lock(context.Background()); !errors.Is(err, redis.ErrClosed) || end.Asked != 1 {
+	// The first request may have had the connection of the command before, which is closed with its client.
+	if _, err := locks.Mutex("name").Lock(context.Background()); !errors.Is(err, redis.ErrClosed) || end.Asked < 1 || end.Asked > 2 {
 		t.Errorf("a closed connection: %v after %d requests", err, end.Asked)
 	}
 }
