@@ -16,7 +16,7 @@ const replayedField = "Idempotent-Replayed"
 // StripeProfile returns options with which [Idempotent] keeps the published rules of Stripe's API, for clients that were written for
 // it:
 //
-//		httplock.Idempotent(locks, user, httplock.StripeProfile()...)
+//		httplock.Idempotent(locks, user, append(httplock.StripeProfile(), core.WithFailurePolicy(core.HoldFailures))...)
 //
 //	  - Only POST is guarded, and a request without Idempotency-Key runs without the guard.
 //	  - The first response is replayed whether it was a success or not, with its status, 500 included, for 24 hours. A replay has
@@ -26,8 +26,9 @@ const replayedField = "Idempotent-Replayed"
 //
 // The difference that counts: without the profile, a request that was answered 5xx may run again, because most services answer so
 // when nothing has happened, and its client retries to succeed. By Stripe's rules it gets the 500 again, and needs a new key.
-// A run that crashed, panicked or gave no response follows [core.WithFailurePolicy] with the profile too. The caller may
-// append to the slice.
+// A run that crashed, panicked or gave no response follows [core.WithFailurePolicy] with the profile too, and by default runs again.
+// To charge money, pass append(httplock.StripeProfile(), core.WithFailurePolicy(core.HoldFailures))..., and refuse requests without
+// [core.KeyHash] in the handler. The caller may append to the slice.
 func StripeProfile() []Option {
 	return []Option{
 		WithMethods(http.MethodPost), OptionalKey(), core.WithRetention(24 * time.Hour), WithMarkerField(replayedField),
@@ -55,7 +56,7 @@ func StripeProfile() []Option {
 // ACPProfile returns options with which [Idempotent] keeps the rules of the Agentic Commerce Protocol for POST requests:
 //
 //		scope := httplock.Keys(httplock.ByRoute(), user) // a key belongs to an identity and an endpoint
-//		httplock.Idempotent(locks, scope, httplock.ACPProfile()...)
+//		httplock.Idempotent(locks, scope, append(httplock.ACPProfile(), core.WithFailurePolicy(core.HoldFailures))...)
 //
 //	  - The key is mandatory: without one, 400 idempotency_key_required. It has at most 255 characters.
 //	  - While the first request is running, others get 409 idempotency_in_flight with Retry-After.
@@ -63,7 +64,7 @@ func StripeProfile() []Option {
 //	  - A replay has Idempotent-Replayed: true. Records are kept for 24 hours.
 //	  - Errors have the form of the protocol: {"type": "invalid_request", "code": ..., "message": ...}.
 //
-// The caller may append to the slice.
+// Without [core.HoldFailures], a checkout that failed or crashed after a charge runs again. The caller may append to the slice.
 func ACPProfile() []Option {
 	return []Option{
 		WithMethods(http.MethodPost), core.WithRetention(24 * time.Hour), WithMarkerField(replayedField), WithFingerprint(CanonicalJSON),
