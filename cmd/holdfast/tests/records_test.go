@@ -67,7 +67,7 @@ func TestRecords(t *testing.T) {
 	run(t, url, "resolve", "charge:7", "--yes").want(t, 0, "", "")
 	run(t, url, "once", "charge:7", "--replay", "--", "echo", "ran").want(t, 0, "", "")
 	run(t, url, "show", "charge:7").want(t, 0, "completed", "")
-	run(t, url, "forget", "charge:7", "--yes").want(t, 0, "", "proof in a database")
+	run(t, url, "forget", "charge:7", "--yes", "--force").want(t, 0, "", "proof in a database")
 	run(t, url, "once", "charge:7", "--", "echo", "ran").want(t, 0, "ran", "")
 }
 
@@ -106,7 +106,7 @@ func TestResolveKeeps(t *testing.T) {
 		if err != nil || record.State != core.StateCompleted || record.Retention < least {
 			t.Errorf("%q: %+v, %v", flags, record, err)
 		}
-		run(t, url, "forget", "k", "--yes").want(t, 0, "", "")
+		run(t, url, "forget", "k", "--yes", "--force").want(t, 0, "", "")
 	}
 }
 
@@ -125,6 +125,39 @@ func TestForgetInProgress(t *testing.T) {
 	}
 	run(t, url, "forget", "k", "--yes", "--force").want(t, 0, "", "")
 	run(t, url, "once", "k", "--", "echo", "ran").want(t, 0, "ran", "")
+}
+
+// TestForgetCompleted: the record of a run that completed is deleted by force only, because a retry would run again.
+func TestForgetCompleted(t *testing.T) {
+	t.Parallel()
+	srv := testkit.Start(t)
+	url, once := urlOf(srv), newLocks(t, srv).Once("k")
+	run(t, url, "once", "k", "--replay", "--", "echo", "first").want(t, 0, "first", "")
+	run(t, url, "forget", "k", "--yes").want(t, 75, "", "has completed, and a retry would run again")
+	run(t, url, "forget", "k").want(t, 75, "", "--force")
+	if record, err := once.Peek(t.Context()); err != nil || record.State != core.StateCompleted {
+		t.Errorf("%+v, %v", record, err)
+	}
+	run(t, url, "forget", "k", "--yes", "--force").want(t, 0, "", "")
+	run(t, url, "once", "k", "--", "echo", "second").want(t, 0, "second", "")
+}
+
+// TestForgetOfLivingProcess: a run that lost its lease may still be in progress in its process, which forget prints.
+func TestForgetOfLivingProcess(t *testing.T) {
+	t.Parallel()
+	srv := testkit.Start(t)
+	attempt, err := newLocks(t, srv).Once("k").Begin(t.Context())
+	if err == nil {
+		err = attempt.Hold(t.Context(), "lost")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := newLocks(t, srv).Once("k").Peek(t.Context())
+	if err != nil || record.Instance == "" {
+		t.Fatalf("%+v, %v", record, err)
+	}
+	run(t, urlOf(srv), "forget", "k", "--yes").want(t, 0, "", "If the process "+record.Instance+" still lives, it may still be running the work")
 }
 
 // TestResolveWithResponse: a payment fails behind a guard that holds failures. The operator finds that the money has moved, and

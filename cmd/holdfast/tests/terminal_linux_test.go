@@ -467,7 +467,7 @@ func TestResolvedAnewBehindTheQuestion(t *testing.T) {
 		return record
 	}
 	first := resolve("receipt 1")
-	term.run("hf forget k", "proof in a database", "Its key is \""+first.ProofKey+"\"", "[y/N] ")
+	term.run("hf forget --force k", "has completed: a retry would run again", "proof in a database", "Its key is \""+first.ProofKey+"\"", "[y/N] ")
 	if err := once.Forget(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}

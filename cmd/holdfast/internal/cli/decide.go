@@ -14,7 +14,7 @@ import (
 type forgetCommand struct {
 	Key   string `arg:"" names:"records" help:"Key of the once."`
 	Yes   bool   `short:"y" help:"Do not ask."`
-	Force bool   `help:"Delete the record of a run in progress too. That run continues until its next renewal, beside the next one."`
+	Force bool   `help:"Delete the record of a run that has completed, or is in progress, too. A retry runs again: beside a run in progress, until its next renewal."`
 }
 
 // Run is called by the parser.
@@ -22,13 +22,18 @@ func (c *forgetCommand) Run(env *environment) error {
 	return decide(env, c.Key, c.Yes, decision{
 		question: "Delete the record, so that another run may begin?",
 		note: func(record core.Record) string {
-			return fmt.Sprintf("If the work has a proof in a database (core.WithProof), look there first: forget does not delete the proof, and a run that\n"+
+			return c.danger(record) + fmt.Sprintf("If the work has a proof in a database (core.WithProof), look there first: forget does not delete the proof, and a run that\n"+
 				"has committed is not repeated while it exists. Its key is %q.", record.ProofKey)
 		},
 		check: func(record core.Record) error {
-			if record.State == core.StateRunning && !c.Force {
+			switch {
+			case c.Force:
+			case record.State == core.StateRunning:
 				return &statusError{StatusNotAcquired, fmt.Sprintf(
 					"a run of %q is in progress, and would go on beside the next one: wait for its end, or use --force", c.Key)}
+			case record.State == core.StateCompleted:
+				return &statusError{StatusNotAcquired, fmt.Sprintf(
+					"%q has completed, and a retry would run again: use --force if that is meant", c.Key)}
 			}
 			return nil
 		},
@@ -39,6 +44,18 @@ func (c *forgetCommand) Run(env *environment) error {
 			return locks.Once(c.Key).Forget(ctx, seen)
 		},
 	})
+}
+
+// danger returns what a retry could repeat, or run beside.
+func (c *forgetCommand) danger(record core.Record) string {
+	switch {
+	case record.State == core.StateCompleted:
+		return fmt.Sprintf("%q has completed: a retry would run again.\n", c.Key)
+	case record.Instance != "":
+		return fmt.Sprintf("If the process %s still lives, it may still be running the work, even after its lease has ended: look at its\n"+
+			"holdfast_runs_active, or restart it first.\n", record.Instance)
+	}
+	return ""
 }
 
 // resolveCommand records that a run has been done.
