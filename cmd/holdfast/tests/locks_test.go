@@ -249,6 +249,19 @@ func TestConnection(t *testing.T) {
 	run(t, url, "exec", "n", "--", "echo", "ran").want(t, 0, "ran", "")
 }
 
+// TestUnlockWithAnotherToken: the holder of a Mutex may have a token that Redis has not, so unlock says which token and owner Redis has.
+func TestUnlockWithAnotherToken(t *testing.T) {
+	t.Parallel()
+	srv := testkit.Start(t)
+	lease, err := newLocks(t, srv).Mutex("n").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := fmt.Sprintf("held with token %d by %s. A Mutex that is handed over", lease.Token(), lease.Owner())
+	run(t, urlOf(srv), "unlock", "n", "--yes", "--token", "7").want(t, 1, "", held)
+	run(t, urlOf(srv), "unlock", "n", "--yes", "--owner", lease.Owner()).want(t, 0, "", "")
+}
+
 // TestUnlockOfAnEarlierHolder: unlock that names an earlier holder unlocks nothing and exits with 1, also as JSON.
 func TestUnlockOfAnEarlierHolder(t *testing.T) {
 	t.Parallel()

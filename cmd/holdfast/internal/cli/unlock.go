@@ -15,7 +15,7 @@ import (
 // unlockCommand takes a lock from its holders.
 type unlockCommand struct {
 	Name  string `arg:"" names:"locks" help:"Name of the lock."`
-	Token int64  `placeholder:"N" help:"Take it only from the holder with this token, never from a later one."`
+	Token int64  `placeholder:"N" help:"Take it only from the holder with this token, never from a later one. A Mutex that is handed over inside a process keeps its first token in Redis: show prints it."`
 	Owner string `placeholder:"OWNER" help:"Take it only from this owner."`
 	Yes   bool   `short:"y" help:"Do not ask."`
 }
@@ -51,9 +51,20 @@ func (c *unlockCommand) Run(env *environment) error {
 		}
 	}
 	if !forced {
-		return &statusError{StatusAbsent, fmt.Sprintf("nothing released: lock %q is not held, or its holders have changed", c.Name)}
+		return &statusError{StatusAbsent, c.nothingReleased(info)}
 	}
 	return nil
+}
+
+// nothingReleased is the text for a lock that --token and --owner do not name a holder of.
+func (c *unlockCommand) nothingReleased(seen core.Info) string {
+	text := fmt.Sprintf("nothing released: lock %q is not held, or its holders have changed", c.Name)
+	if c.Token != 0 && seen.Mode == core.ModeMutex && len(seen.Holders) == 1 && seen.Holders[0].Token != c.Token {
+		holder := seen.Holders[0]
+		text += fmt.Sprintf(". It was held with token %d by %s. A Mutex that is handed over inside a process keeps the token of its first\n"+
+			"holder in Redis: if the owner is yours, use --owner", holder.Token, holder.Owner)
+	}
+	return text
 }
 
 // force takes the lock from the holder of --token and --owner, or from those that were seen.
