@@ -21,9 +21,17 @@ import (
 // pageConsumer is the first program of docs/messages.md.
 const pageConsumer = "func consume("
 
-func consume(ctx context.Context, locks *core.Client, client *kgo.Client, charge func(context.Context, *kgo.Record) error) {
+func consume(ctx context.Context, locks *core.Client, client *kgo.Client, charge func(_ context.Context, _ *kgo.Record, key string) error) {
 	byOrder := func(_ context.Context, r *kgo.Record) (string, error) { return string(r.Key), nil }
-	handle := msglock.OnceBatch(locks, "billing", byOrder, charge) // "billing": the consumer group
+	chargeOnce := func(ctx context.Context, r *kgo.Record) error {
+		if err := charge(ctx, r, core.KeyHash(ctx)); err != nil { // the payment service's own key: the same for every attempt
+			return err
+		}
+		_ = core.Complete(ctx) // charged: recorded now, not later with others of the batch
+		return nil
+	}
+	handle := msglock.OnceBatch(locks, "billing", byOrder, chargeOnce, // "billing": the consumer group
+		core.WithRetention(100*24*time.Hour)) // longer than the topic keeps messages, and than a parked one may wait
 
 	defer client.AllowRebalance()
 	client.PollRecords(ctx, 100).EachPartition(func(p kgo.FetchTopicPartition) {
@@ -63,7 +71,10 @@ func TestPageConsumer(t *testing.T) {
 			g := startGroup(t, func(context.Context, *kgo.Record) error { return nil })
 			locks := coretest.NewClient(t, testkit.Start(t).Client())
 			effects, failed := make(map[string]int), false
-			charge := func(_ context.Context, r *kgo.Record) error {
+			charge := func(_ context.Context, r *kgo.Record, key string) error {
+				if key == "" {
+					return errors.New("no key for the payment service")
+				}
 				switch key := string(r.Key); {
 				case key == "3" && !failed:
 					failed = true
