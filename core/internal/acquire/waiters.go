@@ -70,12 +70,12 @@ type waiter struct {
 
 	handsOver bool          // true if the waiter may be handed a hold; must not be changed after enter
 	ttl       time.Duration // that such a hold must have; the same
-	takesOver bool          // true while the waiter waits for that
+	takesOver bool          // true while a hold may be handed to the waiter, which waits
 	taken     *script.Hold  // that was handed to the waiter, nil if none was; set before ready is closed, and read after it
 	chain     *Chain        // of that hold
 
 	before, behind *waiter
-	ready          chan struct{} // closed once, when it is the first or dismissed; nil if it was the first from the start
+	ready          chan struct{} // closed once, when it is the first, dismissed or handed a hold; nil if it was the first from the start
 	err            error         // why it was dismissed, nil if it was not; set before ready is closed, and read after it
 	removed        bool          // true once it has left or was dismissed
 	Unregister     bool          // true if it was the last, and the client may be registered: the caller must unregister it
@@ -130,8 +130,8 @@ func (q *Lists) Empty(key string) bool {
 // which is not changed after enter.
 func (t *waiter) mustWait() bool { return t.ready != nil && !keepalive.Closed(t.ready) }
 
-// wait returns nil once the waiter is the first, or has taken over a hold. It returns ErrTimeUp if ctx has ended or the client is closed, and another
-// error if the waiter was dismissed. Whatever it returns, the waiter must call leave.
+// wait returns nil once the waiter is the first, or was handed a hold. It returns ErrTimeUp if ctx has ended or the client is
+// closed, and another error if the waiter was dismissed. Whatever it returns, the waiter must call leave.
 //
 // If ready is closed at the same moment as ctx ends, it may return ErrTimeUp to the first of the list. No wake-up gets lost:
 // leave then wakes the next waiter.
