@@ -12,7 +12,7 @@ import (
 // that is a member of another Multi does that.
 func TestGroupInsideAnother(t *testing.T) {
 	t.Parallel()
-	q := newBatchQueue(1, func(batch []*Command) {
+	q := newBatchQueue(inFlight{1, 1}, func(batch []*Command) {
 		for _, c := range batch {
 			c.Done(c)
 		}
@@ -41,7 +41,7 @@ func TestGroupWaitsNotForever(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var sizes []int
-		q := newBatchQueue(1, func(batch []*Command) {
+		q := newBatchQueue(inFlight{1, 1}, func(batch []*Command) {
 			sizes = append(sizes, len(batch))
 			for _, c := range batch {
 				c.Done(c)

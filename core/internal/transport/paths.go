@@ -69,11 +69,14 @@ func newNodes(rdb redis.UniversalClient, background *Background, sendBatch func(
 // newNode returns a node with empty queues.
 func (n *Nodes) newNode() *node {
 	return &node{
-		commands: newBatchQueue(maxCommandsInFlight, n.sendBatch), renewals: newBatchQueue(maxRenewalsInFlight, n.sendBatch),
-		ackedCommands: newBatchQueue(maxCommandsInFlight, n.sendBatch), ackedRenewals: newBatchQueue(maxRenewalsInFlight, n.sendBatch),
+		commands: n.newQueue(commandsInFlight), renewals: n.newQueue(renewalsInFlight),
+		ackedCommands: n.newQueue(commandsInFlight), ackedRenewals: n.newQueue(renewalsInFlight),
 		pending: newPending(n.background),
 	}
 }
+
+// newQueue returns an empty queue that sends to the servers of n.
+func (n *Nodes) newQueue(limit inFlight) *batchQueue { return newBatchQueue(limit, n.sendBatch) }
 
 // answers returns a number that grows with the answers of the server that has the key.
 func (n *Nodes) answers(key string) uint64 { return n.of(key).answers.Load() }
@@ -135,12 +138,24 @@ func (n *Nodes) Close(limit time.Duration) {
 	keepalive.Pause(context.Background(), limit, n.queries.Finished, nil)
 }
 
+// inFlight bounds the batches in flight of one queue.
+type inFlight struct {
+	eager int // as long as no more are, a command leaves at once
+	most  int // as long as no more are, sharedBatch commands that are queued leave together
+}
+
+var (
+	// commandsInFlight bounds the batches of commands. Few leave with a single command, because one that waits a moment for the next
+	// batch costs less than a system call of its own. More leave with several: Redis replies to all batches that it has found at once,
+	// so with few in flight, it waits for the client and the client for it in turn.
+	commandsInFlight = inFlight{eager: 4, most: 8}
+	// renewalsInFlight bounds the batches of renewals. They are fewer because no caller waits for them.
+	renewalsInFlight = inFlight{eager: 2, most: 2}
+)
+
 const (
-	// maxCommandsInFlight is how many batches of commands may be in flight at a server. They are few because a command that
-	// waits a moment for the next batch costs less than a system call of its own.
-	maxCommandsInFlight = 4
-	// maxRenewalsInFlight is the same for renewals. It is smaller because no caller waits for them.
-	maxRenewalsInFlight = 2
+	// sharedBatch is how many queued commands are worth a system call while many batches are in flight.
+	sharedBatch = 4
 	// MaxBatch bounds the commands of one batch, so that one batch does not hold a server or a connection for a long time.
 	MaxBatch = 256
 	// StallTimeout is how long a batch may be in flight before its sender no longer counts, because on a dead connection
@@ -152,8 +167,8 @@ const (
 // meanwhile are queued, and the next free sender sends them together. So batches grow with the load. A command that finds
 // the queue empty and a sender free never waits.
 type batchQueue struct {
-	maxSenders int
-	send       func([]*Command) // returns when all commands of the batch were answered
+	limit inFlight
+	send  func([]*Command) // returns when all commands of the batch were answered
 
 	mu sync.Mutex
 
@@ -172,8 +187,8 @@ type sender struct {
 	ackTimeout time.Duration // of WAIT, which comes on top of StallTimeout
 }
 
-func newBatchQueue(maxSenders int, send func([]*Command)) *batchQueue {
-	return &batchQueue{maxSenders: maxSenders, send: send, senders: make(map[*sender]struct{})}
+func newBatchQueue(limit inFlight, send func([]*Command)) *batchQueue {
+	return &batchQueue{limit: limit, send: send, senders: make(map[*sender]struct{})}
 }
 
 // submit queues commands and starts a sender if one is free. It does not wait for answers.
@@ -188,7 +203,7 @@ func (q *batchQueue) submit(commands ...*Command) {
 func (q *batchQueue) dispatchLocked() {
 	switch {
 	case len(q.queue) == 0:
-	case len(q.senders) < q.maxSenders:
+	case len(q.senders) < q.limit.eager, len(q.senders) < q.limit.most && len(q.queue) >= sharedBatch:
 		s := &sender{sentAt: time.Now()}
 		q.senders[s] = struct{}{}
 		go q.run(s)
