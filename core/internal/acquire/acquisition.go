@@ -265,7 +265,9 @@ func (a *Acquisition) request(ctx context.Context) error {
 	a.Hold.Stored = a.Hold.Stored || result.Granted || a.want.Place
 	switch {
 	case result.Granted:
-		a.Chain = a.newChain(result.Grant)
+		if result.Reserved > 0 {
+			a.Chain = a.newChain(result.Grant)
+		}
 		return a.accept(ctx, result.Grant)
 	case result.HoldReleased:
 		a.replaceHold(ctx, errHoldReleased)

@@ -46,32 +46,19 @@ type Chain struct {
 	timer *time.Timer // ends the chain; nil before the first holder has left the list
 }
 
-// newChain returns the chain of a grant, nil if it may not be handed over. A hold with an unanswered request never is, because
-// its release must be remembered by Redis.
+// newChain returns the chain of a grant with reserved tokens, nil if it may not be handed over. A hold with an unanswered request
+// never is, because its release must be remembered by Redis.
 //
 // The chain ends before a renewal of the hold is due, so it is the same lease for all its holders: the validity of each one
 // counts from the request that was granted.
 func (a *Acquisition) newChain(g script.Grant) *Chain {
-	if g.Reserved == 0 || a.Hold.Unanswered > 0 {
+	if a.Hold.Unanswered > 0 {
 		return nil
 	}
 	return &Chain{
 		FirstToken: g.Token, token: g.Token, left: g.Reserved, othersWait: g.OthersWait, key: a.localWaiter.Key, sentAt: a.sentAt,
 		until: min(a.Env.Now().Add(maxChain), a.sentAt.Add(a.Hold.TTL/4)),
 	}
-}
-
-// wantedTokens returns how many tokens the first waiter requests: several if others wait behind it.
-func (a *Acquisition) wantedTokens(t *waiter) int {
-	if !a.HandsOver {
-		return 0
-	}
-	t.lists.mu.Lock()
-	defer t.lists.mu.Unlock()
-	if t.behind == nil {
-		return 0
-	}
-	return maxChainTokens
 }
 
 // BeginsWith returns true if Redis has this token of the chain: that of its first holder. A nil chain has none.
@@ -130,16 +117,12 @@ func (q *Lists) endChain(c *Chain) {
 	close(l.first.ready)
 }
 
-// leaveToChain is leave for the first of a list that has got the grant of a chain, which may be nil. Those behind it wait for
-// hand-overs, until the chain ends.
+// leaveToChain is leave for the first of a list that has got the grant of a chain. Those behind it wait for hand-overs, until the
+// chain ends.
 //
 // If other clients wait, the first asks later than the last hand-over, because its request must not meet the release of the last
 // holder, and take the lock before the client that this has woken.
 func (t *waiter) leaveToChain(c *Chain, now keepalive.Clock) {
-	if c == nil || t.taken != nil {
-		t.leave()
-		return
-	}
 	q := t.lists // not t, whose memory is used again, in the timer
 	q.mu.Lock()
 	defer q.mu.Unlock()

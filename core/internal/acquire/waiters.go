@@ -126,6 +126,13 @@ func (q *Lists) Empty(key string) bool {
 	return q.byLock[key] == nil
 }
 
+// followed returns true if others wait behind t.
+func (t *waiter) followed() bool {
+	t.lists.mu.Lock()
+	defer t.lists.mu.Unlock()
+	return t.behind != nil
+}
+
 // mustWait returns true if the waiter is not the first yet, and was not dismissed. It needs no mutex: only ready is read,
 // which is not changed after enter.
 func (t *waiter) mustWait() bool { return t.ready != nil && !keepalive.Closed(t.ready) }
@@ -385,7 +392,11 @@ func (a *Acquisition) waitInList(ctx context.Context) error {
 	*t = waiter{Question: a.Question, handsOver: a.HandsOver, ttl: a.Hold.TTL}
 	a.Env.Lists.enter(t, a.listKey(), a.Hold.Ack)
 	defer func() {
-		t.leaveToChain(a.Chain, a.Env.Now)
+		if a.Chain != nil && t.taken == nil {
+			t.leaveToChain(a.Chain, a.Env.Now)
+		} else {
+			t.leave()
+		}
 		a.unregisterClient(t)
 	}()
 	if t.mustWait() {
@@ -448,7 +459,10 @@ func (a *Acquisition) pollAsHead(ctx context.Context, t *waiter) error {
 	}()
 	for polls := 0; ; polls++ {
 		a.want.Registration = sub != nil && sub.Confirmed() && a.Env.OneServer
-		a.want.Tokens = a.wantedTokens(t)
+		a.want.Tokens = 0
+		if a.HandsOver && t.followed() {
+			a.want.Tokens = maxChainTokens
+		}
 		t.startAsking()
 		if a.want.Registration {
 			t.setRegistered(true) // before the request: without an answer, the client may be registered all the same
