@@ -162,12 +162,12 @@ func (a *Attempt) Declare(ctx context.Context, state State) error {
 	if a.ended.Load() {
 		return a.notHeld()
 	}
-	number, held := a.declared.Add(1), false
-	detached, cancel := acquire.Detach(ctx)
-	defer cancel()
-	err := a.once.retryUntilAnswered(ctx, detached, "declare", func(ctx context.Context) (err error) {
-		held, err = a.once.backend().SetOutcomeOnExpiry(ctx, &a.lease.hold, number, outcome)
-		return err
+	e, number, held := a.once.client.engine, a.declared.Add(1), false
+	err := e.operate(ctx, "declare once", a.once.key, a.once.keys, func() error {
+		return e.acquiring.RunDetached(ctx, func(ctx context.Context) (err error) {
+			held, err = a.once.backend().SetOutcomeOnExpiry(ctx, &a.lease.hold, number, outcome)
+			return err
+		})
 	})
 	switch {
 	case err != nil || held:

@@ -100,7 +100,7 @@ func (l *Leadership) introduce(ctx context.Context) {
 		return
 	}
 	defer e.operations.Finish()
-	_, err := l.send(new(transport.DetachedContext).Reset(ctx, transport.FirstAnswerTimeout), number, value)
+	_, err := l.send(transport.Detached(ctx), number, value)
 	if err == nil {
 		return
 	}

@@ -355,16 +355,11 @@ func (o *Once) checkValue(value []byte) error {
 
 // ask sends an idempotent command until it is answered, for some seconds.
 func (o *Once) ask(ctx context.Context, what string, command func(context.Context) error) error {
-	bounded, cancel := context.WithTimeout(ctx, acquire.ReleaseTimeout)
-	defer cancel()
-	return o.retryUntilAnswered(ctx, bounded, what, command)
-}
-
-// retryUntilAnswered sends an idempotent command until it is answered or bounded ends; ctx is the caller's.
-func (o *Once) retryUntilAnswered(ctx, bounded context.Context, what string, command func(context.Context) error) error {
 	if o.err != nil {
 		return o.err
 	}
+	bounded, cancel := context.WithTimeout(ctx, acquire.ReleaseTimeout)
+	defer cancel()
 	return o.client.operate(ctx, what+" once", o.key, o.keys, func() error { return transport.RetryUntilAnswered(bounded, command) })
 }
 

@@ -148,8 +148,8 @@ var locks = []Mutant{
 	{
 		"release heeds a context that has ended", "bsm/redislock: it is never sent", "core/internal/acquire/acquisition.go",
 		[][2]string{
-			{"p.Release(h.ReleaseCtx.Reset(ctx, transport.FirstAnswerTimeout), h, what)", "p.Release(ctx, h, what)"},
-			{"err error) {\n\tdetached, cancel := Detach(ctx)\n", "err error) {\n\tdetached, cancel := context.WithCancel(ctx)\n"},
+			{"command(first.Reset(ctx))", "command(ctx)"},
+			{"	detached, cancel := detach(ctx)\n", "	detached, cancel := context.WithCancel(ctx)\n"},
 		},
 		inTests("strategies", "TestConformance/^Mutex$/UnlockWithDeadContextWorks"),
 	},
@@ -285,7 +285,7 @@ var locks = []Mutant{
 	},
 	{
 		"detached command without timeout", "a release waits for ever for the answer to its first try", "core/internal/transport/executor.go",
-		[][2]string{{"timeout = detachedCtx.timeout\n", "timeout = detachedCtx.timeout + time.Hour\n"}},
+		[][2]string{{"timeout = FirstAnswerTimeout\n", "timeout = FirstAnswerTimeout + time.Hour\n"}},
 		inTests("outage", "TestFrozenServerWithoutTimeout"),
 	},
 	{

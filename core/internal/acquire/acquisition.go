@@ -394,54 +394,45 @@ const (
 
 // Release releases a hold, detached from ctx and bounded by ReleaseTimeout. It returns true if Redis had the hold. If it
 // returns an error, the release is not confirmed and is retried in the background, so the caller need not repeat it.
-//
-// On one server the first try has no timer of its own, which saves allocations. After a temporary error retries follow, unless ctx
-// has ended during the first try: the caller wants to leave, and the background continues. If ctx had ended before, its end
-// says nothing about how long the caller can wait.
 func (e *Environment) Release(ctx context.Context, p script.Strategy, h *script.Hold, what script.ReleaseReason) (held bool, err error) {
-	over := ctx.Err() != nil
-	if e.OneServer {
-		held, err = p.Release(h.ReleaseCtx.Reset(ctx, transport.FirstAnswerTimeout), h, what)
-	}
-	if !e.OneServer || transport.Transient(err) && (over || ctx.Err() == nil) {
-		held, err = releaseWithRetry(ctx, p, h, what)
-	}
+	err = e.runDetached(ctx, &h.ReleaseCtx, func(ctx context.Context) (err error) {
+		held, err = p.Release(ctx, h, what)
+		return err
+	})
 	if err != nil {
 		e.ReleaseInBackground(p, h, what)
 	}
 	return held, err
 }
 
-// releaseWithRetry sends a release until it is answered, detached from ctx and bounded by ReleaseTimeout.
-func releaseWithRetry(ctx context.Context, p script.Strategy, h *script.Hold, what script.ReleaseReason) (held bool, err error) {
-	detached, cancel := Detach(ctx)
-	defer cancel()
-	err = transport.RetryUntilAnswered(detached, func(ctx context.Context) (err error) {
-		held, err = p.Release(ctx, h, what)
-		return err
-	})
-	return held, err
+// RunDetached sends an idempotent command until it is answered, detached from ctx and bounded by ReleaseTimeout. Unlike
+// Release it retries nothing in the background.
+func (e *Environment) RunDetached(ctx context.Context, command func(context.Context) error) error {
+	return e.runDetached(ctx, new(transport.DetachedContext), command)
 }
 
-// RunDetached sends an idempotent command until it is answered, detached from ctx and bounded by ReleaseTimeout. Unlike
-// Release it retries nothing in the background. It gives up if ctx ends during the first try.
-func (e *Environment) RunDetached(ctx context.Context, command func(context.Context) error) error {
+// runDetached is RunDetached with memory for the context of the first try.
+//
+// On one server the first try has no timer of its own, which saves allocations. After a temporary error retries follow, unless ctx
+// has ended during the first try: the caller wants to leave. If ctx had ended before, its end says nothing about how long the
+// caller can wait.
+func (e *Environment) runDetached(ctx context.Context, first *transport.DetachedContext, command func(context.Context) error) error {
 	if e.OneServer {
 		over := ctx.Err() != nil
-		err := command(new(transport.DetachedContext).Reset(ctx, transport.FirstAnswerTimeout))
+		err := command(first.Reset(ctx))
 		if !transport.Transient(err) || !over && ctx.Err() != nil {
 			return err
 		}
 	}
-	detached, cancel := Detach(ctx)
+	detached, cancel := detach(ctx)
 	defer cancel()
 	return transport.RetryUntilAnswered(detached, command)
 }
 
-// Detach returns a context with the values of ctx. It ends after ReleaseTimeout, or transport.ReleaseGrace after the end of
+// detach returns a context with the values of ctx. It ends after ReleaseTimeout, or transport.ReleaseGrace after the end of
 // ctx. If ctx has ended already, only ReleaseTimeout counts: otherwise nothing could be sent. The caller must call the
 // function.
-func Detach(ctx context.Context) (context.Context, context.CancelFunc) {
+func detach(ctx context.Context) (context.Context, context.CancelFunc) {
 	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), ReleaseTimeout)
 	if ctx.Done() == nil || ctx.Err() != nil {
 		return detached, cancel
@@ -471,7 +462,7 @@ func (e *Environment) ReleaseInBackground(p script.Strategy, h *script.Hold, wha
 	}
 	taken := pending.Add(&transport.PendingCommand{
 		Send: func(ctx context.Context) error {
-			_, err := p.Release(new(transport.DetachedContext).Reset(ctx, transport.FirstAnswerTimeout), &abandoned, what)
+			_, err := p.Release(transport.Detached(ctx), &abandoned, what)
 			return err
 		},
 		Due: now, Until: now.Add(max(abandoned.TTL, abandoned.MinHold) + BackgroundReleaseLimit), Moot: moot,

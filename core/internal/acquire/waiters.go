@@ -536,9 +536,7 @@ func (a *Acquisition) unregisterClient(t *waiter) {
 		if m.Subs.CountWaitingClients(k.Channel) > 0 {
 			return // callers of another wait list wait, and need the registration
 		}
-		ctx, cancel := context.WithTimeout(ctx, transport.FirstAnswerTimeout)
-		defer cancel()
-		_ = m.PassTurn(ctx, k.Lock, k.WaitingClients, m.ClientNumber)
+		_ = m.PassTurn(transport.Detached(ctx), k.Lock, k.WaitingClients, m.ClientNumber)
 		m.Subs.RecheckAll(k.Channel)
 	})
 }

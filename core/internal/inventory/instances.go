@@ -148,9 +148,7 @@ func (a *Announcer) Leave() {
 func (a *Announcer) send(answered func(error), script *transport.Script, args ...any) {
 	for _, exec := range a.servers {
 		a.sending.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), transport.FirstAnswerTimeout)
-			defer cancel()
-			_, err := exec.Do(ctx, script, []string{a.key}, args...)
+			_, err := exec.Do(transport.Detached(context.Background()), script, []string{a.key}, args...)
 			answered(err)
 		})
 	}

@@ -200,7 +200,7 @@ func (i *Instance) Bar(h *Hold) {
 	released := []string{h.Released}
 	i.Exec.PendingOf(h.Keys.Lock).Add(&transport.PendingCommand{
 		Send: func(ctx context.Context) error {
-			_, err := i.Exec.Do(new(transport.DetachedContext).Reset(ctx, transport.FirstAnswerTimeout), barScript, released, Milliseconds(AbandonMemory))
+			_, err := i.Exec.Do(transport.Detached(ctx), barScript, released, Milliseconds(AbandonMemory))
 			return err
 		},
 		Until: i.Now().Add(AbandonMemory),

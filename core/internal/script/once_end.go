@@ -397,7 +397,7 @@ func (e *End) SendLater(pending *transport.Pending, until keepalive.Instant, end
 	var result int64
 	taken := pending.Add(&transport.PendingCommand{
 		Send: func(ctx context.Context) (err error) {
-			result, err = e.Send(new(transport.DetachedContext).Reset(ctx, transport.FirstAnswerTimeout))
+			result, err = e.Send(transport.Detached(ctx))
 			return err
 		},
 		Until: until,

@@ -148,7 +148,7 @@ const AnswerTimeout = 5 * time.Second
 
 // awaitReply waits for the answer to c. It returns true when there is one, and false if none comes in time, which is when
 //   - ctx has ended; for a DetachedContext, ReleaseGrace later;
-//   - AnswerTimeout and the timeout for replicas have passed; for a DetachedContext, its own timeout;
+//   - AnswerTimeout and the timeout for replicas have passed; for a DetachedContext, FirstAnswerTimeout;
 //   - the executor was stopped;
 //   - the key belongs to another master than before, which is checked every StallTimeout in a Cluster.
 func (e *Executor) awaitReply(ctx context.Context, c *Command, w *wakeup) bool {
@@ -159,9 +159,9 @@ func (e *Executor) awaitReply(ctx context.Context, c *Command, w *wakeup) bool {
 		stalled = ticker.C
 	}
 	timeout := AnswerTimeout + c.Ack.Timeout
-	detachedCtx, detached := ctx.(*DetachedContext)
+	_, detached := ctx.(*DetachedContext)
 	if detached {
-		timeout = detachedCtx.timeout
+		timeout = FirstAnswerTimeout
 	}
 	w.timer.Reset(timeout)
 	defer w.timer.Stop()
@@ -395,22 +395,24 @@ const FirstAnswerTimeout = time.Second
 const ReleaseGrace = 25 * time.Millisecond
 
 // DetachedContext is the context of a command that must be sent even after the caller's context has ended. The executor
-// waits for the answer until the timeout. If the caller's context ends meanwhile, it waits for ReleaseGrace more.
+// waits for the answer for FirstAnswerTimeout. If the caller's context ends meanwhile, it waits for ReleaseGrace more.
 //
 // The executor of a single server has to know the type, because a context with a timer of its own takes five allocations.
 type DetachedContext struct {
-	context.Context               // the caller's; without its end if it had ended before Reset
-	timeout         time.Duration // for the answer
+	context.Context // the caller's; without its end if it had ended before Reset
 }
 
 // Reset prepares d for one command and returns it. The caller must not use d for another command before that one returns.
-func (d *DetachedContext) Reset(ctx context.Context, timeout time.Duration) context.Context {
+func (d *DetachedContext) Reset(ctx context.Context) context.Context {
 	if ctx.Err() != nil {
 		ctx = context.WithoutCancel(ctx)
 	}
-	d.Context, d.timeout = ctx, timeout
+	d.Context = ctx
 	return d
 }
+
+// Detached returns a new DetachedContext for one command.
+func Detached(ctx context.Context) context.Context { return new(DetachedContext).Reset(ctx) }
 
 // Command is one run of a script, from its arguments to its reply. It is used once. Its fields must not be changed between
 // the submission and the answer.
