@@ -262,7 +262,7 @@ func (c *pubsubConn) write(ctx context.Context) {
 				return
 			}
 			idle, others := c.master.prune()
-			if c.unsubscribe(ctx, idle) != nil || !others {
+			if c.send(ctx, idle, c.pubsub.Unsubscribe, c.pubsub.SUnsubscribe) != nil || !others {
 				return
 			}
 		}
@@ -271,36 +271,25 @@ func (c *pubsubConn) write(ctx context.Context) {
 
 // subscribe sends SUBSCRIBE or SSUBSCRIBE. It does not wait for the confirmations.
 func (c *pubsubConn) subscribe(ctx context.Context, channels []string) error {
-	if !c.sharded {
-		return sendAll(ctx, channels, c.pubsub.Subscribe)
-	}
-	return sendBySlot(ctx, channels, c.pubsub.SSubscribe)
+	return c.send(ctx, channels, c.pubsub.Subscribe, c.pubsub.SSubscribe)
 }
 
-// unsubscribe sends UNSUBSCRIBE or SUNSUBSCRIBE.
-func (c *pubsubConn) unsubscribe(ctx context.Context, channels []string) error {
-	if !c.sharded {
-		return sendAll(ctx, channels, c.pubsub.Unsubscribe)
+// send sends a command for channels: one for all of them, or if the connection is sharded, one for those of each slot, because
+// Redis refuses SSUBSCRIBE for channels of several slots.
+func (c *pubsubConn) send(ctx context.Context, channels []string, plain, sharded func(context.Context, ...string) error) error {
+	command, parts := plain, make(map[uint16][]string, 1)
+	if c.sharded {
+		command = sharded
 	}
-	return sendBySlot(ctx, channels, c.pubsub.SUnsubscribe)
-}
-
-// sendAll sends one command for all channels. It does nothing if there are none.
-func sendAll(ctx context.Context, channels []string, send func(context.Context, ...string) error) error {
-	if len(channels) == 0 {
-		return nil
-	}
-	return send(ctx, channels...)
-}
-
-// sendBySlot sends one command for the channels of each slot, because Redis refuses SSUBSCRIBE for channels of several slots.
-func sendBySlot(ctx context.Context, channels []string, send func(context.Context, ...string) error) error {
-	slots := make(map[uint16][]string)
 	for _, channel := range channels {
-		slots[Slot(channel)] = append(slots[Slot(channel)], channel)
+		var slot uint16
+		if c.sharded {
+			slot = Slot(channel)
+		}
+		parts[slot] = append(parts[slot], channel)
 	}
-	for _, sameSlot := range slots {
-		if err := send(ctx, sameSlot...); err != nil {
+	for _, part := range parts {
+		if err := command(ctx, part...); err != nil {
 			return err
 		}
 	}

@@ -84,8 +84,7 @@ const TokenLimit = 9007194959773696
 // Subscriber is one waiter on a channel. It is notified of a message, and of the start of the subscription, before which
 // messages may have been missed. A subscriber with an address receives only the messages that begin with the address.
 type Subscriber struct {
-	C         <-chan struct{} // receives a value for each notification; it holds one, so several may count as one
-	c         chan struct{}   // the same channel, to send on
+	C         chan struct{} // receives a value for each notification; it holds one, so several may count as one
 	subs      *Subscriptions
 	channel   *channelState
 	address   string         // "" if it receives broadcasts
@@ -131,13 +130,13 @@ func (s *Subscriptions) UseClientNumber(number string, wakeNext func(lock, set s
 // another subscriber of this client. Otherwise it receives the messages with that address. If the channel is subscribed
 // already, the subscriber is notified at once. The caller must call Close.
 func (s *Subscriptions) Subscribe(channel, address string) *Subscriber {
-	return s.add(&Subscriber{c: make(chan struct{}, 1), address: address}, channel)
+	return s.add(&Subscriber{C: make(chan struct{}, 1), address: address}, channel)
 }
 
 // SubscribeTo is Subscribe to broadcasts, with notifications on c. The channel c must have a capacity of one. Several
 // subscribers may share it.
 func (s *Subscriptions) SubscribeTo(c chan struct{}, channel string) *Subscriber {
-	return s.add(&Subscriber{c: c}, channel)
+	return s.add(&Subscriber{C: c}, channel)
 }
 
 // add adds a subscriber to a channel, which it requests if necessary, and notifies the subscriber if Redis has confirmed the
@@ -161,7 +160,7 @@ func (s *Subscriptions) add(sub *Subscriber, channel string) *Subscriber {
 // yet, so that a caller that need not wait causes no SUBSCRIBE. It does not notify at once, because the caller asks Redis
 // anyway. If it does not return nil, the caller must call Close.
 func (s *Subscriptions) SubscribeIfActive(channel, address string) *Subscriber {
-	return s.addIfActive(channel, func() *Subscriber { return &Subscriber{c: make(chan struct{}, 1), address: address} })
+	return s.addIfActive(channel, func() *Subscriber { return &Subscriber{C: make(chan struct{}, 1), address: address} })
 }
 
 // addIfActive makes a subscriber, and adds it to a channel that is requested already. Otherwise it returns nil, and makes none,
@@ -179,7 +178,7 @@ func (s *Subscriptions) addIfActive(channel string, newSubscriber func() *Subscr
 
 // addLocked adds a subscriber to a channel that has a state.
 func (s *Subscriptions) addLocked(sub *Subscriber, channel string) {
-	sub.subs, sub.C, sub.channel = s, sub.c, s.channels[channel]
+	sub.subs, sub.channel = s, s.channels[channel]
 	if sub.client != nil {
 		sub.channel.lastClient = sub.client
 	}
@@ -295,13 +294,13 @@ func (s *Subscriptions) dispatch(channel, message string) {
 			sub.lastToken = token
 			sub.lastSlot, _ = strconv.Atoi(slot)
 		}
-		keepalive.Signal(sub.c)
+		keepalive.Signal(sub.C)
 		return
 	}
 	delivered := false
 	for sub := range ch.broadcast {
 		if sub.client == nil && !isWakeMessage(message) || sub.client != nil && sub.receive(message) {
-			keepalive.Signal(sub.c)
+			keepalive.Signal(sub.C)
 			delivered = true
 		}
 	}
@@ -334,7 +333,7 @@ func (sub *Subscriber) notifyLocked() {
 	if sub.client != nil {
 		sub.client.freeForAll = true
 	}
-	keepalive.Signal(sub.c)
+	keepalive.Signal(sub.C)
 }
 
 // Clients that wait for a Mutex are woken one at a time (wake-one). Each has a number in a set in Redis. A release takes one
@@ -372,7 +371,6 @@ func isWakeMessage(message string) bool {
 // waitingClient is the state of a subscriber that is woken by the client's number. Its fields are guarded by the mutex of
 // Subscriptions. The three booleans say what has happened since the subscriber last asked Redis.
 type waitingClient struct {
-	number        string        // of this client
 	lock          string        // the key of the lock
 	set           string        // the key of the set of clients that wait for the lock
 	woken         bool          // the number was published
@@ -396,7 +394,7 @@ func (s *Subscriptions) SubscribeAsClientIfActive(channel, lock, set string) *Su
 
 // newClientSubscriber returns a subscriber that belongs to no channel yet.
 func (s *Subscriptions) newClientSubscriber(lock, set string) *Subscriber {
-	return &Subscriber{c: make(chan struct{}, 1), client: &waitingClient{number: s.clientNumber, lock: lock, set: set, grace: wakeGrace}}
+	return &Subscriber{C: make(chan struct{}, 1), client: &waitingClient{lock: lock, set: set, grace: wakeGrace}}
 }
 
 // CountWaitingClients returns how many subscribers of a channel are woken by the client's number.
@@ -432,7 +430,7 @@ func (s *Subscriptions) RecheckAll(channel string) {
 func (sub *Subscriber) receive(message string) bool {
 	c := sub.client
 	switch {
-	case message == c.number:
+	case message == sub.subs.clientNumber:
 		c.woken = true
 	case isWakeMessage(message):
 		return false
@@ -440,7 +438,7 @@ func (sub *Subscriber) receive(message string) bool {
 		c.handedToOther = true
 		in := c.grace + rand.N(c.grace/2)
 		if c.recheck == nil {
-			c.recheck = time.AfterFunc(in, func() { keepalive.Signal(sub.c) })
+			c.recheck = time.AfterFunc(in, func() { keepalive.Signal(sub.C) })
 		} else {
 			c.recheck.Reset(in)
 		}

@@ -13,7 +13,7 @@ func TestNumbersReachOneWaiter(t *testing.T) {
 		wakeNext: func(string, string) { passed++ },
 	}
 	s.channels[channel] = &channelState{broadcast: make(map[*Subscriber]struct{}), addressed: make(map[string]*Subscriber)}
-	l, plain := s.SubscribeAsClientIfActive(channel, "lock", "set"), &Subscriber{c: make(chan struct{}, 1)}
+	l, plain := s.SubscribeAsClientIfActive(channel, "lock", "set"), &Subscriber{C: make(chan struct{}, 1)}
 	s.addLocked(plain, channel)
 	s.dispatch(channel, other)
 	if len(l.C) != 0 || len(plain.C) != 0 {
