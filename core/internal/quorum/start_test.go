@@ -39,7 +39,7 @@ func quorumOf(t *testing.T, rdbs ...*redis.Client) *Strategy {
 				work(ctx)
 			}()
 			return true
-		}},
+		}, Recovered: func(call func()) { call() }, Confirmed: func() {}},
 		IDs: &script.IDs{Client: "client"}, Logger: slog.New(slog.DiscardHandler),
 		TrustedUntil: func(at keepalive.Instant, ttl time.Duration) keepalive.Instant { return at.Add(ttl) },
 	}

@@ -60,7 +60,7 @@ func (n *Nodes) refreshSlots() {
 	r.mu.Unlock()
 	// ForEachMaster begins with a query of its own. Not ReloadState, because it would wait for the query that is in flight,
 	// however long that one waits for a frozen node.
-	n.background.recovered(func() {
+	n.background.Recovered(func() {
 		_ = n.cluster.ForEachMaster(context.Background(), func(context.Context, *redis.Client) error { return nil })
 	})
 	r.mu.Lock()
@@ -144,7 +144,7 @@ func (e *Executor) AskServer(ctx context.Context, master *redis.Client, commands
 			answers[i].Err = ErrPanic // unless the pipeline returns
 		}
 		defer func() { done <- answers }()
-		e.background.recovered(func() { askPipelined(ctx, rdb, commands, answers) })
+		e.background.Recovered(func() { askPipelined(ctx, rdb, commands, answers) })
 	}()
 	timer := time.NewTimer(AnswerTimeout)
 	defer timer.Stop()
@@ -187,6 +187,6 @@ func (e *Executor) MasterOf(ctx context.Context, key string) (master *redis.Clie
 		return nil, nil
 	}
 	err = ErrPanic // unless the call returns
-	e.background.recovered(func() { master, err = e.Nodes.cluster.MasterForKey(ctx, key) })
+	e.background.Recovered(func() { master, err = e.Nodes.cluster.MasterForKey(ctx, key) })
 	return master, err
 }

@@ -15,7 +15,7 @@ func TestFormerMasterIsNotBelieved(t *testing.T) {
 	rdb := testkit.StartCluster(t, 2).Client()
 	stop := make(chan struct{})
 	defer close(stop)
-	e := NewExecutor(rdb, Background{Now: keepalive.SystemClock}, stop)
+	e := NewExecutor(rdb, Background{Now: keepalive.SystemClock, Recovered: func(call func()) { call() }}, stop)
 	testkit.Eventually(t, 20*time.Second, "the masters to be known", func() bool { return e.Nodes.master("name") != nil })
 	for name, n := range map[string]*node{
 		"then": e.Nodes.newNode(), "now": e.Nodes.of("name"), "when none was known": e.Nodes.only,

@@ -123,7 +123,7 @@ func (n *Nodes) rerouted(c *Command) bool { return c.node != n.only && n.of(c.ke
 func (n *Nodes) learnSlots(key string) {
 	defer n.queries.Finish()
 	defer n.learning.Store(false) // after a failure, the next command tries again
-	n.background.recovered(func() {
+	n.background.Recovered(func() {
 		_, err := n.cluster.MasterForKey(context.Background(), key)
 		n.known.Store(err == nil)
 	})

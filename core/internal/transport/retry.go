@@ -263,7 +263,7 @@ func (p *Pending) next(limit int, outage bool) (batch []*PendingCommand, wait ti
 func (p *Pending) try(ctx context.Context, batch []*PendingCommand) (answered bool) {
 	errs := DoGrouped(ctx, len(batch), func(ctx context.Context, i int) (err error) {
 		err = ErrPanic // in a hook of the user's client
-		p.background.recovered(func() { err = batch[i].Send(ctx) })
+		p.background.Recovered(func() { err = batch[i].Send(ctx) })
 		return err
 	})
 	for i, c := range batch {
@@ -271,7 +271,7 @@ func (p *Pending) try(ctx context.Context, batch []*PendingCommand) (answered bo
 		case c.err == nil || !retryable(c.err):
 			answered = true
 			if c.err == nil {
-				p.background.confirmed()
+				p.background.Confirmed()
 			}
 			p.remove(c)
 			c.end(c.err)

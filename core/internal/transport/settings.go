@@ -27,9 +27,9 @@ const (
 // SettingsCheck inspects the setup behind one Redis client. Its fields must not change after Start.
 type SettingsCheck struct {
 	Client     redis.UniversalClient
-	Background *Background // Recovered must not be nil
+	Background *Background
 	Logger     *slog.Logger
-	// MasterSeen is called if the server says that it is a master. It may be nil.
+	// MasterSeen is called if the server says that it is a master.
 	MasterSeen func()
 	// Alone is true if no other server has the same locks, unlike in a Redlock. Then a server without a copy of its data is a
 	// finding.
@@ -120,7 +120,7 @@ func (c *SettingsCheck) inspectServer(ctx context.Context, rdb redis.Cmdable, ad
 		c.found("Redis may evict locks when its memory is full: set maxmemory-policy to noeviction",
 			"server", addr, "maxmemory-policy", policy, "maxmemory", info["maxmemory"])
 	}
-	if info["role"] == "master" && c.MasterSeen != nil {
+	if info["role"] == "master" {
 		c.MasterSeen()
 	}
 	if info["role"] == "slave" && addr != SentinelAddr {
