@@ -277,7 +277,7 @@ func (o *Once) forget(ctx context.Context, record Record, evenRunning bool) erro
 	return err
 }
 
-func (o *Once) backend() script.Once { return o.client.server.once }
+func (o *Once) backend() *script.Once { return &o.client.server.once }
 
 // group is where the record may be listed, whether or not this Once lists it.
 func (o *Once) group() script.Group {

@@ -35,7 +35,7 @@ func newServer(e *engine, rdb redis.UniversalClient) *server {
 		OfRedlock: !e.acquiring.OneServer, ClientNumber: e.clientNumber, ClientNumberArg: e.clientNumber, PublishVerb: verb, PublishVerbArg: verb,
 		PublishRefused: s.cannotPublish,
 	}
-	s.once = script.NewOnce(s.Instance)
+	s.once.Instance = s.Instance
 	if exec.InCluster() || !transport.IsOneServer(rdb) {
 		s.TokenKeys.UseSlots()
 	}

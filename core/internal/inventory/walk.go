@@ -269,7 +269,7 @@ func (l *Lister) recordPage(
 	if err != nil {
 		return nil, 0, "", err
 	}
-	once := script.NewOnce(l.Instance)
+	once := &script.Once{Instance: l.Instance}
 	found, err := ReadAll(ctx, names, func(name string) (Record, error) {
 		k := script.NewKeys(l.Prefix, name)
 		record, size, err := once.Summary(ctx, k.Once())

@@ -13,7 +13,7 @@ var ErrUpgrade = upgradeRefused
 var QueueScripts = []**transport.Script{&queueAcquireScript, &queueReleaseScript, &queueHeartbeatScript, &forceScript}
 
 // Enlist extends the membership of a running record, as RenewAll does, and waits for the answer.
-func (s Once) Enlist(ctx context.Context, h *Hold) error {
+func (s *Once) Enlist(ctx context.Context, h *Hold) error {
 	c := enlistCommand(h)
 	c.Done = nil
 	return s.Exec.Run(ctx, c)

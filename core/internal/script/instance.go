@@ -36,13 +36,8 @@ func (i *Instance) PassTurn(ctx context.Context, lock, set string, leave ...any)
 // RunID returns the run ID of the server process. It returns "" if the server does not return it. The script does not touch the
 // key, which only matters for the rights of the user.
 func (i *Instance) RunID(ctx context.Context, key string) (string, error) {
-	reply, err := i.Exec.Do(ctx, serverRunIDScript, []string{key})
-	if err != nil {
-		return "", err
-	}
-	d := newDecoder(reply)
-	id := d.Text()
-	return strings.TrimSpace(id), d.End()
+	id, err := readText(i.Exec.Do(ctx, serverRunIDScript, []string{key}))
+	return strings.TrimSpace(id), err
 }
 
 // Abilities implements [Strategy].
@@ -126,7 +121,7 @@ func (i *Instance) renewalWith(keys []string, renewal *Renewal, done func(sentAt
 func (i *Instance) findForced(h *Hold, known error, then func(cause error)) {
 	c := transport.NewCommand(wasForcedScript, []string{h.Keys.Forced()}, h.ID)
 	c.Done = func(c *transport.Command) {
-		if forced, err := readStatus(c.Reply, 0, 1); c.Err == nil && err == nil && forced == 1 {
+		if forced, err := done(c.Reply, c.Err); err == nil && forced {
 			known = keepalive.Forced
 		}
 		then(known)
@@ -181,13 +176,8 @@ func (h *Hold) withSlots() []string {
 
 // Raise implements [Strategy].
 func (i *Instance) Raise(ctx context.Context, h *Hold, token int64) (bool, error) {
-	reply, err := i.Exec.DoWithAck(ctx, h.Ack, raiseScript, []string{h.Keys.Lock, i.TokenKeys.Of(h.Keys.Lock), h.Keys.ShareExpiries(), h.Keys.Slots()},
-		h.ID, token)
-	if err != nil {
-		return false, err
-	}
-	status, err := readStatus(reply, 0, 1)
-	return status == 1, err
+	keys := []string{h.Keys.Lock, i.TokenKeys.Of(h.Keys.Lock), h.Keys.ShareExpiries(), h.Keys.Slots()}
+	return done(i.Exec.DoWithAck(ctx, h.Ack, raiseScript, keys, h.ID, token))
 }
 
 // Subscribe implements [Strategy]: to broadcasts, which a Mutex or Redisson publishes when it unlocks.
@@ -217,12 +207,5 @@ const deploymentMemory = 24 * time.Hour
 // ID lives exactly as long as the state of the lock, through restarts, failovers and moves of slots. And it needs no rights
 // that the lock does not need.
 func (i *Instance) DeploymentID(ctx context.Context, k Keys) (string, error) {
-	reply, err := i.Exec.Do(ctx, deploymentIDScript, []string{k.Deployment()},
-		i.IDs.Next(), Milliseconds(deploymentMemory))
-	if err != nil {
-		return "", err
-	}
-	d := newDecoder(reply)
-	id := d.Text()
-	return id, d.End()
+	return readText(i.Exec.Do(ctx, deploymentIDScript, []string{k.Deployment()}, i.IDs.Next(), Milliseconds(deploymentMemory)))
 }

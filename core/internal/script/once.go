@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,18 +16,8 @@ import (
 // Once is the [Strategy] of a Once. An attempt is a hold: its lease is renewed and waited for like the lease of a lock. Only the
 // state in Redis differs. The field Terms of each hold must be set.
 type Once struct {
-	*onceInstance
-}
-
-// onceInstance is one Redis as the scripts of Once use it.
-type onceInstance struct {
 	*Instance
 	Unconfirmed Unconfirmed // ends of attempts of this client
-}
-
-// NewOnce returns the strategy of one client for a Redis.
-func NewOnce(redis *Instance) Once {
-	return Once{&onceInstance{Instance: redis}}
 }
 
 // What a running attempt counts as when its lease has expired: outcome_on_expiry in lua/once/common.lua.
@@ -37,37 +28,23 @@ const (
 )
 
 // Name implements [Strategy].
-func (Once) Name() string { return "once" }
-
-// termsOf returns the terms of the attempt of a hold.
-func termsOf(h *Hold) *Terms { return h.Terms }
+func (*Once) Name() string { return "once" }
 
 // SetOutcomeOnExpiry sets what the attempt counts as when its lease has expired. The value is one of the constants above. It
 // returns false if the attempt is not in the record any more, for instance because another one has begun. Of two calls for
 // one attempt the one with the greater number wins, whichever arrives last.
-func (s Once) SetOutcomeOnExpiry(ctx context.Context, h *Hold, number int64, what string) (bool, error) {
-	reply, err := s.Exec.DoWithAck(ctx, h.Ack, onceDeclareScript, []string{h.Keys.Lock}, h.ID, what, number)
-	return done(reply, err)
+func (s *Once) SetOutcomeOnExpiry(ctx context.Context, h *Hold, number int64, what string) (bool, error) {
+	return done(s.Exec.DoWithAck(ctx, h.Ack, onceDeclareScript, []string{h.Keys.Lock}, h.ID, what, number))
 }
 
 // Renew implements [Strategy].
-func (s Once) Renew(ctx context.Context, h *Hold, ttl time.Duration) (bool, error) {
-	reply, err := s.Exec.DoWithAck(ctx, h.Ack, onceRenewScript, []string{h.Keys.Lock}, renewArgs(h, ttl)...)
-	return done(reply, err)
-}
-
-// done returns whether a script that replies 1 or 0 has replied 1.
-func done(reply any, err error) (bool, error) {
-	if err != nil {
-		return false, err
-	}
-	status, err := readStatus(reply, 0, 1)
-	return status == 1, err
+func (s *Once) Renew(ctx context.Context, h *Hold, ttl time.Duration) (bool, error) {
+	return done(s.Exec.DoWithAck(ctx, h.Ack, onceRenewScript, []string{h.Keys.Lock}, renewArgs(h, ttl)...))
 }
 
 // RenewAll implements [Strategy]. Behind each renewal of a grouped record, it sends the command that extends the
 // membership.
-func (s Once) RenewAll(renewals []*Renewal) {
+func (s *Once) RenewAll(renewals []*Renewal) {
 	commands := make([]*transport.Command, 0, 2*len(renewals))
 	for _, r := range renewals {
 		c := transport.NewCommand(onceRenewScript, []string{r.Hold.Keys.Lock}, renewArgs(r.Hold, r.Hold.TTL)...)
@@ -77,7 +54,7 @@ func (s Once) RenewAll(renewals []*Renewal) {
 			held, err := done(c.Reply, c.Err)
 			r.Done(c.SentAt, held, err)
 		}
-		if commands = append(commands, c); termsOf(r.Hold).Group.Key != "" {
+		if commands = append(commands, c); r.Hold.Terms.Group.Key != "" {
 			commands = append(commands, enlistCommand(r.Hold))
 		}
 	}
@@ -87,19 +64,19 @@ func (s Once) RenewAll(renewals []*Renewal) {
 // enlistCommand returns the command that extends the membership of a running record in its group. The membership lasts for a
 // whole retention, or a TTL if that is longer. If the command fails, the next renewal repeats it.
 func enlistCommand(h *Hold) *transport.Command {
-	c := transport.NewCommand(onceEnlistScript, termsOf(h).Group.withGroup(h.Keys.Lock), h.ID,
-		Counted(termsOf(h).content(termsOf(h).MaxValue)))
+	c := transport.NewCommand(onceEnlistScript, h.Terms.Group.withGroup(h.Keys.Lock), h.ID,
+		Counted(h.Terms.content(h.Terms.MaxValue)))
 	c.Done = func(*transport.Command) {}
 	return c
 }
 
 // renewArgs returns the arguments of lua/once/renew.lua.
 func renewArgs(h *Hold, ttl time.Duration) []any {
-	return []any{h.ID, Milliseconds(ttl), Milliseconds(termsOf(h).Retention)}
+	return []any{h.ID, Milliseconds(ttl), Milliseconds(h.Terms.Retention)}
 }
 
 // Peek returns the record of a name. Its State is "" if there is none. The keys must come from Keys.Once.
-func (s Once) Peek(ctx context.Context, k Keys) (Record, error) {
+func (s *Once) Peek(ctx context.Context, k Keys) (Record, error) {
 	reply, err := s.Exec.Do(ctx, oncePeekScript, []string{k.Lock})
 	if err != nil {
 		return Record{}, err
@@ -112,7 +89,7 @@ const MaxListed = 1000
 
 // List returns the keys of records of a group, without the prefix of the client. It leaves out the seen members that earlier
 // calls have read. read is how many members it has read; fewer than MaxListed were the last ones.
-func (s Once) List(ctx context.Context, group, prefix string, seen int) (read int, keys []string, err error) {
+func (s *Once) List(ctx context.Context, group, prefix string, seen int) (read int, keys []string, err error) {
 	reply, err := s.Exec.Do(ctx, onceListScript, []string{group}, seen, MaxListed)
 	if err != nil {
 		return 0, nil, err
@@ -210,7 +187,7 @@ func (t *Terms) content(value int) int { return value + len(t.Fingerprint) + len
 // It sends unconfirmed ends of the key first, and nothing else while one has no answer. If the reply to an end is that
 // another attempt is running, that is the answer to the begin as well. Not a begin then, because that attempt may have
 // ended before the begin arrives.
-func (s Once) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error) {
+func (s *Once) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error) {
 	var other *overtaken
 	if err := s.Unconfirmed.settle(ctx, h.Keys.Lock); errors.As(err, &other) {
 		return Result{WaitState: other.by}, nil
@@ -227,10 +204,10 @@ func (s Once) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error)
 }
 
 // begin sends the request for an attempt.
-func (s Once) begin(ctx context.Context, h *Hold) (Result, error) {
+func (s *Once) begin(ctx context.Context, h *Hold) (Result, error) {
 	tokenKey := s.TokenKeys.Of(h.Keys.Lock)
 	reply, err := h.do(ctx, s.Exec, onceBeginScript,
-		termsOf(h).Group.withGroup(h.Keys.Lock, tokenKey, h.Released), beginArgs(h)...)
+		h.Terms.Group.withGroup(h.Keys.Lock, tokenKey, h.Released), beginArgs(h)...)
 	if s.TokenKeys.learnSlots(err, h.Keys.Lock, tokenKey) {
 		return s.begin(ctx, h)
 	}
@@ -242,7 +219,7 @@ func (s Once) begin(ctx context.Context, h *Hold) (Result, error) {
 
 // beginArgs returns the arguments of lua/once/begin.lua.
 func beginArgs(h *Hold) []any {
-	t := termsOf(h)
+	t := h.Terms
 	onExpiry := ""
 	if t.HoldFailures {
 		onExpiry = ExpiryMeansUnknown
@@ -258,7 +235,7 @@ func beginArgs(h *Hold) []any {
 			args = append(args, g.MaxRecords)
 		}
 	}
-	return shorten(args)
+	return trimDefaults(args)
 }
 
 var tokenMemoryArg any = Milliseconds(tokenMemory)
@@ -269,14 +246,6 @@ func text(b []byte) any {
 		return ""
 	}
 	return b
-}
-
-// shorten returns the arguments without those at the end that are "". The scripts take an absent argument for that.
-func shorten(args []any) []any {
-	for len(args) > 0 && args[len(args)-1] == "" {
-		args = args[:len(args)-1]
-	}
-	return args
 }
 
 // readBegin returns the result for a reply of lua/once/begin.lua.
@@ -331,7 +300,7 @@ func windowBound(t time.Time) any {
 	case s < -never:
 		return -never * 1000
 	}
-	return t.UnixMilli()
+	return cmp.Or(t.UnixMilli(), 1) // 0 would be a default, see trimDefaults
 }
 
 // Refusal is why an attempt may not begin, a record cannot be resolved or forgotten, or a lock cannot be granted
@@ -450,7 +419,7 @@ func bytesOf(fields map[string]string, name string) []byte {
 
 // Summary reads a record for a list: without its value and fingerprint, and with the bytes of the value. Its State is "" if there
 // is no record. The keys must come from Keys.Once.
-func (s Once) Summary(ctx context.Context, k Keys) (r Record, size int, err error) {
+func (s *Once) Summary(ctx context.Context, k Keys) (r Record, size int, err error) {
 	var reply any
 	err = transport.Retry(ctx, 0, transport.Transient, func() (err error) {
 		reply, err = s.Exec.Do(ctx, onceSummaryScript, []string{k.Lock})

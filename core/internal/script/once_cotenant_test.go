@@ -24,7 +24,7 @@ import (
 // must do a bounded amount of work, and what they reply must be refused or true.
 type onceCoTenant struct {
 	rdb      *redis.Client
-	strategy script.Once
+	strategy *script.Once
 	keys     script.Keys
 	group    script.Group
 	first    *script.Hold // the attempt that the state is prepared with
@@ -43,10 +43,10 @@ func newOnceCoTenant(t testing.TB) *onceCoTenant {
 	return &onceCoTenant{
 		rdb: server.Client(), keys: script.NewKeys("lock:", "{group}key").Once(),
 		group: script.Group{Key: group, MaxRecords: 1000},
-		strategy: script.NewOnce(&script.Instance{
+		strategy: &script.Once{Instance: &script.Instance{
 			Exec: exec, IDs: &script.IDs{Client: "c"}, Now: keepalive.SystemClock, PublishVerb: "PUBLISH", PublishVerbArg: "PUBLISH",
 			ClientNumber: "7", ClientNumberArg: "7", PublishRefused: func() {},
-		}),
+		}},
 	}
 }
 

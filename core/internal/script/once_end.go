@@ -27,21 +27,21 @@ const (
 // Complete records that the attempt has taken effect, with a value. A value longer than Terms.MaxValue is not recorded. The
 // token and the number are the attempt's. It returns Stale, Recorded or Recreated. While another attempt is running, it
 // returns an error that is transport.ErrNotYet for [errors.Is].
-func (s Once) Complete(ctx context.Context, h *Hold, token int64, number int, value []byte) (int64, error) {
-	value, omitted := termsOf(h).recorded(value)
-	return s.finish(ctx, h, token, number, value, termsOf(h).Fingerprint, omitted)
+func (s *Once) Complete(ctx context.Context, h *Hold, token int64, number int, value []byte) (int64, error) {
+	value, omitted := h.Terms.recorded(value)
+	return s.finish(ctx, h, token, number, value, h.Terms.Fingerprint, omitted)
 }
 
 // Hold records that the outcome of the attempt is unknown, with a reason. It returns what Complete returns.
-func (s Once) Hold(ctx context.Context, h *Hold, token int64, number int, reason string) (int64, error) {
+func (s *Once) Hold(ctx context.Context, h *Hold, token int64, number int, reason string) (int64, error) {
 	return s.finish(ctx, h, token, number, []byte(reason), nil, "unknown")
 }
 
 // finish runs lua/once/finish.lua. The content is the value or the reason.
-func (s Once) finish(
+func (s *Once) finish(
 	ctx context.Context, h *Hold, token int64, number int, content, fingerprint []byte, omitted any,
 ) (int64, error) {
-	t := termsOf(h)
+	t := h.Terms
 	args := []any{
 		h.ID, Milliseconds(t.Retention), token, s.PublishVerbArg, h.Keys.Channel, text(content), endMemoryArg(h),
 		omitted, text(fingerprint), "", t.Instance, t.Label,
@@ -52,7 +52,7 @@ func (s Once) finish(
 	if t.Group.Key != "" {
 		args = append(args, Counted(t.content(len(content))))
 	}
-	c := transport.NewCommand(onceFinishScript, t.Group.withGroup(h.Keys.Lock, h.Released, h.Keys.EndMarks()), shorten(args)...)
+	c := transport.NewCommand(onceFinishScript, t.Group.withGroup(h.Keys.Lock, h.Released, h.Keys.EndMarks()), trimDefaults(args)...)
 	c.Ack = h.Ack
 	if err := h.sendRelease(ctx, s.Exec, c); err != nil {
 		return 0, err
@@ -74,7 +74,7 @@ func endMemoryArg(h *Hold) any {
 	switch {
 	case h.Unanswered > 0:
 		return abandonMemoryArg
-	case h.ReleasesUnanswered > 0, termsOf(h).Retention < endMemory:
+	case h.ReleasesUnanswered > 0, h.Terms.Retention < endMemory:
 		return Milliseconds(endMemory)
 	}
 	return ""
@@ -90,7 +90,7 @@ func (t *Terms) recorded(value []byte) (kept []byte, omitted any) {
 
 // readEnd returns the answer in the reply of a script that ends an attempt. It calls PublishRefused if Redis has refused to
 // announce the end.
-func (s Once) readEnd(reply any) (int64, error) {
+func (s *Once) readEnd(reply any) (int64, error) {
 	d := newDecoder(reply)
 	result := d.Int(Stale, Recreated)
 	_, unpublished := reply.([]any)
@@ -109,7 +109,7 @@ func (s Once) readEnd(reply any) (int64, error) {
 // Release implements [Strategy]. It discards an attempt that no caller was given. It leaves any other attempt as it is and
 // returns true, even if the lease was lost or the client is closed, because the run may have taken effect. Its outcome on
 // expiry decides when the lease has expired.
-func (s Once) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
+func (s *Once) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
 	if what != NeverHeld {
 		return true, nil
 	}
@@ -120,18 +120,14 @@ func (s Once) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, e
 // running in the record any more.
 //
 // Redis always remembers it, because the next attempt overwrites the record.
-func (s Once) Discard(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
+func (s *Once) Discard(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
 	found, missing := s.releaseMemories(h, what)
 	found, missing = atLeast(endMemory, found), atLeast(endMemory, missing)
-	abandoned := 0
-	if what == NeverHeld {
-		abandoned = 1
+	args := []any{h.ID, found, what == NeverHeld, s.PublishVerbArg, h.Keys.Channel, missing}
+	if h.Terms.Group.bounded() {
+		args = append(args, Counted(h.Terms.content(0)))
 	}
-	args := []any{h.ID, found, abandoned, s.PublishVerbArg, h.Keys.Channel, missing}
-	if termsOf(h).Group.bounded() {
-		args = append(args, Counted(termsOf(h).content(0)))
-	}
-	reply, err := s.Exec.DoWithAck(ctx, h.Ack, onceReleaseScript, termsOf(h).Group.withGroup(h.Keys.Lock, h.Released), args...)
+	reply, err := s.Exec.DoWithAck(ctx, h.Ack, onceReleaseScript, h.Terms.Group.withGroup(h.Keys.Lock, h.Released), args...)
 	if err != nil {
 		return false, err
 	}
@@ -159,16 +155,12 @@ func (s Seen) end() int64 {
 // Resolve records that the run has taken effect, on behalf of an operator. It returns a refusal if the record has changed since
 // the operator saw it, if a run has completed before, or if an attempt is running. If it returns nil for both, the record is
 // completed.
-func (s Once) Resolve(ctx context.Context, h *Hold, g Group, seen Seen, value []byte) (refused *Refusal, err error) {
-	t := termsOf(h)
-	grouped := 0
-	if t.Grouped {
-		grouped = 1
-	}
+func (s *Once) Resolve(ctx context.Context, h *Hold, g Group, seen Seen, value []byte) (refused *Refusal, err error) {
+	t := h.Terms
 	value, omitted := t.recorded(value)
 	reply, err := s.Exec.DoWithAck(ctx, h.Ack, onceResolveScript, g.withGroup(h.Keys.Lock, h.Released, h.Keys.EndMarks()),
 		h.ID, Milliseconds(t.Retention), abandonMemoryArg, s.PublishVerbArg, h.Keys.Channel,
-		value, omitted, t.Fingerprint, grouped, seen.State, seen.Token, seen.end(), seen.Attempt, seen.OnExpiry,
+		value, omitted, t.Fingerprint, t.Grouped, seen.State, seen.Token, seen.end(), seen.Attempt, seen.OnExpiry,
 		Counted(t.content(len(value))))
 	if err != nil {
 		return nil, err
@@ -187,24 +179,17 @@ func (s Once) Resolve(ctx context.Context, h *Hold, g Group, seen Seen, value []
 	default:
 		d.Fail()
 	}
-	if err := d.End(); err != nil {
-		return nil, err
-	}
-	return refused, nil
+	return refused, d.End()
 }
 
 // Forget deletes the record, and takes it out of its group. It returns a refusal if the record has changed since the operator
 // saw it, or if an attempt is running, unless evenRunning is true. The key forgot makes it idempotent: a repetition with the
 // same key deletes no later record, for AbandonMemory.
-func (s Once) Forget(
+func (s *Once) Forget(
 	ctx context.Context, a transport.Ack, k Keys, g Group, seen Seen, evenRunning bool, forgot string,
 ) (refused *Refusal, err error) {
-	force := 0
-	if evenRunning {
-		force = 1
-	}
 	reply, err := s.Exec.DoWithAck(ctx, a, onceForgetScript, g.withGroup(k.Lock, forgot, k.EndMarks()),
-		abandonMemoryArg, s.PublishVerbArg, k.Channel, seen.State, seen.Token, force, seen.end(), seen.Attempt, seen.OnExpiry)
+		abandonMemoryArg, s.PublishVerbArg, k.Channel, seen.State, seen.Token, evenRunning, seen.end(), seen.Attempt, seen.OnExpiry)
 	if err != nil {
 		return nil, err
 	}
@@ -218,10 +203,7 @@ func (s Once) Forget(
 		_, err = s.readEnd(reply)
 		return nil, err
 	}
-	if err := d.End(); err != nil {
-		return nil, err
-	}
-	return refused, nil
+	return refused, d.End()
 }
 
 // Unconfirmed has the ends of attempts of one client that Redis has not answered yet. No attempt of this client begins for a

@@ -11,7 +11,7 @@ var onceDecoders = map[string]func(reply any) (any, error){
 	"begin": func(reply any) (any, error) { return readBegin(reply) },
 	"peek":  func(reply any) (any, error) { return readRecord(reply) },
 	"finish": func(reply any) (any, error) {
-		return NewOnce(&Instance{PublishRefused: func() {}}).readEnd(reply)
+		return (&Once{Instance: &Instance{PublishRefused: func() {}}}).readEnd(reply)
 	},
 	"renew": func(reply any) (any, error) { return done(reply, nil) },
 	"list": func(reply any) (any, error) {

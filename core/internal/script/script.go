@@ -206,6 +206,25 @@ func readStatus(reply any, least, most int64) (int64, error) {
 	return n, nil
 }
 
+// done returns whether a script that replies 1 or 0 has replied 1.
+func done(reply any, err error) (bool, error) {
+	if err != nil {
+		return false, err
+	}
+	status, err := readStatus(reply, 0, 1)
+	return status == 1, err
+}
+
+// readText returns the reply of a script that is one string.
+func readText(reply any, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	d := newDecoder(reply)
+	text := d.Text()
+	return text, d.End()
+}
+
 // Unexpected returns the error for a reply that no script returns: the server is not a Redis that this package knows, or another
 // program has written to the keys of the script. The script has run, and running it again would not help, so it is no outage.
 func Unexpected(reply any) error {

@@ -408,10 +408,6 @@ func (i *Instance) wasReleased(ctx context.Context, h *Hold) (bool, error) {
 	if h.ReleasesUnanswered == 0 || i.Now() >= h.ValidUntil {
 		return false, nil
 	}
-	reply, err := i.Exec.Do(ctx, wasForcedScript, []string{h.Keys.Forced()}, h.ID)
-	if err != nil {
-		return false, err
-	}
-	forced, err := readStatus(reply, 0, 1)
-	return err == nil && forced == 0 && i.Now() < h.ValidUntil, err
+	forced, err := done(i.Exec.Do(ctx, wasForcedScript, []string{h.Keys.Forced()}, h.ID))
+	return err == nil && !forced && i.Now() < h.ValidUntil, err
 }
