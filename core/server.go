@@ -36,7 +36,7 @@ func newServer(e *engine, rdb redis.UniversalClient) *server {
 		PublishRefused: s.cannotPublish,
 	}
 	s.once.Instance = s.Instance
-	if exec.InCluster() || !transport.IsOneServer(rdb) {
+	if _, one := rdb.(*redis.Client); !one { // not known to be one server or Sentinel group
 		s.TokenKeys.UseSlots()
 	}
 	e.announcer.AddServer(exec)

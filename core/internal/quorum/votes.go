@@ -162,15 +162,15 @@ func (b *voteRound) mayBeReentry() bool {
 // fixedOrder returns the servers in the order of NewRedlock, with suspect servers last. The order is fixed because clients that
 // begin with the same server do not split the votes. Other orders are safe too, and only make splits more likely.
 func (b *voteRound) fixedOrder() []*node {
-	nodes := slices.Clone(b.quorum.nodes)
-	suspects := make(map[*node]int)
-	for _, v := range nodes {
+	var others, suspects []*node
+	for _, v := range b.quorum.nodes {
 		if v.suspect() {
-			suspects[v] = 1
+			suspects = append(suspects, v)
+		} else {
+			others = append(others, v)
 		}
 	}
-	slices.SortStableFunc(nodes, func(a, b *node) int { return cmp.Compare(suspects[a], suspects[b]) })
-	return nodes
+	return append(others, suspects...)
 }
 
 // count waits for one vote and records it. It returns false if ctx ends before there is one.
@@ -292,9 +292,8 @@ func (b *voteRound) err() error {
 // holderTTL returns the time until a majority is free, if no holder renews. It is negative if there is no end. It returns
 // nodeTimeout if enough servers have granted, but not together, see countingGrants: their release comes first.
 func (b *voteRound) holderTTL() time.Duration {
-	slices.SortFunc(b.holderTTLs, func(x, y time.Duration) int {
-		return cmp.Or(cmp.Compare(endless(x), endless(y)), cmp.Compare(x, y))
-	})
+	// As uint64, a negative TTL is greater than all others.
+	slices.SortFunc(b.holderTTLs, func(x, y time.Duration) int { return cmp.Compare(uint64(x), uint64(y)) })
 	refusals := b.quorum.majority - b.granted // that would have to be grants
 	if refusals <= 0 || len(b.holderTTLs) == 0 {
 		return b.quorum.nodeTimeout(b.request.TTL)
@@ -310,14 +309,6 @@ func (b *voteRound) holder() (most string) {
 		}
 	}
 	return most
-}
-
-// endless returns 1 for a TTL without an end, and 0 for others, so that the former is the last in an order.
-func endless(left time.Duration) int {
-	if left < 0 {
-		return 1
-	}
-	return 0
 }
 
 // renewalVotes counts the answers of the servers of a Redlock to one renewal, which come from several goroutines. It counts

@@ -14,7 +14,7 @@ import (
 func strictestAck(batch []*Command) Ack {
 	var ack Ack
 	for _, c := range batch {
-		ack = ack.And(c.Ack)
+		ack.Replicas, ack.Timeout = max(ack.Replicas, c.Ack.Replicas), max(ack.Timeout, c.Ack.Timeout)
 	}
 	return ack
 }

@@ -81,20 +81,10 @@ func suggestsMove(err error) bool {
 	case Unknown:
 		return !errors.Is(err, context.Canceled)
 	case NotExecuted:
-		for _, prefix := range []string{"READONLY", "MASTERDOWN", "CLUSTERDOWN", "MOVED"} {
-			if hasCode(err, prefix) {
-				return true
-			}
-		}
-		return errors.As(err, &dial)
+		return hasCode(err, "READONLY") || hasCode(err, "MASTERDOWN") || hasCode(err, "CLUSTERDOWN") || hasCode(err, "MOVED") ||
+			errors.As(err, &dial)
 	}
 	return false
-}
-
-// IsOneServer returns true if rdb is known to send all commands to one server or Sentinel group.
-func IsOneServer(rdb redis.UniversalClient) bool {
-	_, ok := rdb.(*redis.Client)
-	return ok
 }
 
 // Slot returns the hash slot of a key: CRC16 (XMODEM) of its hash tag, modulo 16384. The hash tag is the part between the

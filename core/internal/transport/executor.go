@@ -438,11 +438,6 @@ type Ack struct {
 // Wanted returns true if at least one replica has to acknowledge.
 func (a Ack) Wanted() bool { return a.Replicas > 0 }
 
-// And returns the least Ack that satisfies both: the greater number of replicas, and the longer timeout.
-func (a Ack) And(b Ack) Ack {
-	return Ack{Replicas: max(a.Replicas, b.Replicas), Timeout: max(a.Timeout, b.Timeout)}
-}
-
 // States of a command in a batch queue. Both changes are from commandQueued: a command is sent or withdrawn, never both.
 const (
 	commandQueued = iota

@@ -72,27 +72,21 @@ func Classify(err error) Outcome {
 		return known.Outcome()
 	case errors.Is(err, redis.ErrClosed):
 		return Rejected
+	case errors.Is(err, ErrPanic) && Unwritten(err):
+		return Rejected // the hook would probably panic again
 	case errors.Is(err, ErrPanic):
-		return afterPanic(err)
+		return Failed
 	case !Replied(err) && Advice(err) != "":
 		return Rejected // the connection was refused before a command
-	case Unwritten(err):
-		return NotExecuted
-	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
-		return NotExecuted
-	case errors.As(err, &dial) && dial.Op == "dial":
+	case Unwritten(err), errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted),
+		errors.As(err, &dial) && dial.Op == "dial":
 		return NotExecuted
 	case noRedis(err):
 		return Failed
 	case !errors.As(err, &reply):
 		return Unknown
 	}
-	for _, prefix := range transientReplies {
-		if hasCode(err, prefix) {
-			return NotExecuted
-		}
-	}
-	if unknownScript(err) {
+	if slices.ContainsFunc(transientReplies, func(code string) bool { return hasCode(err, code) }) || unknownScript(err) {
 		return NotExecuted
 	}
 	if WrongType(err) || CrossSlot(err) || notLoggedIn(err) || notAllowed(err) || UnknownCommand(err) || OutOfMemory(err) || badDatabase(err) {
@@ -101,20 +95,10 @@ func Classify(err error) Outcome {
 	return Failed
 }
 
-// afterPanic returns the outcome of a command whose hook has panicked. It must not be sent again,
-// because the hook would probably panic again.
-func afterPanic(err error) Outcome {
-	if Unwritten(err) {
-		return Rejected
-	}
-	return Failed
-}
-
 // unwrittenError is the error of a command that was never written to a connection, see Unwritten.
-type unwrittenError struct{ err error }
+type unwrittenError struct{ error }
 
-func (e *unwrittenError) Error() string { return e.err.Error() }
-func (e *unwrittenError) Unwrap() error { return e.err }
+func (e *unwrittenError) Unwrap() error { return e.error }
 
 // Unwritten returns true if err says that the command was never written to a connection.
 func Unwritten(err error) bool {
