@@ -49,23 +49,22 @@ func (e *engine) newLease(ctx context.Context, p script.Strategy, h script.Hold,
 	l := &Lease{engine: e, strategy: p, hold: h, token: g.Token, leavesLosses: config.leavesLosses}
 	l.handle = seal.HandleOf(keptLease{l})
 	l.hold.ParentID = "" // it was for the requests
+	terms := keepalive.Terms{
+		SentAt: g.SentAt, Granted: g.TTL, TTL: h.TTL, Fixed: config.fixed, MaxHold: config.maxHold, Token: g.Token,
+		WarnAfter: e.holdWarning,
+	}
+	if config.leavesLosses {
+		terms.WarnAfter = 0 // leaders lead for a long time
+	}
 	if outer != nil {
 		l.token = max(l.token, outer.token) // Redis has the token of the first holder if the outer hold was handed over
+		terms.EndAt = outer.entry.EndAt()
 	}
 	l.base = leaseContext{holding{lease: l, token: l.token, outer: holdingFrom(ctx)}, ctx}
-	warnAfter := e.holdWarning
-	if config.leavesLosses {
-		warnAfter = 0 // leaders lead for a long time
-	}
-	live := e.renewer.Add(&l.entry, keptLease{l}, keepalive.Terms{
-		SentAt: g.SentAt, Granted: g.TTL, TTL: h.TTL, Fixed: config.fixed, MaxHold: config.maxHold, Token: g.Token,
-		WarnAfter: warnAfter,
-	})
-	if !live {
+	if !e.renewer.Add(&l.entry, keptLease{l}, terms) {
 		return nil, acquire.ErrTooLate
 	}
 	if outer != nil {
-		e.renewer.LimitTo(&l.entry, outer.entry.EndAt())
 		l.end.Follow(&outer.end, l.outerEnded)
 	}
 	return l, nil

@@ -6,19 +6,16 @@ import (
 	"time"
 )
 
-// TestLimitOfALease: a limit that comes after the grant ends the lease as MaxHold does. It neither moves an earlier end, nor ends
+// TestLimitOfALease: the end of another lease as a limit ends the lease as MaxHold does. It neither moves an earlier end, nor ends
 // the lease with which it is shared.
 func TestLimitOfALease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestRenewer(func(_ int, answer func(bool, error)) { answer(true, nil) })
 		outer := s.lease(t, Terms{TTL: time.Minute, MaxHold: 5 * time.Minute})
-		inner, shorter := s.lease(t, minute), s.lease(t, Terms{TTL: time.Minute, MaxHold: 2 * time.Minute})
-		unlimited := s.lease(t, minute)
-		for _, l := range []*lease{inner, shorter} {
-			s.LimitTo(&l.entry, outer.entry.EndAt())
-		}
-		s.LimitTo(&unlimited.entry, unlimited.entry.EndAt())
+		inner := s.lease(t, Terms{TTL: time.Minute, EndAt: outer.entry.EndAt()})
+		shorter := s.lease(t, Terms{TTL: time.Minute, EndAt: outer.entry.EndAt(), MaxHold: 2 * time.Minute})
+		unlimited := s.lease(t, Terms{TTL: time.Minute, EndAt: Never})
 		s.Remove(&outer.entry)
 		for want, l := range map[time.Duration]*lease{2 * time.Minute: shorter, 5 * time.Minute: inner} {
 			synctest.Wait()

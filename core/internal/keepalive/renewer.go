@@ -74,7 +74,7 @@ type Entry[H any] struct {
 func (e *Entry[H]) liveLocked() bool { return e.heapIndex > 0 }
 
 // EndAt returns when the lease ends, however often it is renewed. It returns Never if there is no limit. It must not be called
-// before Add and LimitTo have returned.
+// before Add has returned.
 func (e *Entry[H]) EndAt() Instant { return e.validity.endAt }
 
 // Terms are what the servers have granted, and for how long the holder may use it.
@@ -84,6 +84,7 @@ type Terms struct {
 	TTL     time.Duration // of the lock: what each renewal requests
 	Fixed   bool          // true if the lease is not renewed
 	MaxHold time.Duration // after which the lease ends, however often it was renewed; 0 for no limit
+	EndAt   Instant       // when it ends at the latest, in the same way; 0 for no limit
 	Token   int64         // of the grant
 
 	WarnAfter time.Duration // after which HeldLong is called; 0 for never
@@ -106,7 +107,7 @@ const Never = Instant(math.MaxInt64)
 type validity struct {
 	validUntil Instant // the lease ends here unless it is renewed, even if Redis does not answer
 	renewAt    Instant // when the next renewal is due; Never if the TTL is fixed
-	endAt      Instant // when MaxHold has passed, or by LimitTo; Never if there is no limit
+	endAt      Instant // by Terms.MaxHold and Terms.EndAt; Never if there is no limit
 	warnAt     Instant // when HeldLong is due; Never if it is not wanted
 
 	ttl time.Duration // for which Redis granted or renewed last; renewals that fail are repeated at a part of it
@@ -171,11 +172,6 @@ func (h *entries[H]) Pop() any {
 func warnTime(granted Instant, held time.Duration) Instant {
 	grid := Instant(max(held/60, time.Second))
 	return (granted.Add(held) + grid - 1) / grid * grid
-}
-
-// warnLocked sets when HeldLong of a lease is due next: when it has been held for twice as long.
-func (e *Entry[H]) warnLocked(now Instant) {
-	e.validity.warnAt = warnTime(e.Granted, 2*now.Sub(e.Granted))
 }
 
 // warnOf calls HeldLong for the leases that are due.
@@ -329,7 +325,7 @@ type Cause int
 const (
 	Expired     Cause = iota + 1 // no renewal has succeeded in time
 	FixedTTL                     // the TTL of a lease without renewals has expired
-	HeldTooLong                  // Terms.MaxHold has passed, or the instant of LimitTo
+	HeldTooLong                  // Terms.MaxHold has passed, or Terms.EndAt
 	Gone                         // the hold is not in Redis any more
 	Replaced                     // another owner has the lock in Redis
 	Forced                       // the hold was force-released
@@ -411,7 +407,7 @@ func (r *Renewer[H]) Add(e *Entry[H], lease Lease[H], t Terms) bool {
 	now := r.now()
 	e.Granted, e.lease, e.ttl = now, lease, t.TTL
 	e.validity = validity{
-		validUntil: r.TrustedUntil(t.SentAt, t.Granted), renewAt: Never, endAt: Never, warnAt: Never, ttl: t.Granted, token: t.Token,
+		validUntil: r.TrustedUntil(t.SentAt, t.Granted), renewAt: Never, endAt: cmp.Or(t.EndAt, Never), warnAt: Never, ttl: t.Granted, token: t.Token,
 	}
 	switch {
 	case t.Fixed:
@@ -421,7 +417,7 @@ func (r *Renewer[H]) Add(e *Entry[H], lease Lease[H], t Terms) bool {
 		e.validity.renewAt = renewTime(t.SentAt, t.Granted)
 	}
 	if t.MaxHold > 0 {
-		e.validity.endAt = now.Add(t.MaxHold)
+		e.validity.endAt = min(e.validity.endAt, now.Add(t.MaxHold))
 	}
 	if t.WarnAfter > 0 {
 		e.validity.warnAt = warnTime(now, t.WarnAfter)
@@ -433,17 +429,6 @@ func (r *Renewer[H]) Add(e *Entry[H], lease Lease[H], t Terms) bool {
 	r.added = max(r.added, t.TTL)
 	r.armLocked(now)
 	return true
-}
-
-// LimitTo makes the lease end at an instant at the latest, as MaxHold does. It must be called before the holder has the lease.
-func (r *Renewer[H]) LimitTo(e *Entry[H], end Instant) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	e.validity.endAt = min(e.validity.endAt, end)
-	if e.liveLocked() {
-		r.fixLocked(e)
-		r.armLocked(r.now())
-	}
 }
 
 // Remove ends an entry without a loss. It returns false if the entry was not live: then the lease was released or lost
@@ -612,7 +597,7 @@ func (r *Renewer[H]) takeDueLocked(now Instant) (over, long []*Entry[H], due map
 		}
 		if e.validity.warnAt <= now {
 			long = append(long, e)
-			e.warnLocked(now)
+			e.validity.warnAt = warnTime(e.Granted, 2*now.Sub(e.Granted))
 			r.fixLocked(e)
 			continue
 		}
