@@ -17,6 +17,7 @@ import (
 
 // Election elects one leader at a time among all candidates of a name, in all processes. It is cheap to make, holds
 // nothing by itself, and may be used by many goroutines at once. Each call of Run or Campaign is a separate candidate.
+// The methods of a nil Election return [ErrInvalidOption].
 //
 // The leader's context ends before another candidate can win, with the reservations that apply to every lock on Redis.
 // So let the resource that the leader writes to refuse smaller terms, see [TokenFrom]. While Redis is unreachable, no
@@ -43,6 +44,14 @@ func (c *Client) Election(name string, opts ...ElectionOption) *Election {
 	l := c.newLock(name, queue, nil)
 	l.config = config.lock
 	return &Election{handle: seal.HandleOf(electionFacts{l}), lock: l, redis: c.server.Instance, value: config.value}
+}
+
+// check returns the error of an Election that does not exist, or whose name or options are refused.
+func (e *Election) check() error {
+	if e == nil || e.lock == nil {
+		return invalidOption("the Election is nil: make it with Client.Election")
+	}
+	return e.lock.check()
 }
 
 // electionFacts gives adapters the facts of an election.
@@ -144,6 +153,9 @@ func (e *Election) campaign(ctx, leading context.Context) (*Leadership, error) {
 // holder, and two leaders would share a term. If ctx carries the lease of another client, which may reach another Redis, the
 // candidate has to forget it.
 func (e *Election) candidate(ctx context.Context) (context.Context, error) {
+	if err := e.check(); err != nil {
+		return nil, err
+	}
 	h := holdingFrom(ctx).of(e.lock.engine, e.lock.keys.Lock)
 	switch {
 	case h == nil:
@@ -254,7 +266,7 @@ func newLeader(l script.Leader) Leader {
 // Leader reads the present leader, which may be outdated when it arrives. It returns [ErrNoLeader] if no process leads.
 // Right after its election, a leader may be returned without its value. Any process may ask, without a candidate.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
-	if err := e.lock.check(); err != nil {
+	if err := e.check(); err != nil {
 		return Leader{}, err
 	}
 	var found script.Leader
@@ -286,7 +298,7 @@ func (e *Election) read(ctx context.Context) (script.Leader, error) {
 // reports.
 func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 	return func(yield func(Leader) bool) {
-		if e.lock.check() != nil {
+		if e.check() != nil {
 			return
 		}
 		c := e.lock.engine

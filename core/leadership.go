@@ -220,7 +220,7 @@ func (e *Election) TryDo(ctx context.Context, fn func(context.Context) error) (e
 
 // leadership returns the term in which this Election leads, or [ErrNotLeader].
 func (e *Election) leadership() (*Leadership, error) {
-	if err := e.lock.check(); err != nil {
+	if err := e.check(); err != nil {
 		return nil, err
 	}
 	e.mu.Lock()

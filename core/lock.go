@@ -46,7 +46,7 @@ type lockKind interface {
 // is returns the kind of the lock, or the error of a lock that does not exist.
 func (l *Lock) is() (lockKind, error) {
 	if l == nil || l.kind == nil {
-		return nil, invalidOption("the Lock is nil")
+		return nil, invalidOption("the Lock is nil: make it with a method of a Client, such as Mutex")
 	}
 	return l.kind, nil
 }

@@ -20,6 +20,7 @@ import (
 //
 // Once is not a lock with a longer TTL. The lease of a run in progress ([WithTTL], renewed) and the retention of the
 // record ([WithRetention]) are independent. A crash blocks the key for the first, and a success for the second.
+// The methods of a nil Once return [ErrInvalidOption].
 //
 // "Once" is what Redis can promise: no second run begins while a record says that there was one. Redis can lose a
 // record by eviction, by a failover without acknowledgement, or by FLUSHALL. Where a second run costs money, keep a
@@ -53,8 +54,21 @@ func (c *Client) Once(key string, opts ...OnceOption) *Once {
 	return o
 }
 
+// check returns the error of a Once that does not exist, or whose key or options are refused.
+func (o *Once) check() error {
+	if o == nil || o.client == nil {
+		return invalidOption("the Once is nil: make it with Client.Once")
+	}
+	return o.err
+}
+
 // Key returns the key.
-func (o *Once) Key() string { return o.key }
+func (o *Once) Key() string {
+	if o == nil {
+		return ""
+	}
+	return o.key
+}
 
 // Result is what [Once.Do] returns.
 type Result struct {
@@ -119,8 +133,8 @@ func (o *Once) Do(ctx context.Context, fn func(context.Context) ([]byte, error))
 //   - [ErrUndecided] if the proof did not, see [WithProof].
 //   - [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed].
 func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
-	if o.err != nil {
-		return nil, o.err
+	if err := o.check(); err != nil {
+		return nil, err
 	}
 	e := o.client.engine
 	if !e.operations.Start() {
@@ -355,8 +369,8 @@ func (o *Once) checkValue(value []byte) error {
 
 // ask sends an idempotent command until it is answered, for some seconds.
 func (o *Once) ask(ctx context.Context, what string, command func(context.Context) error) error {
-	if o.err != nil {
-		return o.err
+	if err := o.check(); err != nil {
+		return err
 	}
 	bounded, cancel := context.WithTimeout(ctx, acquire.ReleaseTimeout)
 	defer cancel()
@@ -373,8 +387,8 @@ func (o *Once) ask(ctx context.Context, what string, command func(context.Contex
 // recorded, see [Result], the error is [ErrCompleted].
 func OnceValue[T any](ctx context.Context, o *Once, fn func(context.Context) (T, error)) (T, error) {
 	var value T
-	if o == nil || fn == nil {
-		return value, invalidOption("OnceValue: the Once or the function is nil")
+	if fn == nil {
+		return value, invalidOption("OnceValue: the function is nil")
 	}
 	result, err := o.Do(ctx, func(ctx context.Context) ([]byte, error) {
 		returned, err := fn(ctx)

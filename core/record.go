@@ -91,8 +91,8 @@ func stateOf(s string) State {
 
 // seen returns what an operator saw of the record of this Once, for the scripts.
 func (o *Once) seen(r Record) (script.Seen, error) {
-	if o.err != nil {
-		return script.Seen{}, o.err
+	if err := o.check(); err != nil {
+		return script.Seen{}, err
 	}
 	if r.Key != "" && r.Key != o.key {
 		return script.Seen{}, invalidOption("once %q: the record that was seen is that of %q", o.key, r.Key)

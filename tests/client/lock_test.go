@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
 
-// TestNilFunctionIsRefused before Redis is asked: it would panic with the lock held, and leave a failed run behind.
-func TestNilFunctionIsRefused(t *testing.T) {
+// TestNilIsRefused before Redis is asked. A nil function would panic with the lock held, and leave a failed run behind.
+func TestNilIsRefused(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
 	locks := coretest.NewClient(t, server.Client())
@@ -38,6 +38,36 @@ func TestNilFunctionIsRefused(t *testing.T) {
 		}
 		if name := lock.Name(); name != "" {
 			t.Errorf("a %s Lock has the name %q", what, name)
+		}
+	}
+	for what, once := range map[string]*core.Once{"nil": nil, "zero": new(core.Once)} {
+		_, did := once.Do(t.Context(), func(context.Context) ([]byte, error) { t.Error("the function ran"); return nil, nil })
+		_, began := once.Begin(t.Context())
+		_, peeked := once.Peek(t.Context())
+		_, valued := core.OnceValue(t.Context(), once, func(context.Context) (int, error) { t.Error("the function ran"); return 0, nil })
+		for call, err := range map[string]error{
+			"Do": did, "Begin": began, "Peek": peeked, "OnceValue": valued, "Forget": once.Forget(t.Context(), core.Record{}),
+			"ForgetRunning": once.ForgetRunning(t.Context(), core.Record{}), "Resolve": once.Resolve(t.Context(), core.Record{}, nil),
+		} {
+			t.Run(call+" of a "+what+" Once", func(t *testing.T) { coretest.WantInvalid(t, err, core.ErrInvalidOption, "the Once is nil") })
+		}
+		if key := once.Key(); key != "" {
+			t.Errorf("a %s Once has the key %q", what, key)
+		}
+	}
+	for what, election := range map[string]*core.Election{"nil": nil, "zero": new(core.Election)} {
+		_, campaigned := election.Campaign(t.Context())
+		_, led := election.Leader(t.Context())
+		for call, err := range map[string]error{
+			"Run": election.Run(t.Context(), never), "Campaign": campaigned, "Leader": led,
+			"IsLeader": election.IsLeader(t.Context()), "TryDo": election.TryDo(t.Context(), never),
+		} {
+			t.Run(call+" of a "+what+" Election", func(t *testing.T) {
+				coretest.WantInvalid(t, err, core.ErrInvalidOption, "the Election is nil")
+			})
+		}
+		for range election.Observe(t.Context()) {
+			t.Errorf("a %s Election has a leader", what)
 		}
 	}
 	if n := server.CommandStats()["evalsha"].Calls; n != 0 {
