@@ -153,13 +153,18 @@ func (m Mutex) asQueued() Queue {
 // Release implements [Strategy]. The script wakes one waiting client. If another strategy holds the lock, Release releases
 // the hold as a [Queue].
 func (m Mutex) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
+	return m.release(ctx, h, what, h.Compact && !h.Silent)
+}
+
+// release is Release of a hold that is, or is not, expected in the compact state.
+func (m Mutex) release(ctx context.Context, h *Hold, what ReleaseReason, compact bool) (bool, error) {
 	found, missing := m.releaseMemoryArgs(h, what)
 	c, verb := new(transport.Command), m.PublishVerbArg
 	if h.Silent {
 		verb = ""
 	}
 	optional := [...]any{h.idArg(), found, what == NeverHeld, missing}
-	if n := len(trimDefaults(optional[:])); n == 0 && h.Compact && !h.Silent {
+	if n := len(trimDefaults(optional[:])); n == 0 && compact {
 		m.initCompactRelease(c, releaseScript, h)
 	} else {
 		c.Init(releaseScript, 3, h.Args.lock, h.Args.released, h.Keys.WaitingClients, h.ownerArg(), verb)
@@ -178,8 +183,7 @@ func (m Mutex) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, 
 	case status == 4:
 		return m.asQueued().Release(ctx, h, what)
 	case status == notCompact:
-		h.Compact = false
-		return m.Release(ctx, h, what)
+		return m.release(ctx, h, what, false)
 	}
 	return true, nil
 }

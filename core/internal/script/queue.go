@@ -164,9 +164,14 @@ func semaphoreMode(limit, permits int) string { return fmt.Sprintf("semaphore:%d
 
 // Release implements [Strategy]. The script grants the lock to the next waiters.
 func (q Queue) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
+	return q.release(ctx, h, what, h.Compact)
+}
+
+// release is Release of a hold that is, or is not, expected in the compact state.
+func (q Queue) release(ctx context.Context, h *Hold, what ReleaseReason, compact bool) (bool, error) {
 	found, missing := q.releaseMemoryArgs(h, what)
 	c, optional := new(transport.Command), [...]any{h.idArg(), found, what != HeldByCaller, missing}
-	if n := len(trimDefaults(optional[:])); n == 0 && h.Compact {
+	if n := len(trimDefaults(optional[:])); n == 0 && compact {
 		q.initCompactRelease(c, queueReleaseScript, h)
 	} else {
 		q.initQueue(c, queueReleaseScript, h.Args.lock, h.queueArgs(), []any{h.Args.released}, h.ownerArg(), q.ReadersNext)
@@ -180,8 +185,7 @@ func (q Queue) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, 
 		return false, err
 	}
 	if status == notCompact {
-		h.Compact = false
-		return q.Release(ctx, h, what)
+		return q.release(ctx, h, what, false)
 	}
 	if status >= 2 {
 		q.PublishRefused()

@@ -126,7 +126,8 @@ type Subscription interface {
 type Renewal = keepalive.Renewal[Hold]
 
 // Hold is one acquisition of a lock in Redis: what Lock requests, and what a Lease keeps. Requests and releases write to it, so
-// each server of a Redlock gets a copy. Renewals only read it.
+// each server of a Redlock gets a copy. Renewals only read it, perhaps during the release of the lease. So a release writes only to
+// Args, ReleaseCtx and those fields of the History that no renewal reads.
 type Hold struct {
 	Name     string // of the lock, for errors
 	Keys     Keys
