@@ -33,9 +33,9 @@ var (
 	// holder called [Lease.Abandon]. The text of the error says which, as far as it is known.
 	ErrLeaseLost = errors.New("holdfast: lease lost")
 
-	// ErrUpgrade refuses a write lock to an owner that holds the read side or permits of a semaphore, and more permits
-	// than it has: it would wait for itself.
-	ErrUpgrade = errors.New("holdfast: shared lock cannot be upgraded: its owner would wait for itself")
+	// ErrUpgrade refuses a write lock to an owner that holds the read side or permits of a semaphore, more permits than
+	// it has, and a [Redlock] to an owner that holds the name on its servers with another strategy: it would wait for itself.
+	ErrUpgrade = errors.New("holdfast: lock cannot be upgraded: its owner would wait for itself")
 
 	// ErrNoLeader says that no process leads the [Election] at this moment.
 	ErrNoLeader = errors.New("holdfast: no leader")

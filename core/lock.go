@@ -446,7 +446,7 @@ func (a *acquisition) publicError(caller context.Context, err error) error {
 	switch end := err.(type) {
 	case *script.Refusal:
 		if end.Kind == script.Upgrade {
-			return fmt.Errorf("%w: %q", ErrUpgrade, a.Hold.Name)
+			return fmt.Errorf("%w: unlock %q first", ErrUpgrade, a.Hold.Name)
 		}
 		return onceError(a.Hold.Name, end)
 	case *acquire.FailedError:

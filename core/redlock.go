@@ -98,7 +98,8 @@ func redlockDrift(ttl time.Duration) time.Duration { return 2*time.Millisecond +
 // whatever minority fails. Without a majority, Lock and TryLock fail with [ErrUnavailable], and leases end at their
 // ValidUntil.
 //
-// On each server it has the state of [Client.Mutex], so it excludes every lock of that name there.
+// On each server it has the state of [Client.Mutex], so it excludes every lock of that name there. An owner of [WithOwner] that
+// holds another strategy's lock of that name on so many servers that no majority is left gets [ErrUpgrade].
 func (r *Redlock) Mutex(name string, opts ...LockOption) *Lock {
 	return &r.engine.newLock(name, r.quorum, opts).lock
 }

@@ -94,6 +94,43 @@ func TestRedlockBesideFair(t *testing.T) {
 	three.AwaitHolders(t, "lock:name", 0)
 }
 
+// TestRedlockUnderAnotherStrategy: an owner that keeps itself from a majority, by locks of another strategy, learns it at once. It
+// would wait for itself, or be granted a lock whose token cannot be committed. On a minority they are no obstacle.
+func TestRedlockUnderAnotherStrategy(t *testing.T) {
+	t.Parallel()
+	me := core.WithOwner("me")
+	for name, strategy := range map[string]func(*core.Client) *core.Lock{
+		"Fair":      func(c *core.Client) *core.Lock { return c.Fair("name", me) },
+		"Read":      func(c *core.Client) *core.Lock { return c.Read("name", me) },
+		"Write":     func(c *core.Client) *core.Lock { return c.Write("name", me) },
+		"Semaphore": func(c *core.Client) *core.Lock { return c.Semaphore("name", 2, me) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), coretest.Long)
+			defer cancel()
+			masters := coretest.StartMasters(t, 3)
+			lock := masters.Redlock(t).Mutex("name", me)
+			for held, rdb := range masters.Clients() {
+				if held == 2 {
+					_, err := lock.Lock(ctx)
+					coretest.WantErr(t, err, core.ErrUpgrade)
+					_, err = lock.TryLock(ctx)
+					coretest.WantErr(t, err, core.ErrUpgrade)
+				}
+				coretest.MustLock(t, strategy(coretest.NewClient(t, rdb)))
+				if held == 0 {
+					coretest.Unlock(t, coretest.MustLockWith(t, ctx, lock))
+				}
+			}
+			_, err := lock.Lock(ctx)
+			coretest.WantErr(t, err, core.ErrUpgrade)
+			_, err = masters.Redlock(t).Mutex("name", core.WithOwner("another")).TryLock(ctx)
+			coretest.WantErr(t, err, core.ErrNotAcquired)
+		})
+	}
+}
+
 // TestRedlockDistinguishesOutageAndRefusal has one of the two servers that are left of five hold the lock: that is too few
 // to say that it is held.
 func TestRedlockDistinguishesOutageAndRefusal(t *testing.T) {

@@ -149,6 +149,7 @@ func (q *Strategy) Acquire(ctx context.Context, h *script.Hold, _ script.Wanted)
 // vote runs one round. These are the results:
 //
 //   - a.Granted is true: a majority has granted the hold and has its token. Validity counts from the begin of this round.
+//   - a.Refused is not nil: the owner would wait for itself, because it has the lock by another strategy on too many servers.
 //   - a.WaitState is set: the lock is held or contested.
 //   - err is not nil: too few servers have answered, a re-entry is unclear, or the majority came too late.
 //   - split is true beside a.WaitState: some servers have granted, some have refused, and no client is known to have won.
@@ -186,6 +187,9 @@ func (q *Strategy) vote(ctx context.Context, h *script.Hold) (a script.Result, s
 	}
 	if ctx.Err() != nil {
 		return script.Result{}, false, transport.ErrNotSent // the caller has nothing to take back
+	}
+	if b.upgrades > len(q.nodes)-q.majority { // the owner keeps itself from a majority
+		return script.Result{Refused: b.upgrade}, false, nil
 	}
 	if !b.busy() || b.reentryUnclear() {
 		return script.Result{}, false, b.err()

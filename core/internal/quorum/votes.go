@@ -36,6 +36,8 @@ type voteRound struct {
 	parentGrants int             // of which the server had the parent, so that the grant is a re-entry under it
 	holderTTLs   []time.Duration // one for each server that has refused
 	holders      map[string]int  // on how many of them an owner has the lock
+	upgrades     int             // of which the same owner has the lock by another strategy
+	upgrade      *script.Refusal // of one of them
 	othersWon    bool            // true if a refusal says that its holder's token is committed, so another client has won
 	rtt          time.Duration   // the longest time that a vote took
 	failed       []error         // one for each server that gave no vote
@@ -196,6 +198,9 @@ func (b *voteRound) count(ctx context.Context) bool {
 			b.holderTTLs = append(b.holderTTLs, v.HolderTTL)
 			b.holders[v.Holder]++
 			b.othersWon = b.othersWon || v.Committed
+			if v.Refused != nil {
+				b.upgrades, b.upgrade = b.upgrades+1, v.Refused
+			}
 		}
 		b.rtt = max(b.rtt, v.took)
 		return true

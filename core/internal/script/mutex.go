@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -87,6 +88,8 @@ func (m Mutex) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error
 	switch {
 	case err != nil:
 		return Result{}, err
+	case status == otherStrategy && m.OfRedlock && m.hasOwner(ctx, h):
+		return Result{Refused: upgradeRefused}, nil
 	case status == otherStrategy:
 		return m.asQueued().Acquire(ctx, h, Wanted{})
 	case status == restarted:
@@ -143,6 +146,16 @@ func readMutexReply(reply any) (result Result, status int64, err error) {
 // Subscribe implements [Strategy]: to broadcasts and to the number of this client, see internal/transport/subscriptions.go.
 func (m Mutex) Subscribe(k Keys) Subscription {
 	return m.Subs.SubscribeAsClient(k.Channel, k.Lock, k.WaitingClients)
+}
+
+// hasOwner returns true if the owner of the hold has the lock by another strategy, as far as Redis tells. One server of a Redlock asks,
+// because a [Queue] would grant a re-entry there, whose token is that of the other strategy, and cannot be committed.
+func (m Mutex) hasOwner(ctx context.Context, h *Hold) bool {
+	if h.Owner == h.ID {
+		return false // it is new
+	}
+	s, err := m.State(ctx, h.Keys, MaxPermits)
+	return err == nil && slices.ContainsFunc(s.Holders, func(held Holder) bool { return held.Owner == h.Owner })
 }
 
 // asQueued returns the strategy that can request a lock that another strategy holds. The holder may be the same owner.

@@ -328,7 +328,7 @@ const (
 	TooEarly                                   // the server's clock has not reached the window
 	TooLate                                    // the server's clock is past the window
 	Changed                                    // the record is not as the operator saw it
-	Upgrade                                    // of a lock: its owner holds it shared, and would wait for itself
+	Upgrade                                    // of a lock: its owner holds it in another way, and would wait for itself
 )
 
 // Settled returns true if no attempt will begin unless an operator decides so. Then waiting helps no caller of the key.
