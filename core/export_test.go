@@ -14,6 +14,10 @@ func WaitingCalls(c *Client, key string) int {
 	return c.acquiring.Waits.Count(key)
 }
 
+// PollNever keeps the waiters of a client from polling for an hour while they are subscribed, but not those with a queue in Redis. It
+// must be called before the client is used.
+func PollNever(c *Client) { c.acquiring.Lists.PollInterval = time.Hour }
+
 // OnceKey is where the record of a key lies.
 func OnceKey(c *Client, key string) string { return script.NewKeys(c.prefix, key).Once().Lock }
 

@@ -30,6 +30,9 @@ var ErrTimeUp = errors.New("time is up")
 // Each removal of a first waiter wakes its successor under mu. So a list with waiters always has a first one that asks, or
 // is about to, or a chain whose end wakes it.
 type Lists struct {
+	// PollInterval is subscribedPollInterval, except in tests. It must not be changed once the lists are used.
+	PollInterval time.Duration
+
 	mu sync.Mutex
 
 	// Guarded by mu, with the fields of all lists, and of all waiters unless their comment says otherwise.
@@ -83,7 +86,7 @@ type waiter struct {
 
 // NewLists returns lists without waiters.
 func NewLists() *Lists {
-	return &Lists{byLock: make(map[string]*waitList)}
+	return &Lists{PollInterval: subscribedPollInterval, byLock: make(map[string]*waitList)}
 }
 
 // enter appends a waiter to the list of a name. The waiter must call leave, even after it was dismissed. Until then its
@@ -280,7 +283,7 @@ func (q *Lists) pollInterval() time.Duration {
 
 // pollIntervalLocked is pollInterval with mu locked.
 func (q *Lists) pollIntervalLocked() time.Duration {
-	return max(subscribedPollInterval, subscribedPollInterval*time.Duration(len(q.byLock))/manyNames)
+	return max(q.PollInterval, q.PollInterval*time.Duration(len(q.byLock))/manyNames)
 }
 
 // holder returns the last answer to the first waiter for a name. It returns false if there is none, or if the answer is
