@@ -67,7 +67,11 @@ func write(t *testing.T, seed uint64, events []history.Event, judgement *linear.
 		dir, _ = os.MkdirTemp("", "holdfast-simulation")
 	}
 	_ = os.MkdirAll(dir, 0o755)
-	path := filepath.Join(dir, fmt.Sprintf("simulation-%d.jsonl", seed))
+	path, err := filepath.Abs(filepath.Join(dir, fmt.Sprintf("simulation-%d.jsonl", seed)))
+	if err != nil {
+		t.Error(err)
+		return
+	}
 	f, err := os.Create(path)
 	if err != nil {
 		t.Error(err)

@@ -1,8 +1,10 @@
 package once_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -13,6 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/tests/testkit"
 	"github.com/holdfast-go/holdfast/tests/testkit/coretest"
 )
+
+var modelSeed = flag.Uint64("model.seed", 0, "of the games of TestOnceModel, 0 for a random one")
 
 // runner is an attempt and whether it has been ended.
 type runner struct {
@@ -117,6 +121,7 @@ type onceGame struct {
 	rdb   *redis.Client
 	locks []*core.Client
 	name  string
+	seed  uint64
 	rand  *rand.Rand
 	model onceModel
 	all   []*runner
@@ -126,7 +131,7 @@ type onceGame struct {
 
 func (g *onceGame) failf(format string, args ...any) {
 	g.Helper()
-	g.Fatalf("%s\nafter %q", fmt.Sprintf(format, args...), g.moves)
+	g.Fatalf("%s: %s\nafter %q\n%s", g.name, fmt.Sprintf(format, args...), g.moves, testkit.Again(g.T, fmt.Sprint("-model.seed=", g.seed)))
 }
 
 // expect compares what a move returned; nil has to be nil.
@@ -226,15 +231,14 @@ func TestOnceModel(t *testing.T) {
 	t.Parallel()
 	rdb := testkit.Start(t).Client()
 	locks := []*core.Client{coretest.NewClient(t, rdb, core.WithTTL(coretest.Long)), coretest.NewClient(t, rdb, core.WithTTL(coretest.Long))}
-	seed := rand.Uint64()
+	seed := cmp.Or(*modelSeed, rand.Uint64())
 	for i := range 60 {
 		g := &onceGame{
-			T: t, rdb: rdb, locks: locks, name: fmt.Sprint("game", i), rand: rand.New(rand.NewPCG(seed, uint64(i))),
+			T: t, rdb: rdb, locks: locks, name: fmt.Sprint("game", i), seed: seed, rand: rand.New(rand.NewPCG(seed, uint64(i))),
 		}
 		if g.model.bounded = i%2 == 1; g.model.bounded {
 			g.name = fmt.Sprintf("{game%d}", i)
 		}
-		g.moves = append(g.moves, fmt.Sprintf("seed %d, %d", seed, i))
 		for range 40 {
 			g.move()
 			g.check()

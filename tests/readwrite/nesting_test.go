@@ -1,7 +1,9 @@
 package readwrite_test
 
 import (
+	"cmp"
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -69,14 +71,21 @@ func TestDowngrade(t *testing.T) {
 	}
 }
 
+var nestSeed = flag.Uint64("nest.seed", 0, "of the courses of TestStrategiesNest, 0 for a random one")
+
 // TestStrategiesNest: an owner enters a name by one strategy inside the other and leaves in any order. The name is
 // taken until the last has left, then it is free.
 func TestStrategiesNest(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
 	locks, other := coretest.NewClient(t, server.Client(), core.WithTTL(coretest.Long)), coretest.NewClient(t, server.Client())
-	seed := rand.Uint64()
+	seed := cmp.Or(*nestSeed, rand.Uint64())
 	random := rand.New(rand.NewPCG(seed, 0))
+	defer func() {
+		if t.Failed() {
+			t.Log(testkit.Again(t, fmt.Sprint("-nest.seed=", seed)))
+		}
+	}()
 	exclusive, all := coretest.Exclusives(locks), coretest.Strategies(locks)
 	names := []string{"Mutex", "Fair", "Write", "FairWrite", "Read", "FairRead"}
 	for round := range 60 {
@@ -92,15 +101,15 @@ func TestStrategiesNest(t *testing.T) {
 		random.Shuffle(len(leases), func(i, j int) { leases[i], leases[j] = leases[j], leases[i] })
 		for _, l := range leases {
 			if err := coretest.TryLock(other.Fair(name)); err == nil {
-				t.Errorf("seed %d, %v: free too early", seed, way)
+				t.Errorf("%v: free too early", way)
 			}
 			if l.Token() != outer.Token() {
-				t.Errorf("seed %d, %v: tokens %d and %d", seed, way, l.Token(), outer.Token())
+				t.Errorf("%v: tokens %d and %d", way, l.Token(), outer.Token())
 			}
 			coretest.Unlock(t, l)
 		}
 		if err := coretest.TryLock(other.Mutex(name)); err != nil {
-			t.Errorf("seed %d, %v: not free: %v", seed, way, err)
+			t.Errorf("%v: not free: %v", way, err)
 		}
 	}
 }

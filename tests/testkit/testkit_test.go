@@ -242,3 +242,16 @@ func TestFrozenAtTheEnd(t *testing.T) {
 		return relay.Held(testkit.ToServer) > 0
 	})
 }
+
+// TestAgain: the command names this test alone, even if its name has characters of a regular expression.
+func TestAgain(t *testing.T) {
+	t.Run("1 + 1", func(t *testing.T) {
+		t.Setenv("HOLDFAST_REDIS_SERVER", "/old/redis-server")
+		got := strings.Replace(testkit.Again(t, "-seed=7"), " -race", "", 1)
+		const want = `to run this again: HOLDFAST_REDIS_SERVER=/old/redis-server go test -count=1 -run '^TestAgain$/^1_\+_1$' ` +
+			`github.com/holdfast-go/holdfast/tests/testkit -seed=7`
+		if got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	})
+}

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	modelSeed = flag.Uint64("model.seed", 0, "the only episode that TestModel runs, 0 for many")
+	modelSeed = flag.Uint64("model.seed", 0, "the only episode that TestModel and TestLostKey run, 0 for many")
 	modelOps  = flag.Int("model.ops", testkit.Rounds(8_000, 25_000), "operations of TestModel")
 )
 
@@ -46,7 +46,7 @@ func TestModel(t *testing.T) {
 				t.Logf("try %d: %d operations, no divergence", try, e.ops)
 				return
 			} else if e.err != nil {
-				t.Fatal(e.report() + e.again())
+				t.Fatal(e.report() + e.again(t))
 			}
 		}
 		t.Fatal("the machine is too slow for this")
@@ -73,7 +73,7 @@ func TestModel(t *testing.T) {
 				reserves.Add(int64(e.reserves))
 				switch {
 				case e.err != nil:
-					t.Error(e.report() + e.again())
+					t.Error(e.report() + e.again(t))
 				case !whole:
 					late.Add(1)
 				}
@@ -194,6 +194,6 @@ func (e *episode) report() string {
 }
 
 // again tells how to repeat the episode.
-func (e *episode) again() string {
-	return fmt.Sprintf("\nTo run this again: go test ./core/internal/script -run 'TestModel$' -model.seed=%d", e.seed)
+func (e *episode) again(t *testing.T) string {
+	return "\n" + testkit.Again(t, fmt.Sprint("-model.seed=", e.seed))
 }

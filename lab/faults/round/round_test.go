@@ -43,13 +43,7 @@ var (
 
 // TestFaults makes rounds on one topology after the other.
 func TestFaults(t *testing.T) {
-	dir := *out
-	if dir == "" {
-		dir = t.TempDir()
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	dir := outDir(t)
 	program := os.Args[0]
 	if *shim {
 		program = buildWorker(t)
@@ -89,6 +83,31 @@ func TestFaults(t *testing.T) {
 			t.Errorf("inconclusive: at most %d permits of %d were in use", s.all.InUse[n], n)
 		}
 	}
+}
+
+// outDir returns the directory for histories. A temporary one stays if the test fails, because of what is in it.
+func outDir(t *testing.T) string {
+	t.Helper()
+	if *out == "" {
+		dir, err := os.MkdirTemp("", "holdfast-faults")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if !t.Failed() && !*keep {
+				_ = os.RemoveAll(dir)
+			}
+		})
+		return dir
+	}
+	dir, err := filepath.Abs(*out)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // round is one deployment, its workers and a nemesis for a while.
@@ -139,8 +158,7 @@ func (r round) judge(t *testing.T) (*check.Report, *linear.Report) {
 // leave removes the history, unless the round failed.
 func (r round) leave(t *testing.T) {
 	if t.Failed() || *keep {
-		path, _ := filepath.Abs(r.path)
-		t.Logf("check it again: cd lab && go run ./faults/recheck %s", path)
+		t.Logf("check it again: cd lab && go run ./faults/recheck %s", r.path)
 		return
 	}
 	_ = os.Remove(r.path)

@@ -65,8 +65,8 @@ func Compare(t *testing.T, files fs.FS, paths ...Path) {
 			c := compare(t, fast, slow, p, seed, states)
 			t.Logf("seed %d: %d states, of which the fast path answered %d; replies: %v", seed, states, c.answered, c.replies)
 			if c.found > 0 {
-				t.Errorf("%d of %d states differ, the simplest of them in this:\n%s\nTo see this again, add "+
-					"-fastpath.seed %d -fastpath.states %d", c.found, states, c.simplest, seed, states)
+				t.Errorf("%d of %d states differ, the simplest of them in this:\n%s\n%s", c.found, states, c.simplest,
+					testkit.Again(t, fmt.Sprint("-fastpath.seed=", seed), fmt.Sprint("-fastpath.states=", states)))
 			}
 			c.checkVariety(t, states, p.Replies)
 		})
