@@ -1,4 +1,4 @@
-// Package docs tests the pages: their Go code compiles, their links resolve, the commands and log lines that they name exist,
+// Package docs tests the pages: their Go code compiles, their links resolve, the paths, commands and log lines that they name exist,
 // the commands for operators and the Redis user of docs/keys-and-rights.md work on a real server, and its table of keys is complete.
 //
 // A block of Go is checked in one of these ways, the first that fits:

@@ -55,3 +55,29 @@ func TestLinks(t *testing.T) {
 		check("alerts.yml", found[1])
 	}
 }
+
+// repositoryPath matches a path in this repository, by ./ or by its first folder.
+var repositoryPath = regexp.MustCompile("`(?:\\./([\\w./-]*\\w)|((?:core|internal|middleware|cronlock|gocronlock|asynqlock|msglock|sqllock|otellock|" +
+	"inspector|lockdebug|locktest|cmd|examples|tests|lab|tools|docs)/[\\w./-]*\\w))(?:/(?:\\.\\.\\.)?)?`")
+
+// TestPaths: the files and folders of this repository that pages name exist.
+func TestPaths(t *testing.T) {
+	t.Parallel()
+	found := 0
+	for _, p := range pages(t) {
+		_, prose := p.Split()
+		for _, path := range repositoryPath.FindAllStringSubmatch(strings.Join(prose, "\n"), -1) {
+			name := path[1] + path[2]
+			if strings.HasSuffix(name, "/vX.Y.Z") { // a tag
+				continue
+			}
+			found++
+			if _, err := os.Stat(filepath.Join(root, name)); err != nil {
+				t.Errorf("%s: %s: no such file", p.Path, name)
+			}
+		}
+	}
+	if found < 120 {
+		t.Errorf("found only %d paths", found)
+	}
+}
