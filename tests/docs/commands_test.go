@@ -139,3 +139,18 @@ func goMistake(dir string, words []string) string {
 	}
 	return ""
 }
+
+// TestGates: the table of CONTRIBUTING.md has what every change passes.
+func TestGates(t *testing.T) {
+	t.Parallel()
+	page := readFile(t, "CONTRIBUTING.md")
+	steps := regexp.MustCompile(`(?m)^step (make [^|\n]*[^|\s])$`).FindAllStringSubmatch(readFile(t, ".ci/run"), -1)
+	if len(steps) < 6 {
+		t.Errorf("found only %d steps", len(steps))
+	}
+	for _, step := range steps {
+		if !strings.Contains(page, "\n| `"+step[1]+"` |") {
+			t.Errorf("no row of %s", step[1])
+		}
+	}
+}
