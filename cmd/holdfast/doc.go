@@ -26,6 +26,7 @@
 //	  resolve         Record that a run of unknown outcome has been done.
 //	  http-key        Print the name of the lock or record of a guarded HTTP
 //	                  request.
+//	  msg-key         Print the name of the record of a message.
 //	  digest          Find the name behind a digest of the log.
 //	  cron ls         List the jobs.
 //	  cron pause      Pause a job on all hosts.

@@ -59,7 +59,7 @@ var allowed = map[string][]string{
 	"inspector": {"core", "cronlock", "internal/hosts", "internal/httprecord", "internal/logdigest"},
 	"otellock":  {"core", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace"},
 	"cmd/holdfast": {
-		"core", "cronlock", "middleware/nethttp", "internal/ginroute", "internal/logdigest",
+		"core", "cronlock", "middleware/nethttp", "msglock", "internal/ginroute", "internal/logdigest",
 		"github.com/alecthomas/kong", "github.com/mattn/go-runewidth", "golang.org/x/sys", "golang.org/x/term",
 	},
 }

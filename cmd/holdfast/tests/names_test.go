@@ -1,11 +1,13 @@
 package holdfast_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/internal/seal"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/holdfast-go/holdfast/msglock"
 	"github.com/holdfast-go/holdfast/tests/testkit"
 )
 
@@ -62,6 +64,36 @@ func TestNames(t *testing.T) {
 	cmd.Env = append(cmd.Env, "HOLDFAST_KEY_SECRET=0123456789abcdef")
 	finish(t, cmd).want(t, 0, key.Name([]byte("0123456789abcdef"))+"\n", "")
 	run(t, url, "http-key").want(t, 64, "", "no parts")
+}
+
+// TestMsgKey: the name is that of the guard, with its secret.
+func TestMsgKey(t *testing.T) {
+	t.Parallel()
+	srv := testkit.Start(t)
+	url, locks := urlOf(srv), newLocks(t, srv)
+	for _, secret := range []string{"", "0123456789abcdef"} {
+		var opts []msglock.Option
+		if secret != "" {
+			opts = append(opts, msglock.WithKeySecret([]byte(secret)))
+		}
+		key := func(_ context.Context, key string) (string, error) { return key, nil }
+		guard, err := msglock.NewOnce(locks, "billing", key, func(context.Context, string) error { return nil }, opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := guard.Handle(t.Context(), "order-42"); err != nil {
+			t.Fatal(err)
+		}
+		record, err := guard.Peek(t.Context(), "order-42")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := with(command(t, url, "msg-key", "billing", "order-42"), "HOLDFAST_KEY_SECRET="+secret)
+		finish(t, cmd).want(t, 0, record.Key+"\n", "a record has this name: completed")
+	}
+	run(t, url, "msg-key", "--json", "billing", "order-43").want(t, 0, `"record":"none"`, "")
+	run(t, url, "msg-key", "billing", "order-43").want(t, 0, "msg:", "no record has this name: the guard needs the same consumer, key, secret")
+	finish(t, with(command(t, url, "msg-key", "billing", "order-42"), "HOLDFAST_KEY_SECRET=short")).want(t, 64, "", "16 are needed")
 }
 
 // TestHTTPKeyRefuses: what no guard makes has no name. The test of the guards' own names is beside the tests of gin.

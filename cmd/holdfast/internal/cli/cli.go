@@ -41,6 +41,7 @@ type grammar struct {
 	Forget  forgetCommand  `cmd:"" help:"Delete a record, so that another run may begin."`
 	Resolve resolveCommand `cmd:"" help:"Record that a run of unknown outcome has been done."`
 	HTTPKey httpKeyCommand `cmd:"" name:"http-key" help:"Print the name of the lock or record of a guarded HTTP request."`
+	MsgKey  msgKeyCommand  `cmd:"" name:"msg-key" help:"Print the name of the record of a message."`
 	Digest  digestCommand  `cmd:"" help:"Find the name behind a digest of the log."`
 	Cron    cronCommand    `cmd:"" help:"Pause, resume and look at jobs of cronlock."`
 

@@ -19,12 +19,12 @@ type httpKeyCommand struct {
 	Method  string `arg:"" optional:"" help:"Method of the request, such as POST. Omit it if the guard's key has no ByRoute, but a wildcard of the route: --part path:id=7."`
 	Pattern string `arg:"" optional:"" help:"Route as it is registered, such as /cart/{id} or, in gin, /cart/:id, behind what http.StripPrefix removes. Of a route with many paths, which ends in a slash or in {rest...}, the path of the request."`
 
-	User           string   `placeholder:"USER" help:"The user: ByContext, ByKey, ByPrincipal."`
-	Part           []string `sep:"none" placeholder:"KIND[:NAME]=VALUE" help:"A further part of the key, in the order of the guard: path:id=7 (ByPathValue, ByParam), header:X-Cart=9, cookie:cart=9, query:cart=9, form:cart=9, json:/cart/id=9 (a string may be without quotes), host=shop.example.com, ip=192.0.2.1, constant=all, unscoped, key:tenant=7 (NewKey). The route and the user come first, unless route and user=USER stand among the parts."`
-	IdempotencyKey string   `placeholder:"KEY" help:"The client's Idempotency-Key, for the record of an Idempotent guard."`
-	SecretFile     string   `type:"path" placeholder:"FILE" help:"File with the secret of the guard's WithKeySecret, all its bytes. Or set $$HOLDFAST_KEY_SECRET."`
-	Router         string   `enum:"auto,nethttp,gin" default:"auto" help:"How the route is written: nethttp, also for chi, or gin, also for Echo. Defaults to gin if a segment begins with a colon or an asterisk and a name."`
-	Offline        bool     `help:"Do not ask Redis what is stored under the name."`
+	User           string    `placeholder:"USER" help:"The user: ByContext, ByKey, ByPrincipal."`
+	Part           []string  `sep:"none" placeholder:"KIND[:NAME]=VALUE" help:"A further part of the key, in the order of the guard: path:id=7 (ByPathValue, ByParam), header:X-Cart=9, cookie:cart=9, query:cart=9, form:cart=9, json:/cart/id=9 (a string may be without quotes), host=shop.example.com, ip=192.0.2.1, constant=all, unscoped, key:tenant=7 (NewKey). The route and the user come first, unless route and user=USER stand among the parts."`
+	IdempotencyKey string    `placeholder:"KEY" help:"The client's Idempotency-Key, for the record of an Idempotent guard."`
+	Secret         keySecret `embed:""`
+	Router         string    `enum:"auto,nethttp,gin" default:"auto" help:"How the route is written: nethttp, also for chi, or gin, also for Echo. Defaults to gin if a segment begins with a colon or an asterisk and a name."`
+	Offline        bool      `help:"Do not ask Redis what is stored under the name."`
 }
 
 // Run is called by the parser. The name is printed even if Redis cannot be asked.
@@ -34,7 +34,10 @@ func (c *httpKeyCommand) Run(env *environment) error {
 		return err
 	}
 	defer all.close()
-	secret, err := c.secret(all.locks)
+	secret, err := c.Secret.read(func(secret []byte) error {
+		_, err := httplock.NewOnce(all.locks, httplock.Unscoped(), httplock.WithKeySecret(secret))
+		return err
+	})
 	if err != nil {
 		return usageError("%s", err)
 	}
@@ -61,8 +64,13 @@ func (c *httpKeyCommand) Run(env *environment) error {
 	return nil
 }
 
-// secret returns the secret of the guard. One that guards refuse is refused.
-func (c *httpKeyCommand) secret(locks *core.Client) ([]byte, error) {
+// keySecret is where the secret of a guard is.
+type keySecret struct {
+	SecretFile string `type:"path" placeholder:"FILE" help:"File with the secret of the guard's WithKeySecret, all its bytes. Or set $$HOLDFAST_KEY_SECRET."`
+}
+
+// read returns the secret, nil if there is none. One that the guard refuses is refused.
+func (c keySecret) read(try func(secret []byte) error) ([]byte, error) {
 	secret, where := []byte(os.Getenv("HOLDFAST_KEY_SECRET")), "HOLDFAST_KEY_SECRET"
 	if c.SecretFile != "" {
 		var err error
@@ -74,7 +82,7 @@ func (c *httpKeyCommand) secret(locks *core.Client) ([]byte, error) {
 	if len(secret) == 0 {
 		return nil, nil
 	}
-	if _, err := httplock.NewOnce(locks, httplock.Unscoped(), httplock.WithKeySecret(secret)); err != nil {
+	if err := try(secret); err != nil {
 		return nil, fmt.Errorf("%s: %s", where, bareError(err))
 	}
 	return secret, nil
@@ -84,7 +92,7 @@ func (c *httpKeyCommand) secret(locks *core.Client) ([]byte, error) {
 type jsonKey struct {
 	Name    string   `json:"name"`
 	KeyHash string   `json:"key_hash"`
-	Parts   []string `json:"parts"`
+	Parts   []string `json:"parts,omitempty"`
 	Lock    *string  `json:"lock,omitempty"`   // its mode, "" if it is free
 	Record  *string  `json:"record,omitempty"` // its state, "none" without one
 }
