@@ -420,7 +420,7 @@ func (e *Environment) runDetached(ctx context.Context, first *transport.Detached
 	if e.OneServer {
 		over := ctx.Err() != nil
 		err := command(first.Reset(ctx))
-		if !transport.Transient(err) || !over && ctx.Err() != nil {
+		if err == nil || !transport.Transient(err) || !over && ctx.Err() != nil {
 			return err
 		}
 	}

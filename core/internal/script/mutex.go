@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/transport"
@@ -22,33 +21,6 @@ const (
 
 // errRestarted is a refusal that does not show whether the lock is held. It is temporary: the request may be repeated.
 var errRestarted = transport.WithOutcome(errors.New("server restarted recently and may have lost the lock"), transport.NotExecuted)
-
-// Durations as arguments of scripts, in ms.
-var (
-	redlockMemoryArg any = Milliseconds(redlockMemory)
-	releaseMemoryArg any = Milliseconds(releaseMemory)
-	noMemoryArg      any = int64(0)
-	// abandonMemoryArg is AbandonMemory.
-	abandonMemoryArg any = Milliseconds(AbandonMemory)
-
-	lastTTL atomic.Pointer[ttlText] // nil before the first
-)
-
-// ttlText is a TTL and its argument.
-type ttlText struct {
-	ttl time.Duration
-	arg any
-}
-
-// ttlArg returns a TTL as an argument of scripts. It keeps the last one, because mostly all TTLs of a process are the same.
-func ttlArg(ttl time.Duration) any {
-	last := lastTTL.Load()
-	if last == nil || last.ttl != ttl {
-		last = &ttlText{ttl, Milliseconds(ttl)}
-		lastTTL.Store(last)
-	}
-	return last.arg
-}
 
 // Mutex is the [Strategy] of a lock with one owner and without order between processes.
 type Mutex struct {

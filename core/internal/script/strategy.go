@@ -240,6 +240,33 @@ func (h *Hold) ownerArg() any {
 // Scripts take their last arguments only as far as these differ from their defaults. So a request of the most frequent kind is
 // short, and the number of its arguments says so to the fast path of its script.
 
+// Durations as arguments of scripts, in ms.
+var (
+	redlockMemoryArg any = Milliseconds(redlockMemory)
+	releaseMemoryArg any = Milliseconds(releaseMemory)
+	noMemoryArg      any = int64(0)
+	// abandonMemoryArg is AbandonMemory.
+	abandonMemoryArg any = Milliseconds(AbandonMemory)
+
+	lastTTL atomic.Pointer[ttlText] // nil before the first
+)
+
+// ttlText is a TTL and its argument.
+type ttlText struct {
+	ttl time.Duration
+	arg any
+}
+
+// ttlArg returns a TTL as an argument of scripts. It keeps the last one, because mostly all TTLs of a process are the same.
+func ttlArg(ttl time.Duration) any {
+	last := lastTTL.Load()
+	if last == nil || last.ttl != ttl {
+		last = &ttlText{ttl, Milliseconds(ttl)}
+		lastTTL.Store(last)
+	}
+	return last.arg
+}
+
 // trimDefaults returns the arguments up to the last one that is not its default: "", 0 or false.
 func trimDefaults(optional []any) []any {
 	n := len(optional)
