@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // TestGroupInsideAnother: a member of a batch group that starts a group of its own does not delay the outer group. A Multi
@@ -64,5 +66,36 @@ func TestGroupWaitsNotForever(t *testing.T) {
 		if took := time.Since(began); took != maxGroupWait || !slices.Equal(sizes, []int{2, 1}) {
 			t.Errorf("batches of %d after %v", sizes, took)
 		}
+	})
+}
+
+// TestDirectPathAfterGroup: the first command of a member goes with its group, and later ones with the context of the member, such as
+// those of a lease, may go directly.
+func TestDirectPathAfterGroup(t *testing.T) {
+	t.Parallel()
+	rdb := redis.NewClient(&redis.Options{})
+	defer rdb.Close()
+	e := NewExecutor(rdb, Background{}, nil)
+	e.UseDirectPath()
+	e.direct.observeRTT(e.direct.now(), true)
+	direct := func(ctx context.Context) bool {
+		c := &Command{ctx: ctx, node: e.Nodes.only}
+		reserved := e.direct.tryReserve(c)
+		if reserved {
+			c.node.commands.unreserve()
+		}
+		return reserved
+	}
+	DoGrouped(t.Context(), 2, func(ctx context.Context, i int) error {
+		if i == 1 {
+			return nil
+		}
+		if direct(ctx) {
+			t.Error("the first command of a member leaves without its group")
+		}
+		if LeaveGroup(ctx); !direct(ctx) {
+			t.Error("a later command is kept from the direct path")
+		}
+		return nil
 	})
 }

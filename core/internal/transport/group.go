@@ -41,6 +41,17 @@ func groupMemberFrom(ctx context.Context) *groupMember {
 	return m
 }
 
+// grouped returns true if the first command of a batch group's member is still to come. Contexts of leases carry a member for longer.
+func grouped(ctx context.Context) bool {
+	m := groupMemberFrom(ctx)
+	if m == nil {
+		return false
+	}
+	m.group.mu.Lock()
+	defer m.group.mu.Unlock()
+	return !m.done && !m.group.sent
+}
+
 // submit queues a command: with the batch group of ctx if it is the first command of its member, at once otherwise.
 func submit(ctx context.Context, q *batchQueue, c *Command) {
 	if !groupMemberFrom(ctx).finish(q, c) {

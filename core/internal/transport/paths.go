@@ -357,7 +357,7 @@ func (p *directPath) observeRTT(sentAt time.Duration, replied bool) {
 
 // tryReserve decides whether c may be sent on the caller's goroutine. If it returns true, the batch queue of c is reserved
 // and the caller must call unreserve on that queue. It returns false if
-//   - c waits for replicas or belongs to a batch group;
+//   - c waits for replicas, or for the others of a batch group;
 //   - the server has not answered within fastRTTLimit lately;
 //   - other commands are queued or in flight;
 //   - the context has ended, or its deadline is nearer than the timeouts of the direct path.
@@ -369,8 +369,7 @@ func (p *directPath) tryReserve(c *Command) bool {
 		return false
 	}
 	end, ends := c.ctx.Deadline()
-	member, _ := c.ctx.Value(groupMemberKey{}).(*groupMember)
-	if ends && time.Until(end) < directConnectTimeout+directTimeout || member != nil || c.ctx.Err() != nil {
+	if ends && time.Until(end) < directConnectTimeout+directTimeout || grouped(c.ctx) || c.ctx.Err() != nil {
 		c.node.commands.unreserve()
 		return false
 	}
