@@ -318,16 +318,18 @@ type piper interface{ Pipeline() redis.Pipeliner }
 // reply or error of each command.
 func pipeline(rdb piper, batch []*Command, command buildCmd, behind ...*singleTryCmd) {
 	ctx := context.Background() // the callers have different contexts: each stops waiting when its own ends
-	pipe := rdb.Pipeline()
+	commands := make([]redis.Cmder, 0, len(batch)+len(behind))
 	for _, c := range batch {
 		if c.sendAsking {
-			_ = pipe.Process(ctx, newSingleTryCmd("asking"))
+			commands = append(commands, newSingleTryCmd("asking"))
 		}
-		_ = pipe.Process(ctx, command(c))
+		commands = append(commands, command(c))
 	}
 	for _, cmd := range behind {
-		_ = pipe.Process(ctx, cmd)
+		commands = append(commands, cmd)
 	}
+	pipe := rdb.Pipeline()
+	_ = pipe.BatchProcess(ctx, commands...)
 	execPipeline(ctx, pipe)
 	for _, c := range batch {
 		c.readResult()

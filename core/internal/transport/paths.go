@@ -271,8 +271,7 @@ func (q *batchQueue) nextBatch(s *sender) []*Command {
 	if _, counts := q.senders[s]; !counts {
 		return nil
 	}
-	n := 0
-	var batch []*Command
+	n, batch := 0, make([]*Command, 0, min(len(q.queue), MaxBatch))
 	for ; n < len(q.queue) && len(batch) < MaxBatch; n++ {
 		if q.queue[n].state.CompareAndSwap(commandQueued, commandSent) {
 			batch = append(batch, q.queue[n])
