@@ -447,9 +447,10 @@ func (o *Once) decode(r Result, to any, as reflect.Type) error {
 }
 
 // BeginAll begins an attempt of each Once, for callers that take much work at a time. It returns what [Once.Begin] would have
-// returned for each, by index: an attempt or an error. The requests leave in one pipeline per master, or one for every 256, and
-// Redis executes them in the order given. Of two with one key, the first one begins, and the second gets [ErrInProgress]. A request
-// that a hook, or an unconfirmed completion of its key, delays by 100 ms leaves after the others.
+// returned for each, by index: an attempt or an error. The requests leave in one pipeline per master, and Redis executes them in the
+// order given. Of more than 256, the next 256 leave when those before have been answered. Of two with one key, the first one begins,
+// and the second gets [ErrInProgress]. A request that a hook, or an unconfirmed completion of its key, delays by 100 ms leaves after
+// the others.
 //
 // A Once with [WithWait] waits after that, at the same time as the others. BeginAll returns when the last wait has
 // ended. The caller must end each attempt.
@@ -467,15 +468,20 @@ func (c *Client) BeginAll(ctx context.Context, onces ...*Once) ([]*Attempt, []er
 			}
 		}
 	}()
-	errs := transport.DoGrouped(ctx, len(onces), func(ctx context.Context, i int) (err error) {
-		if onces[i] == nil {
-			return invalidOption("BeginAll: the Once with index %d is nil", i)
-		}
-		now := *onces[i]
-		now.config.lock.wait = 0 // a waiting call may send nothing for a while, and would delay the other requests
-		attempts[i], err = now.Begin(ctx)
-		return err
-	})
+	errs := make([]error, 0, len(onces))
+	for len(errs) < len(onces) {
+		first := len(errs) // not more at once: each has a goroutine, and the order of batches in flight is open
+		errs = append(errs, transport.DoGrouped(ctx, min(len(onces)-first, transport.MaxBatch), func(ctx context.Context, i int) (err error) {
+			i += first
+			if onces[i] == nil {
+				return invalidOption("BeginAll: the Once with index %d is nil", i)
+			}
+			now := *onces[i]
+			now.config.lock.wait = 0 // a waiting call may send nothing for a while, and would delay the other requests
+			attempts[i], err = now.Begin(ctx)
+			return err
+		})...)
+	}
 	var waiting []int
 	for i, err := range errs {
 		if errors.Is(err, ErrInProgress) && onces[i].config.lock.wait != 0 {

@@ -96,6 +96,27 @@ func TestBeginAll(t *testing.T) {
 	}
 }
 
+// TestBeginAllOfMany: however many keys there are, a bounded number of them is begun at the same time.
+func TestBeginAllOfMany(t *testing.T) {
+	t.Parallel()
+	const n, most = 2500, 256
+	var running, greatest atomic.Int64
+	locks := coretest.NewClient(t, testkit.Start(t).Client(), core.WithHooks(core.Hooks{
+		BeginStart: func(ctx context.Context, _ core.BeginStart) context.Context {
+			now := running.Add(1)
+			for before := greatest.Load(); now > before && !greatest.CompareAndSwap(before, now); before = greatest.Load() {
+			}
+			return ctx
+		},
+		BeginEnd: func(context.Context, core.BeginEnd) { running.Add(-1) },
+	}))
+	attempts, errs := locks.BeginAll(t.Context(), allOf(locks, n)...)
+	wantBegun(t, attempts, errs)
+	if len(errs) != n || greatest.Load() > most {
+		t.Errorf("%d outcomes, %d at the same time, want %d and at most %d", len(errs), greatest.Load(), n, most)
+	}
+}
+
 // TestBeginAllOfEach: each Once gets its own outcome, by index.
 func TestBeginAllOfEach(t *testing.T) {
 	t.Parallel()
