@@ -118,10 +118,9 @@ func (c clientFacts) FindDigest(ctx context.Context, digest string) iter.Seq2[se
 	}
 	locks, records := c.withDigest(ctx, matches, false), c.withDigest(ctx, matches, true)
 	return func(yield func(seal.Named, error) bool) {
-		more := true
 		for _, found := range []iter.Seq2[seal.Named, error]{locks, records} {
 			for m, err := range found {
-				if more = yield(m, err) && err == nil; !more {
+				if !yield(m, err) || err != nil {
 					return
 				}
 			}

@@ -69,11 +69,11 @@ func Multi(locks ...*Lock) *Lock {
 
 // multiLock is what [Multi] makes.
 type multiLock struct {
-	lock             Lock // itself, for users
-	name             string
-	members          []member // sorted
-	needsDeployments bool     // the order of some of them depends on where they lie
-	err              error
+	lock      Lock // itself, for users
+	name      string
+	members   []member        // sorted
+	ambiguous map[string]bool // keys of several members, whose order depends on where they lie
+	err       error
 }
 
 // member is one lock of a Multi.
@@ -160,13 +160,14 @@ func (a member) before(b member) int {
 // sort brings the members into order and refuses those that are certainly there twice.
 func (m *multiLock) sort() error {
 	slices.SortStableFunc(m.members, member.before)
+	m.ambiguous = make(map[string]bool)
 	keys := make(map[string][]*singleLock)
 	for _, b := range m.members {
 		for _, other := range keys[b.key] {
 			if sameRedis(other.engine, b.engine) {
 				return invalidOption("Multi: %q is a member twice", b.name)
 			}
-			m.needsDeployments = true
+			m.ambiguous[b.key] = true
 		}
 		keys[b.key] = append(keys[b.key], b.singleLock)
 	}
@@ -176,16 +177,12 @@ func (m *multiLock) sort() error {
 // order returns the members in order. Members with one key and different connections may be stored in the same place, where
 // the second would wait for the first, or in places whose order has to be the same for all callers that lock both.
 func (m *multiLock) order(ctx context.Context) ([]member, error) {
-	if !m.needsDeployments {
+	if len(m.ambiguous) == 0 {
 		return m.members, nil
-	}
-	count := make(map[string]int)
-	for _, member := range m.members {
-		count[member.key]++
 	}
 	members := slices.Clone(m.members)
 	errs := transport.DoGrouped(ctx, len(members), func(ctx context.Context, i int) (err error) {
-		if b := &members[i]; count[b.key] > 1 {
+		if b := &members[i]; m.ambiguous[b.key] {
 			b.where, err = b.location(ctx)
 		}
 		return err
@@ -194,10 +191,9 @@ func (m *multiLock) order(ctx context.Context) ([]member, error) {
 		return nil, err
 	}
 	slices.SortStableFunc(members, member.before)
-	type spot struct{ key, where string }
-	seen := make(map[spot]bool)
+	seen := make(map[[2]string]bool)
 	for _, b := range members {
-		at := spot{b.key, b.where}
+		at := [2]string{b.key, b.where}
 		if b.where != "" && seen[at] {
 			return nil, invalidOption("Multi: %q is a member twice: two clients reach the same Redis", b.name)
 		}
@@ -213,10 +209,7 @@ func sameRedis(a, b *engine) bool {
 	})
 }
 
-// location asks for the name of the place where the lock lies: the same for all clients that reach it, whatever their
-// connection, and another one on any other server or database. It is stored beside the lock rather than derived from
-// INFO, because it then lives exactly as long as the lock's own state, through restarts,
-// failovers and moves of slots, and needs no rights that the lock does not need.
+// location asks for the place where the lock lies, see [script.Strategy.DeploymentID].
 func (l *singleLock) location(ctx context.Context) (where string, err error) {
 	err = l.engine.operate(ctx, "lock", l.name, l.keys, func() error {
 		return transport.RetryUntilAnswered(ctx, func(ctx context.Context) (err error) {

@@ -670,18 +670,11 @@ func (c *Calls) update(call *Call, owner string, place *place) {
 	call.Owner, call.Place = owner, place
 }
 
-// count returns how many calls wait.
-func (c *Calls) count() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.waiting)
-}
-
 // All returns copies of all calls at one instant, in no order.
 func (c *Calls) All() []Call {
-	all := make([]Call, 0, c.count())
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	all := make([]Call, 0, len(c.waiting))
 	for call := range c.waiting {
 		all = append(all, *call)
 	}

@@ -705,7 +705,10 @@ type Live[H any] struct {
 // Live returns all leases that are live at one instant, in no order. Their methods must not be called: the leases may have
 // ended since.
 func (r *Renewer[H]) Live() []Live[H] {
-	live := make([]Live[H], 0, r.Count()) // before mu is locked again: the memory of many leases takes time
+	r.mu.Lock()
+	count := len(r.live)
+	r.mu.Unlock()
+	live := make([]Live[H], 0, count) // before mu is locked again: the memory of many leases takes time
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range r.live {
@@ -715,11 +718,4 @@ func (r *Renewer[H]) Live() []Live[H] {
 		})
 	}
 	return live
-}
-
-// Count returns how many leases are live.
-func (r *Renewer[H]) Count() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.live)
 }

@@ -48,7 +48,7 @@ type Executor struct {
 // NewExecutor returns an executor that sends to rdb. Waiting callers return when stop is closed; nil never is. The direct
 // path is not in use until UseDirectPath is called.
 func NewExecutor(rdb redis.UniversalClient, background Background, stop <-chan struct{}) *Executor {
-	e := &Executor{Client: rdb, background: background, stop: stop}
+	e := &Executor{Client: rdb, background: background, stop: stop, wakeups: sync.Pool{New: newWakeup}}
 	e.direct.start = time.Now()
 	e.direct.deadline.idle = e.direct.giveBack
 	e.Nodes = newNodes(rdb, &e.background, e.sendBatch)
@@ -108,9 +108,6 @@ func (e *Executor) Run(ctx context.Context, c *Command) error {
 // doQueued sends a command through its batch queue, and waits for the answer. It returns the same errors as Do.
 func (e *Executor) doQueued(ctx context.Context, c *Command) error {
 	w, _ := e.wakeups.Get().(*wakeup)
-	if w == nil {
-		w = newWakeup()
-	}
 	c.answered = w.answered
 	submit(ctx, c.node.queueFor(c), c)
 	if e.awaitReply(ctx, c, w) {
@@ -136,7 +133,7 @@ type wakeup struct {
 }
 
 // newWakeup returns a wakeup whose timer is stopped.
-func newWakeup() *wakeup {
+func newWakeup() any {
 	w := &wakeup{answered: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
 	w.timer.Stop()
 	return w
