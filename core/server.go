@@ -32,7 +32,7 @@ func newServer(e *engine, rdb redis.UniversalClient) *server {
 	s := &server{engine: e}
 	s.Instance = &script.Instance{
 		Exec: exec, Subs: transport.NewSubscriptions(rdb, exec.Nodes, s.cannotSubscribe), IDs: &e.ids, Now: e.now,
-		OfRedlock: !e.acquiring.OneServer, ClientNumber: e.clientNumber, ClientNumberArg: e.clientNumber, PublishVerb: verb, PublishVerbArg: verb,
+		OfRedlock: !e.acquiring.OneServer, ClientNumberArg: e.clientNumber, PublishVerbArg: verb,
 		PublishRefused: s.cannotPublish,
 	}
 	s.once.Instance = s.Instance

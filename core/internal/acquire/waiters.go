@@ -539,7 +539,7 @@ func (a *Acquisition) unregisterClient(t *waiter) {
 		if m.Subs.CountWaitingClients(k.Channel) > 0 {
 			return // callers of another wait list wait, and need the registration
 		}
-		_ = m.PassTurn(transport.Detached(ctx), k.Lock, k.WaitingClients, m.ClientNumber)
+		_ = m.PassTurn(transport.Detached(ctx), k.Lock, k.WaitingClients, m.ClientNumberArg)
 		m.Subs.RecheckAll(k.Channel)
 	})
 }

@@ -48,7 +48,7 @@ func quorumOf(t *testing.T, rdbs ...*redis.Client) *Strategy {
 		exec := transport.NewExecutor(rdb, env.Background, ctx.Done())
 		instances = append(instances, &script.Instance{
 			OfRedlock: true, Exec: exec, Subs: transport.NewSubscriptions(rdb, exec.Nodes, func(error, bool) {}), IDs: env.IDs, Now: env.Now,
-			PublishVerb: "PUBLISH", PublishVerbArg: "PUBLISH", PublishRefused: func() {},
+			PublishVerbArg: "PUBLISH", PublishRefused: func() {},
 		})
 	}
 	t.Cleanup(func() {

@@ -34,8 +34,8 @@ func newCoTenant(t testing.TB) *coTenant {
 	exec := transport.NewExecutor(server.Client(), transport.Background{Now: keepalive.SystemClock}, nil)
 	t.Cleanup(func() { exec.Nodes.Close(time.Second) })
 	return &coTenant{rdb: server.Client(), instance: &script.Instance{
-		Exec: exec, IDs: &script.IDs{Client: "c"}, Now: keepalive.SystemClock, PublishVerb: "PUBLISH", PublishVerbArg: "PUBLISH",
-		ClientNumber: "7", ClientNumberArg: "7", PublishRefused: func() {},
+		Exec: exec, IDs: &script.IDs{Client: "c"}, Now: keepalive.SystemClock, PublishVerbArg: "PUBLISH",
+		ClientNumberArg: "7", PublishRefused: func() {},
 	}}
 }
 

@@ -46,7 +46,7 @@ func (i *Instance) Leader(ctx context.Context, k Keys) (Leader, error) {
 // does not have the lock with that token any more. Of two proclamations of one hold the one with the greater number wins,
 // whichever arrives last.
 func (i *Instance) Proclaim(ctx context.Context, k Keys, id string, token, number int64, value string) (bool, error) {
-	reply, err := i.Exec.Do(ctx, proclaimScript, []string{k.Lock}, id, token, number, value, k.leaderChannel(), i.PublishVerb)
+	reply, err := i.Exec.Do(ctx, proclaimScript, []string{k.Lock}, id, token, number, value, k.leaderChannel(), i.PublishVerbArg)
 	if err != nil {
 		return false, err
 	}
@@ -63,7 +63,7 @@ func (i *Instance) Proclaim(ctx context.Context, k Keys, id string, token, numbe
 // announce notifies the observers that leadership was given up. It does not wait, because the release has been confirmed. Nothing
 // follows from an error: observers also poll.
 func (i *Instance) announce(k Keys) {
-	c := transport.NewCommand(announceScript, []string{k.Lock}, k.leaderChannel(), i.PublishVerb)
+	c := transport.NewCommand(announceScript, []string{k.Lock}, k.leaderChannel(), i.PublishVerbArg)
 	c.Done = func(*transport.Command) {}
 	i.Exec.SubmitRenewals([]*transport.Command{c})
 }

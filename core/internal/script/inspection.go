@@ -63,7 +63,7 @@ func (i *Instance) State(ctx context.Context, k Keys, limit int) (State, error) 
 // state is State that repeats its command after the errors for which retryable returns true.
 func (i *Instance) state(ctx context.Context, k Keys, limit int, retryable func(error) bool) (State, error) {
 	keys := []string{k.Lock, k.ShareExpiries(), k.ExclusiveQueue(), k.SharedQueue(), k.Waiters(), k.Slots()}
-	s, err := i.snapshot(ctx, retryable, keys, limit, k.Channel, i.PublishVerb)
+	s, err := i.snapshot(ctx, retryable, keys, limit, k.Channel, i.PublishVerbArg)
 	return s.state(limit), err
 }
 

@@ -18,10 +18,8 @@ type Instance struct {
 	IDs             *IDs
 	TokenKeys       TokenKeys
 	Now             keepalive.Clock
-	ClientNumber    string // see internal/transport/subscriptions.go
-	ClientNumberArg any    // ClientNumber as an argument of scripts
-	PublishVerb     string // PUBLISH or SPUBLISH, see lua/lock/publish.lua
-	PublishVerbArg  any    // PublishVerb as an argument of scripts
+	ClientNumberArg any    // as an argument of scripts, see internal/transport/subscriptions.go
+	PublishVerbArg  any    // PUBLISH or SPUBLISH, as an argument of scripts, see lua/lock/publish.lua
 	OfRedlock       bool   // true for one of several servers, see releaseMemories
 	PublishRefused  func() // called if Redis does not let this user publish; waiters poll then
 }
@@ -29,7 +27,7 @@ type Instance struct {
 // PassTurn removes the clients in leave from the set of waiting clients, and wakes the next one unless a client that leaves was
 // not woken before, see lua/lock/pass_turn.lua. It is idempotent: to wake a client twice does no harm.
 func (i *Instance) PassTurn(ctx context.Context, lock, set string, leave ...any) error {
-	_, err := i.Exec.Do(ctx, passTurnScript, []string{lock, set}, append([]any{i.PublishVerb}, leave...)...)
+	_, err := i.Exec.Do(ctx, passTurnScript, []string{lock, set}, append([]any{i.PublishVerbArg}, leave...)...)
 	return err
 }
 

@@ -20,7 +20,7 @@ func startInstance(t *testing.T) *script.Instance {
 	exec.UseDirectPath()
 	t.Cleanup(func() { exec.Nodes.Close(time.Second) })
 	return &script.Instance{
-		Exec: exec, IDs: &script.IDs{Client: "model"}, Now: keepalive.SystemClock, PublishVerb: "PUBLISH", PublishVerbArg: "PUBLISH",
+		Exec: exec, IDs: &script.IDs{Client: "model"}, Now: keepalive.SystemClock, PublishVerbArg: "PUBLISH",
 		PublishRefused: func() { t.Error("PUBLISH was refused") },
 	}
 }

@@ -44,8 +44,8 @@ func newOnceCoTenant(t testing.TB) *onceCoTenant {
 		rdb: server.Client(), keys: script.NewKeys("lock:", "{group}key").Once(),
 		group: script.Group{Key: group, MaxRecords: 1000},
 		strategy: &script.Once{Instance: &script.Instance{
-			Exec: exec, IDs: &script.IDs{Client: "c"}, Now: keepalive.SystemClock, PublishVerb: "PUBLISH", PublishVerbArg: "PUBLISH",
-			ClientNumber: "7", ClientNumberArg: "7", PublishRefused: func() {},
+			Exec: exec, IDs: &script.IDs{Client: "c"}, Now: keepalive.SystemClock, PublishVerbArg: "PUBLISH",
+			ClientNumberArg: "7", PublishRefused: func() {},
 		}},
 	}
 }

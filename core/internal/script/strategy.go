@@ -413,7 +413,7 @@ const notCompact = 5
 // initCompactRelease makes a command that runs a script with release_fast.lua for a hold that was granted in the compact state.
 func (i *Instance) initCompactRelease(c *transport.Command, s *transport.Script, h *Hold) {
 	c.Init(s, 1, h.Args.lock, h.ownerArg())
-	if i.PublishVerb != "PUBLISH" || strings.Contains(h.Keys.Lock, "{") {
+	if i.PublishVerbArg != "PUBLISH" || strings.Contains(h.Keys.Lock, "{") {
 		c.Args = append(c.Args, h.Keys.Channel, i.PublishVerbArg)
 	}
 }
