@@ -240,7 +240,8 @@ func (a *Attempt) end(ctx context.Context, outcome Outcome, command func(context
 		a.ending.GiveUp() // the error of the caller stays true, whatever becomes of the other attempt
 		err = a.stale()
 	case err != nil:
-		a.endLater()
+		// However late the end is sent, no other attempt's end is touched.
+		a.ending.SendLater(a.once.backend().Pending(a.endHold), e.now().Add(a.patience()), a.notRecorded)
 		err = errorf("holdfast: end of once %q not confirmed: %w", a.once.key,
 			failure(ctx, a.once.keys.Lock, err))
 	case result == script.Stale:
@@ -248,13 +249,6 @@ func (a *Attempt) end(ctx context.Context, outcome Outcome, command func(context
 	}
 	a.ends(ctx, outcome, AttemptEnd{Recreated: result == script.Recreated, LeaseLost: !live, Err: err})
 	return err
-}
-
-// endLater continues until Redis has replied, and while another attempt is running, which may yet be released. However late
-// that is, no other attempt's end is touched.
-func (a *Attempt) endLater() {
-	until := a.once.client.now().Add(a.patience())
-	a.ending.SendLater(a.once.backend().Pending(a.endHold), until, a.notRecorded)
 }
 
 // notRecorded logs an end that was answered or given up in the background, unless it was recorded.

@@ -206,15 +206,17 @@ func (s *Once) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error
 // begin sends the request for an attempt.
 func (s *Once) begin(ctx context.Context, h *Hold) (Result, error) {
 	tokenKey := s.TokenKeys.Of(h.Keys.Lock)
-	reply, err := h.do(ctx, s.Exec, onceBeginScript,
-		h.Terms.Group.withGroup(h.Keys.Lock, tokenKey, h.Released), beginArgs(h)...)
+	c := transport.NewCommand(onceBeginScript, h.Terms.Group.withGroup(h.Keys.Lock, tokenKey, h.Released), beginArgs(h)...)
+	c.Ack = h.Ack
+	err := s.Exec.Run(ctx, c)
+	h.countRepeated(c)
 	if s.TokenKeys.learnSlots(err, h.Keys.Lock, tokenKey) {
 		return s.begin(ctx, h)
 	}
 	if err != nil {
 		return Result{}, err
 	}
-	return readBegin(reply)
+	return readBegin(c.Reply)
 }
 
 // beginArgs returns the arguments of lua/once/begin.lua.

@@ -181,18 +181,6 @@ type Rounds struct {
 	RTT  time.Duration // the longest time that an answer took lately, the scale of the pauses
 }
 
-// do runs a script for the hold, with its Ack, and returns the reply. It counts the request as unanswered if it was repeated.
-func (h *Hold) do(ctx context.Context, e *transport.Executor, s *transport.Script, keys []string, args ...any) (any, error) {
-	c := transport.NewCommand(s, keys, args...)
-	c.Ack = h.Ack
-	err := e.Run(ctx, c)
-	h.countRepeated(c)
-	if err != nil {
-		return nil, err
-	}
-	return c.Reply, nil
-}
-
 // countRepeated counts a repeated request as unanswered.
 func (h *Hold) countRepeated(c *transport.Command) {
 	if c.Repeated {
