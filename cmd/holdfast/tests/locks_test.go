@@ -157,7 +157,7 @@ func TestCron(t *testing.T) {
 	run(t, url, "cron", "ls").want(t, 0, "JOB", "set the prefix of your services with --prefix or HOLDFAST_PREFIX")
 	run(t, url, "cron", "ls", "--json").want(t, 0, "", "set the prefix of your services with --prefix or HOLDFAST_PREFIX")
 	for _, verb := range []string{"pause", "resume", "history"} {
-		run(t, url, "cron", verb, "report").want(t, 1, "", "unknown job")
+		run(t, url, "cron", verb, "report").want(t, 1, "", `unknown job "report": holdfast cron ls`)
 	}
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -43,21 +44,25 @@ func withClients(env *environment, call func(*clients) error) error {
 	return call(all)
 }
 
-// withLocks calls a function with a client.
-func withLocks(env *environment, call func(*core.Client) error) error {
-	return withClients(env, func(all *clients) error { return call(all.locks) })
+// withJob calls a function with a client, for a job. The error of cronlock for a job that is not registered names a function of Go.
+func withJob(env *environment, name string, call func(*core.Client) error) error {
+	err := withClients(env, func(all *clients) error { return call(all.locks) })
+	if errors.Is(err, cronlock.ErrUnknownJob) {
+		return &statusError{StatusAbsent, fmt.Sprintf("unknown job %q: holdfast cron ls lists those that replicas have registered", name)}
+	}
+	return err
 }
 
 // Run is called by the parser.
 func (c *cronPauseCommand) Run(env *environment) error {
-	return withLocks(env, func(locks *core.Client) error {
+	return withJob(env, c.Job, func(locks *core.Client) error {
 		return cronlock.Job(locks, c.Job).Pause(env.ctx, operator())
 	})
 }
 
 // Run is called by the parser.
 func (c *cronResumeCommand) Run(env *environment) error {
-	return withLocks(env, func(locks *core.Client) error { return cronlock.Job(locks, c.Job).Resume(env.ctx) })
+	return withJob(env, c.Job, func(locks *core.Client) error { return cronlock.Job(locks, c.Job).Resume(env.ctx) })
 }
 
 // Run is called by the parser.
@@ -124,7 +129,7 @@ func operator() string {
 
 // Run is called by the parser.
 func (c *cronHistoryCommand) Run(env *environment) error {
-	return withLocks(env, func(locks *core.Client) error {
+	return withJob(env, c.Job, func(locks *core.Client) error {
 		runs, err := cronlock.Job(locks, c.Job).History(env.ctx)
 		if err != nil {
 			return err

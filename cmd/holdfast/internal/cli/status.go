@@ -7,7 +7,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/cronlock"
 )
 
 // The exit statuses of holdfast itself; otherwise the command's status is returned. Most come from sysexits.h.
@@ -61,8 +60,6 @@ func statusOf(err error) int {
 		return 0
 	case errors.As(err, &own):
 		return own.status
-	case errors.Is(err, cronlock.ErrUnknownJob):
-		return StatusAbsent
 	case errors.Is(err, core.ErrInvalidName), errors.Is(err, core.ErrInvalidOption):
 		return StatusUsage
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
