@@ -148,14 +148,14 @@ var (
 	// commandsInFlight bounds the batches of commands. Few leave with a single command, because one that waits a moment for the next
 	// batch costs less than a system call of its own. More leave with several: Redis replies to all batches that it has found at once,
 	// so with few in flight, it waits for the client and the client for it in turn.
-	commandsInFlight = inFlight{eager: 4, most: 8}
+	commandsInFlight = inFlight{eager: 4, most: 12}
 	// renewalsInFlight bounds the batches of renewals. They are fewer because no caller waits for them.
 	renewalsInFlight = inFlight{eager: 2, most: 2}
 )
 
 const (
 	// sharedBatch is how many queued commands are worth a system call while many batches are in flight.
-	sharedBatch = 4
+	sharedBatch = 6
 	// MaxBatch bounds the commands of one batch, so that one batch does not hold a server or a connection for a long time.
 	MaxBatch = 256
 	// StallTimeout is how long a batch may be in flight before its sender no longer counts, because on a dead connection
