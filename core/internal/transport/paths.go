@@ -140,14 +140,14 @@ func (n *Nodes) Close(limit time.Duration) {
 
 // inFlight bounds the batches in flight of one queue.
 type inFlight struct {
-	eager int // as long as no more are, a command leaves at once
-	most  int // as long as no more are, sharedBatch commands that are queued leave together
+	eager int // while fewer are in flight, a command leaves at once
+	most  int // while fewer are in flight, sharedBatch queued commands leave together
 }
 
 var (
 	// commandsInFlight bounds the batches of commands. Few leave with a single command, because one that waits a moment for the next
 	// batch costs less than a system call of its own. More leave with several: Redis replies to all batches that it has found at once,
-	// so with few in flight, it waits for the client and the client for it in turn.
+	// so with few in flight, client and server wait for each other in turn.
 	commandsInFlight = inFlight{eager: 4, most: 12}
 	// renewalsInFlight bounds the batches of renewals. They are fewer because no caller waits for them.
 	renewalsInFlight = inFlight{eager: 2, most: 2}
@@ -164,8 +164,8 @@ const (
 )
 
 // batchQueue sends commands in batches, with a bounded number of batches in flight (group commit). Commands that arrive
-// meanwhile are queued, and the next free sender sends them together. So batches grow with the load. A command that finds
-// the queue empty and a sender free never waits.
+// meanwhile are queued, and the next free sender sends them together. So batches grow with the load. With fewer than limit.eager
+// batches in flight, no command waits.
 type batchQueue struct {
 	limit inFlight
 	send  func([]*Command) // returns when all commands of the batch were answered
