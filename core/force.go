@@ -10,8 +10,8 @@ import (
 // ForceUnlock takes the lock of that name from its holders, of whatever strategy. It returns true if the lock was held. It
 // takes the lock from whoever holds it when Redis runs the command, also from a holder that has got it since an operator
 // looked: if a person decides, use [Client.ForceUnlockSeen]. It does not stop a holder. The holder notices at its next renewal,
-// a third of its TTL later at most, and may overlap with its successor until then. The successor's fencing token is greater, so a
-// resource that checks tokens is safe.
+// a third of its TTL later at most, and may overlap with its successor until then. So may callers to which its process hands the
+// lock over, see [Client.Mutex]. The successor's fencing token is greater, so a resource that checks tokens is safe.
 //
 // It refuses data of another program at the key of the lock with [ErrWrongType], as all operations do.
 func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {

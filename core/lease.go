@@ -51,7 +51,7 @@ func (e *engine) newLease(ctx context.Context, p script.Strategy, h script.Hold,
 	l.hold.ParentID = "" // it was for the requests
 	terms := keepalive.Terms{
 		SentAt: g.SentAt, Granted: g.TTL, TTL: h.TTL, Fixed: config.fixed, MaxHold: config.maxHold, Token: g.Token,
-		WarnAfter: e.holdWarning,
+		RenewBy: g.RenewBy, WarnAfter: e.holdWarning,
 	}
 	if config.leavesLosses {
 		terms.WarnAfter = 0 // leaders lead for a long time
@@ -79,9 +79,8 @@ func (l *Lease) Name() string {
 }
 
 // Owner returns the owner as it is stored in Redis: the same for all leases of one chain of re-entries, and for leases that were
-// handed over from one to the next. For a [Multi] it is
-// the owner of the member that was locked first. A lease whose Owner was called is not handed over to another caller of this
-// client, see [Client.Mutex].
+// handed over from one to the next. For a [Multi] it is the owner of the member that was locked first. A lease whose Owner was called
+// is not handed over to another caller of this client, see [Client.Mutex].
 func (l *Lease) Owner() string {
 	if l == nil {
 		return ""
@@ -91,7 +90,7 @@ func (l *Lease) Owner() string {
 }
 
 // Token returns the fencing token: greater than the token of every earlier grant of this name, the same on re-entry, never
-// 0. The token of a [Multi] is greater than the tokens of all earlier grants of its members. See [TokenFrom] for its use.
+// 0. After a loss it may be smaller for some milliseconds, see [Client.Mutex]. The token of a [Multi] is greater than the tokens of all earlier grants of its members. See [TokenFrom] for its use.
 func (l *Lease) Token() int64 {
 	if l == nil {
 		return 0
@@ -219,7 +218,8 @@ func worthExtending(err error) bool {
 //
 // Unlock returns [ErrNotHeld] if the lease had already ended. Then another owner may have held the lock before the
 // work was done. Unlock does not affect a later holder. Any other error means that Redis did not confirm the release.
-// The client then retries in the background, and Redis frees the lock after the TTL at the latest.
+// The client then retries in the background, and Redis frees the lock after the TTL at the latest. A Mutex that is handed over to
+// another caller of the client is not released, see [Client.Mutex].
 func (l *Lease) Unlock(ctx context.Context) error {
 	if l == nil {
 		return errNoLease

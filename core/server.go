@@ -104,7 +104,7 @@ func (s *server) cannotPublish() {
 // close ends the subscriptions and waits for what is in flight, for a few seconds at most.
 func (s *server) close() {
 	s.Subs.Close(acquire.ReleaseTimeout)
-	s.Exec.Nodes.Close(acquire.ReleaseTimeout)
+	s.Exec.Close(acquire.ReleaseTimeout)
 }
 
 // wakeNext wakes the next client, because this one was woken after its last caller had stopped waiting.

@@ -34,8 +34,14 @@ var handOvers = []Mutant{
 	},
 	{
 		"validity that counts from the hand-over", "the holder believes in its lease for longer than the server does", "core/internal/acquire/handover.go",
-		[][2]string{{"SentAt: t.chain.sentAt}", "SentAt: a.Env.Now()}"}},
+		[][2]string{{"a.sentAt = t.chain.sentAt\n", "a.sentAt = a.Env.Now()\n"}},
 		inTests("waiting", "TestHandOver$"),
+	},
+	{
+		"handed-over lease that is not renewed at the end of its chain", "its holder believes in it for a third of the TTL after an operator took it",
+		"core/internal/acquire/handover.go",
+		[][2]string{{", RenewBy: t.chain.until}", "}"}},
+		inTests("waiting", "TestHandOverAfterForce"),
 	},
 	{
 		"hand-over beside a re-entry", "the next holder does not wait for those who entered under the former lease", "core/lease.go",

@@ -95,8 +95,8 @@ func (q *Lists) ChainReleased(c *Chain) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	c.left = 0
-	switch {
-	case c.timer == nil: // the list was empty
+	switch l := q.byLock[c.key]; {
+	case l == nil || l.chain != c: // nobody waits for a hand-over of this chain
 	case c.othersWait:
 		c.timer.Reset(chainPause)
 	default:
@@ -138,9 +138,13 @@ func (t *waiter) leaveToChain(c *Chain, now keepalive.Clock) {
 
 // takeOver accepts the hold that another caller of this process has handed over. It returns errAskAlone if the caller refuses the
 // grant as too late.
+//
+// Redis was not asked, and may have lost the hold, or an operator may have taken it. So a lease that outlives the chain is renewed at
+// its end, which shows that.
 func (a *Acquisition) takeOver(ctx context.Context, t *waiter) error {
 	a.Hold, a.Chain, a.Answered = *t.taken, t.chain, true
-	if err := a.accept(ctx, script.Grant{Token: t.chain.token, SentAt: t.chain.sentAt}); err != nil {
+	a.sentAt = t.chain.sentAt
+	if err := a.accept(ctx, script.Grant{Token: t.chain.token, RenewBy: t.chain.until}); err != nil {
 		a.Env.Lists.ChainReleased(t.chain) // replaceHold has released it
 		return errAskAlone
 	}

@@ -71,7 +71,7 @@ type waiter struct {
 	Question any    // what an answer depends on; nil if no answer holds for two; see share
 	arrival  uint64 // its number in the order of arrival
 
-	handsOver bool          // true if the waiter may be handed a hold; must not be changed after enter
+	handsOver bool          // true if the waiter may be handed a hold in place of its own; must not be changed after enter
 	ttl       time.Duration // that such a hold must have; the same
 	takesOver bool          // true while a hold may be handed to the waiter, which waits
 	taken     *script.Hold  // that was handed to the waiter, nil if none was; set before ready is closed, and read after it
@@ -392,7 +392,7 @@ func (a *Acquisition) waitWithoutQueue(ctx context.Context) error {
 // outage, or answers for as long that no Redis gives, all do. In all other cases the next becomes the first.
 func (a *Acquisition) waitInList(ctx context.Context) error {
 	t := &a.localWaiter
-	*t = waiter{Question: a.Question, handsOver: a.HandsOver, ttl: a.Hold.TTL}
+	*t = waiter{Question: a.Question, handsOver: a.HandsOver && a.Hold.Unanswered == 0, ttl: a.Hold.TTL}
 	a.Env.Lists.enter(t, a.listKey(), a.Hold.Ack)
 	defer func() {
 		if a.Chain != nil && t.taken == nil {

@@ -85,6 +85,7 @@ type Terms struct {
 	Fixed   bool          // true if the lease is not renewed
 	MaxHold time.Duration // after which the lease ends, however often it was renewed; 0 for no limit
 	EndAt   Instant       // when it ends at the latest, in the same way; 0 for no limit
+	RenewBy Instant       // when it is renewed for the first time at the latest; 0 if its TTL decides
 	Token   int64         // of the grant
 
 	WarnAfter time.Duration // after which HeldLong is called; 0 for never
@@ -415,6 +416,9 @@ func (r *Renewer[H]) Add(e *Entry[H], lease Lease[H], t Terms) bool {
 		e.validity.renewAt = min(now.Add(provisionalLimit), renewTime(t.SentAt, t.Granted))
 	default:
 		e.validity.renewAt = renewTime(t.SentAt, t.Granted)
+	}
+	if t.RenewBy != 0 {
+		e.validity.renewAt = min(e.validity.renewAt, t.RenewBy)
 	}
 	if t.MaxHold > 0 {
 		e.validity.endAt = min(e.validity.endAt, now.Add(t.MaxHold))

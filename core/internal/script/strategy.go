@@ -88,6 +88,7 @@ type Grant struct {
 	Token          int64
 	SentAt         keepalive.Instant // of the request that was granted, or of one before; 0 in a Result that took one request
 	TTL            time.Duration     // for which Redis keeps the hold; 0 in a Result, where the TTL of the hold applies
+	RenewBy        keepalive.Instant // when a lease of it is renewed for the first time at the latest; 0 if its TTL decides
 	Slot           int               // of the first permit of a semaphore
 	Compact        bool              // it was granted in the compact state, see lua/lock/compact_grant.lua
 	TokenCommitted bool              // the owner had the lock before, with a token that a majority of a Redlock has committed

@@ -39,6 +39,14 @@ func TestDirectPathConnection(t *testing.T) {
 		if p.deadline.checkExpired(); p.kept.Load() != nil {
 			t.Errorf("pool of %d: kept without a command", test.poolSize)
 		}
+		p.client(p.lastUsed + 1)
+		p.client(p.lastUsed + 1)
+		if kept := p.kept.Load() != nil; kept != test.keeps {
+			t.Errorf("pool of %d, %d active: before Close, kept = %v", test.poolSize, test.maxActive, kept)
+		}
+		if e.Close(time.Second); p.kept.Load() != nil {
+			t.Errorf("pool of %d: kept after Close", test.poolSize)
+		}
 		if err := rdb.Close(); err != nil {
 			t.Error(err)
 		}

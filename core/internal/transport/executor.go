@@ -351,6 +351,13 @@ func execPipeline(ctx context.Context, pipe redis.Pipeliner) {
 // for one server or Sentinel group. It must be called before the first command.
 func (e *Executor) UseDirectPath() { e.direct.rdb, _ = e.Client.(*redis.Client) }
 
+// Close ends what the executor does beside commands, see Nodes.Close, and gives back the connection that the direct path keeps.
+// Commands may still be sent afterwards.
+func (e *Executor) Close(limit time.Duration) {
+	e.Nodes.Close(limit)
+	e.direct.deadline.rest()
+}
+
 // InCluster returns true if the commands go to a Cluster.
 func (e *Executor) InCluster() bool { return e.Nodes.cluster != nil }
 

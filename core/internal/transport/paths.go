@@ -517,16 +517,31 @@ func (d *connectDeadline) armLocked(in time.Duration) {
 	d.timer.Reset(in)
 }
 
+// rest calls idle, unless there is a command: then the timer does it later.
+func (d *connectDeadline) rest() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.restLocked()
+}
+
+// restLocked is rest for a caller that holds the mutex. It returns false if there is a command.
+func (d *connectDeadline) restLocked() bool {
+	if !d.since.IsZero() {
+		return false
+	}
+	if d.idle != nil {
+		d.idle()
+	}
+	return true
+}
+
 // checkExpired ends the context of the present command if its deadline has passed, and otherwise sets the timer for the rest.
 // If there is no command, it calls idle.
 func (d *connectDeadline) checkExpired() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.armed = false
-	if d.since.IsZero() {
-		if d.idle != nil {
-			d.idle()
-		}
+	if d.restLocked() {
 		return
 	}
 	if left := directConnectTimeout - time.Since(d.since); left > 0 {
