@@ -90,7 +90,7 @@ fmt: ## format all Go code
 # The exported API of the module in a folder.
 api = GOWORK=off $(GO) -C tools run ./api ../$(1)
 api: ## write the exported API of each published module to api/, after a change of it
-	@set -e; for m in $(PUBLISHED); do $(call api,$$m) > api/$${m/#./holdfast}.txt; done
+	@set -e; for m in $(PUBLISHED); do $(call api,$$m) > api/new || { rm api/new; exit 1; }; mv api/new api/$${m/#./holdfast}.txt; done
 
 flashsale: ## run the flash sale, and the baseline without locks, which has to break
 	$(GO) run -v ./examples/flashsale

@@ -41,7 +41,8 @@
 //
 // The embedded Redis is [miniredis]: one server in memory, without replicas, Cluster, eviction, memory limit or users with rights.
 // [core.WithReplicaAck] finds no replica, and scripts are many times slower, so do not measure with it. Run the same tests on a
-// real redis-server now and then. Recipes: https://github.com/holdfast-go/holdfast/blob/main/docs/testing.md.
+// real redis-server now and then. A key of another type gives another error than core.ErrWrongType. Recipes:
+// https://github.com/holdfast-go/holdfast/blob/main/docs/testing.md.
 //
 // [miniredis]: https://github.com/alicebob/miniredis
 package locktest
