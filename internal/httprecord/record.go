@@ -63,7 +63,7 @@ type line struct {
 // Encode returns the response as the value of a record, for [Decode].
 func (r *Response) Encode() []byte {
 	head, err := json.Marshal(line{
-		Status: r.Status, Header: mapTexts(r.Header, widen), Omitted: r.Omitted, Around: mapNames(r.Around, widen),
+		Status: r.Status, Header: mapTexts(r.Header, func(text string) string { return widen(FieldValue(text)) }), Omitted: r.Omitted, Around: mapNames(r.Around, widen),
 		Unbegun: r.Unbegun,
 	})
 	if err != nil {
@@ -87,8 +87,14 @@ func Decode(b []byte) (*Response, error) {
 	if l.Status != 0 && !ValidStatus(l.Status) {
 		return nil, fmt.Errorf("holdfast: recorded response: status %d", l.Status)
 	}
+	header := replayable(mapTexts(l.Header, narrow))
+	for name, values := range header {
+		if slices.ContainsFunc(values, func(value string) bool { return !ValidFieldValue(value) }) {
+			return nil, fmt.Errorf("holdfast: recorded response: the field %s has a line break or a NUL", name)
+		}
+	}
 	return &Response{
-		Status: l.Status, Header: replayable(mapTexts(l.Header, narrow)), Body: body, Omitted: l.Omitted, Around: mapNames(l.Around, narrow),
+		Status: l.Status, Header: header, Body: body, Omitted: l.Omitted, Around: mapNames(l.Around, narrow),
 		Unbegun: l.Unbegun,
 	}, nil
 }
@@ -96,10 +102,10 @@ func Decode(b []byte) (*Response, error) {
 // ValidStatus reports whether net/http would send that status rather than panic.
 func ValidStatus(status int) bool { return status >= 100 && status <= 999 }
 
-// mapTexts keeps a field without values, and one whose list is nil: they keep net/http from setting its own. What is in ASCII, as
-// most headers are, stays as it is.
+// mapTexts keeps a field without values, and one whose list is nil: they keep net/http from setting its own. What is in ASCII
+// without line breaks and NULs, as most headers are, stays as it is.
 func mapTexts(h http.Header, convert func(string) string) http.Header {
-	if h != nil && allASCII(h) {
+	if h != nil && allPlain(h) {
 		return h
 	}
 	mapped := make(http.Header, len(h))
@@ -113,17 +119,17 @@ func mapTexts(h http.Header, convert func(string) string) http.Header {
 	return mapped
 }
 
-func allASCII(h http.Header) bool {
+func allPlain(h http.Header) bool {
 	for name, values := range h {
-		if !isASCII(name) || slices.ContainsFunc(values, func(v string) bool { return !isASCII(v) }) {
+		if !isPlain(name) || slices.ContainsFunc(values, func(v string) bool { return !isPlain(v) }) {
 			return false
 		}
 	}
 	return true
 }
 
-func isASCII(text string) bool {
-	return !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
+func isPlain(text string) bool {
+	return ValidFieldValue(text) && !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
 // mapNames returns nil for nil, as most answers have it.
@@ -159,6 +165,17 @@ func narrow(text string) string {
 
 // FieldName matches the name of a header field: a token of RFC 9110, section 5.6.2.
 var FieldName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+
+// splitting are the characters with which a value could end its field or the whole header.
+const splitting = "\r\n\x00"
+
+var oneLine = strings.NewReplacer("\r", " ", "\n", " ", "\x00", " ")
+
+// FieldValue returns the value of a header field as net/http sends it: on one line. A blank stands for a NUL too.
+func FieldValue(value string) string { return oneLine.Replace(value) }
+
+// ValidFieldValue reports whether a value can be sent without ending its field or the whole header.
+func ValidFieldValue(value string) bool { return !strings.ContainsAny(value, splitting) }
 
 // Unrecorded reports whether a field must not be sent to another request than the one it was made for.
 func Unrecorded(name string) bool {

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/gofiber/fiber/v3"
+
+	"github.com/holdfast-go/holdfast/internal/httprecord"
 )
 
 // answer is the guard's writer. What a handler has answered is in fiber's response already: taken. Anything else is the guard's, and
@@ -85,8 +87,11 @@ func (a *answer) send(c fiber.Ctx) {
 	r.ResetBody()
 	r.SetStatusCode(a.status)
 	for name, values := range a.header {
+		if !httprecord.FieldName.MatchString(name) { // net/http would not send it
+			continue
+		}
 		for _, value := range values {
-			r.Header.Add(name, value)
+			r.Header.Add(name, httprecord.FieldValue(value)) // fasthttp would send a line break as it is
 		}
 	}
 	if len(a.header["Content-Type"]) == 0 {

@@ -3,6 +3,7 @@ package fiberlock_test
 import (
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -165,6 +166,32 @@ func TestRefusals(t *testing.T) {
 	}
 	if !slices.Equal(conflicts, []string{"key-invalid /rendered"}) {
 		t.Errorf("refused: %q", conflicts)
+	}
+}
+
+// TestFieldsAreOneLine: a value with a line break ends no field, whether net/http has recorded it or a handler of refusals sets it.
+func TestFieldsAreOneLine(t *testing.T) {
+	t.Parallel()
+	const value, want = "a\r\nSet-Cookie: session=evil\r\n\r\nevil", "a  Set-Cookie: session=evil    evil"
+	locks := newLocks(t)
+	first := httplock.Idempotent(locks, httplock.Unscoped(), unhurried()...)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Note", value)
+	}))
+	req := httptest.NewRequest(http.MethodPost, "/note", strings.NewReader("order"))
+	req.Header.Set("Idempotency-Key", "k")
+	first.ServeHTTP(httptest.NewRecorder(), req)
+	app := fiber.New()
+	app.Post("/note", idempotent(t, locks, httplock.WithRefusalHandler(func(w http.ResponseWriter, _ *http.Request, c *httplock.Conflict) {
+		w.Header().Set("X-Note", value)
+		w.Header()["X-Evil: 1\r\nX-Name"] = []string{"b"}
+		w.WriteHeader(c.Status)
+	})).Wrap, func(fiber.Ctx) error { return nil })
+	srv := serve(t, app)
+	for key, status := range map[string]int{"k": http.StatusOK, "": http.StatusBadRequest} {
+		a := srv.post(t, "/note", key)
+		if a.status != status || a.header.Get("X-Note") != want || a.header["Set-Cookie"] != nil || a.header["X-Evil"] != nil || a.body != "" {
+			t.Errorf("key %q: %+v, want %d and X-Note %q", key, a, status, want)
+		}
 	}
 }
 

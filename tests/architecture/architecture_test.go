@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 	"middleware/echo":    {"middleware/nethttp", "github.com/labstack/echo/v5", "internal/ginroute"},
 	"middleware/echo4":   {"middleware/nethttp", "github.com/labstack/echo/v4", "internal/ginroute"},
 	"middleware/fiber": {
-		"middleware/nethttp", "github.com/gofiber/fiber/v3", "github.com/valyala/fasthttp", "internal/ginroute",
+		"middleware/nethttp", "github.com/gofiber/fiber/v3", "github.com/valyala/fasthttp", "internal/ginroute", "internal/httprecord",
 	},
 
 	"middleware/grpc": {

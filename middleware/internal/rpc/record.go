@@ -99,6 +99,9 @@ func appendHeader(out []byte, n protowire.Number, header map[string][]string) []
 		}
 		entry := protowire.AppendString(nil, strings.ToLower(name))
 		for _, value := range header[name] {
+			if !binaryValue(name) {
+				value = httprecord.FieldValue(value)
+			}
 			entry = protowire.AppendString(entry, value)
 		}
 		out = appendBytes(out, n, entry)
@@ -116,6 +119,9 @@ func unrecorded(name string) bool {
 	}
 	return name == Replayed || httprecord.Unrecorded(textproto.CanonicalMIMEHeaderKey(name))
 }
+
+// binaryValue reports whether metadata has values of any bytes, which are encoded when they are sent.
+func binaryValue(name string) bool { return strings.HasSuffix(strings.ToLower(name), "-bin") }
 
 var errRecord = errors.New("holdfast: the recorded response cannot be read")
 
@@ -195,9 +201,13 @@ func decodeHeader(header map[string][]string, entry []byte) bool {
 	for n >= 0 && len(entry) > n {
 		entry = entry[n:]
 		var value string
-		if value, n = protowire.ConsumeString(entry); n >= 0 && !unrecorded(name) { // whoever writes to Redis may have added it
-			header[name] = append(header[name], value)
+		if value, n = protowire.ConsumeString(entry); n < 0 || unrecorded(name) { // whoever writes to Redis may have added it
+			continue
 		}
+		if !binaryValue(name) && !httprecord.ValidFieldValue(value) {
+			return false
+		}
+		header[name] = append(header[name], value)
 	}
 	return n >= 0
 }

@@ -47,6 +47,11 @@ func TestRecord(t *testing.T) {
 			t.Errorf("metadata %q", found)
 		}
 	}
+	split := map[string][]string{"x-note": {"a\r\nset-cookie: b\x00"}}
+	got, err = rpc.Decode(encode(t, &rpc.Answer{Message: m, Header: split, Trailer: split}, 1<<20))
+	if want := []string{"a  set-cookie: b "}; err != nil || !slices.Equal(got.Header["x-note"], want) || !slices.Equal(got.Trailer["x-note"], want) {
+		t.Errorf("a value that would end its field: %+v, %v", got, err)
+	}
 	if got, err := rpc.Decode(encode(t, &rpc.Answer{Message: order(t, "")}, 1<<20)); err != nil || got.Message == nil {
 		t.Errorf("an empty message: %+v, %v", got, err)
 	}
@@ -92,9 +97,10 @@ func TestForeignRecord(t *testing.T) {
 		"unknown":        append(name("no.Type"), 0x12, 0),
 		"cannot be read": append(name("test.Order"), 0x12, 1, 0xff), "\x00cannot be read": {0xff}, "\x01cannot be read": {},
 		"\x02cannot be read": name("test.Order")[:5], "\x03cannot be read": {0x1a, 1, 0xff}, "\x04cannot be read": {0x22, 2, 9, 9},
+		"\x05cannot be read": append(encode(t, &rpc.Answer{Message: order(t, "")}, 1000), 0x22, 6, 1, 'x', 3, 'a', '\r', '\n'),
 	} {
 		_, err := rpc.Decode(value)
-		text = strings.TrimLeft(text, "\x00\x01\x02\x03\x04")
+		text = strings.TrimLeft(text, "\x00\x01\x02\x03\x04\x05")
 		if err == nil || text == "unknown" && !strings.Contains(err.Error(), "no.Type") || text != "unknown" && !strings.Contains(err.Error(), text) {
 			t.Errorf("%x: %v", value, err)
 		}

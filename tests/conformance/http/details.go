@@ -9,10 +9,11 @@ import (
 )
 
 var detailTests = tests{
-	"EarlyDataHoweverWritten": testEarlyDataSpelling,
-	"ForgedRecordIsFiltered":  testForgedRecord,
-	"EncodingIsCompared":      testEncodingIsCompared,
-	"JSONParametersCompared":  testJSONParameters,
+	"EarlyDataHoweverWritten":  testEarlyDataSpelling,
+	"ForgedRecordIsFiltered":   testForgedRecord,
+	"SplittingRecordIsRefused": testSplittingRecord,
+	"EncodingIsCompared":       testEncodingIsCompared,
+	"JSONParametersCompared":   testJSONParameters,
 }
 
 // testEarlyDataSpelling: RFC 8470, section 5.1: several fields, or an invalid one, count as one with the value 1.
@@ -59,31 +60,13 @@ func testForgedRecord(t *testing.T, s *suite) {
 	site := s.mount(t, h, s.idempotent(t))
 	r := request{user: "forged", key: "k"}
 	site.do(r).fresh(t, http.StatusCreated, "")
-	rdb, name := s.redis.Client(), idempotentKey(t, r.user, "k").Name(nil)
-	var key string
-	all, err := rdb.Keys(t.Context(), "*"+strings.NewReplacer("[", `\[`).Replace(name)+"*").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, candidate := range all {
-		if value, _ := rdb.HGet(t.Context(), candidate, "value").Result(); strings.Contains(value, `"X-Total":["7"]`) {
-			key = candidate
-			forged := `"set-cookie":["session=evil"],"Set-Cookie":["session=evil"],"Set-Cookie ":["a=b"],"X-Total":["7"],` +
-				`"Www-Authenticate":["Basic"],"Authorization":["Bearer evil"],"Authentication-Info":["x"],"X-Auth-User":["evil"],` +
-				`"X-Session":["evil"],"X-Admin-Session-Key":["evil"],"X-Csrf-Token":["evil"],"My-Cookie":["evil"],` +
-				`"Transfer-Encoding":["chunked"],"Content-Length":["999"],"Connection":["X-Total"],"Upgrade":["h2c"],` +
-				`"Keep-Alive":["timeout=9"],"Trailer":["X-Late"],"Trailer:Set-Cookie":["session=evil"],` +
-				`"\u0153et-Cookie":["session=evil"],"Strict-Transport-Security":["max-age=0"],"Clear-Site-Data":["\"*\""],` +
-				`"Alt-Svc":["h3=\"evil.example:443\""],"Access-Control-Allow-Origin":["https://evil.example"]`
-			value = strings.Replace(value, `"X-Total":["7"]`, forged, 1)
-			if err := rdb.HSet(t.Context(), candidate, "value", value).Err(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if key == "" {
-		t.Fatalf("no record among %q", all)
-	}
+	s.forge(t, r, `"X-Total":["7"]`, `"set-cookie":["session=evil"],"Set-Cookie":["session=evil"],"Set-Cookie ":["a=b"],"X-Total":["7"],`+
+		`"Www-Authenticate":["Basic"],"Authorization":["Bearer evil"],"Authentication-Info":["x"],"X-Auth-User":["evil"],`+
+		`"X-Session":["evil"],"X-Admin-Session-Key":["evil"],"X-Csrf-Token":["evil"],"My-Cookie":["evil"],`+
+		`"Transfer-Encoding":["chunked"],"Content-Length":["999"],"Connection":["X-Total"],"Upgrade":["h2c"],`+
+		`"Keep-Alive":["timeout=9"],"Trailer":["X-Late"],"Trailer:Set-Cookie":["session=evil"],`+
+		`"\u0153et-Cookie":["session=evil"],"Strict-Transport-Security":["max-age=0"],"Clear-Site-Data":["\"*\""],`+
+		`"Alt-Svc":["h3=\"evil.example:443\""],"Access-Control-Allow-Origin":["https://evil.example"]`)
 	a := site.do(r)
 	a.replayed(t, http.StatusCreated, "")
 	if a.header.Get("X-Total") != "7" {
@@ -97,6 +80,47 @@ func testForgedRecord(t *testing.T, s *suite) {
 		if !allowed[name] || strings.Contains(strings.Join(values, ""), "evil") {
 			t.Errorf("the client got %s: %q", name, values)
 		}
+	}
+}
+
+// testSplittingRecord: a record with a field that would end the header is not replayed.
+func testSplittingRecord(t *testing.T, s *suite) {
+	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Total", "7")
+		w.WriteHeader(http.StatusCreated)
+	})
+	site := s.mount(t, h, s.idempotent(t))
+	for _, value := range []string{`7\r\nX-Evil: 1`, `7\nX-Evil: 1`, `7\r`, `7\u0000`, `7\u010d\u010aX-Evil: 1`} {
+		r := request{user: "splitting", key: strings.NewReplacer(`\`, "", ":", "", " ", "").Replace(value)}
+		site.do(r).fresh(t, http.StatusCreated, "")
+		s.forge(t, r, `"X-Total":["7"]`, `"X-Total":["`+value+`"]`)
+		a := site.do(r)
+		a.refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
+		if a.header["X-Evil"] != nil {
+			t.Errorf("%s: the client got %v", value, a.header)
+		}
+	}
+}
+
+// forge replaces a part of the record of a request as one who can write to Redis.
+func (s *suite) forge(t *testing.T, r request, part, by string) {
+	t.Helper()
+	rdb, name := s.redis.Client(), idempotentKey(t, r.user, r.key).Name(nil)
+	all, err := rdb.Keys(t.Context(), "*"+strings.NewReplacer("[", `\[`).Replace(name)+"*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, key := range all {
+		if value, _ := rdb.HGet(t.Context(), key, "value").Result(); strings.Contains(value, part) {
+			found = true
+			if err := rdb.HSet(t.Context(), key, "value", strings.Replace(value, part, by, 1)).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if !found {
+		t.Fatalf("no record among %q", all)
 	}
 }
 
