@@ -30,7 +30,8 @@ type Payload struct {
 	// Target is the path as the client has sent it. Path is what [http.StripPrefix] and the like have left of it.
 	Target, Path string
 	// Query is the part after the question mark.
-	Query       string
+	Query string
+	// ContentType is the Content-Type, with commas between several of them.
 	ContentType string
 	// ContentEncoding are the codings of the body in their order, in lower case: "gzip, br". It is empty for none, as
 	// "identity" is. A body with a coding is compared as it is, unless a program in front of the guard has decoded it and
@@ -67,7 +68,7 @@ func (c *settings) payload(r *http.Request) Payload {
 	route, _ := parsePattern(r.Pattern)
 	p := Payload{
 		Method: r.Method, Host: route.host, Target: targetOf(r).EscapedPath(), Path: r.URL.EscapedPath(),
-		Query: r.URL.RawQuery, ContentType: r.Header.Get("Content-Type"),
+		Query: r.URL.RawQuery, ContentType: strings.Join(r.Header["Content-Type"], ", "),
 		ContentEncoding: codingsOf(r.Header["Content-Encoding"]),
 	}
 	if body, ok := r.Body.(*bodyBuffer); ok {

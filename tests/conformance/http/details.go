@@ -147,6 +147,11 @@ func testEncodingIsCompared(t *testing.T, s *suite) {
 				header("text/plain; charset=utf-8; version=2"), header("text/plain; charset=utf-8; version"),
 			},
 		},
+		"several types": {
+			"body", http.Header{"Content-Type": {"text/a", "text/b"}},
+			[]http.Header{{"Content-Type": {"text/a", "text/b"}}},
+			[]http.Header{{"Content-Type": {"text/a", "text/c"}}, {"Content-Type": {"text/a"}}},
+		},
 		"coded": {
 			"a=1&b=2", header("application/x-www-form-urlencoded", "gzip, br"),
 			[]http.Header{header("application/x-www-form-urlencoded", "GZIP", "br"), header("application/x-www-form-urlencoded", "gzip,br,identity")},
