@@ -197,19 +197,18 @@ func (p Payload) multipart() (texts []string, ok bool) {
 	return nil, false
 }
 
-// framed reports whether a body begins and ends with its boundary, and ends there for the first time. What stands before
-// or behind is no part, but a handler may read it.
+// framed reports whether a body begins and ends with its boundary, each on a line of its own, and ends there for the first time. What
+// stands before or behind is no part, but a handler may read it. Parsers skip a first line that only begins with the boundary.
 func framed(body []byte, boundary string) bool {
 	line, begin := []byte("\r\n"), []byte("--"+boundary)
 	end := slices.Concat(line, begin, []byte("--"))
 	body = bytes.TrimPrefix(bytes.TrimSuffix(body, line), line)
-	switch {
-	case boundary == "" || !bytes.HasPrefix(body, begin):
-		return false
-	case bytes.Equal(body, end[len(line):]): // without parts
-		return true
+	if bytes.Equal(body, end[len(line):]) { // without parts
+		return boundary != ""
 	}
-	return bytes.HasSuffix(body, end) && bytes.Count(body, end) == 1
+	rest, begins := bytes.CutPrefix(body, begin)
+	return boundary != "" && begins && bytes.HasPrefix(bytes.TrimLeft(rest, " \t"), line) &&
+		bytes.HasSuffix(body, end) && bytes.Count(body, end) == 1
 }
 
 // CanonicalJSON is a function for [WithFingerprint]: two bodies in JSON are equal if they differ only in white space, in the order

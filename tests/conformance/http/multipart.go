@@ -92,13 +92,16 @@ func testNoMultipart(t *testing.T, s *suite) {
 	const part = "Content-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n"
 	whole := "--x\r\n" + part + "--x--\r\n"
 	for name, bodies := range map[string][2]string{
-		"text in front": {"text\r\n" + whole, "test\r\n" + whole},
-		"text behind":   {whole + "text", whole + "test"},
-		"ends twice":    {whole + "--x\r\n" + part + "text\r\n--x--", whole + "--x\r\n" + part + "test\r\n--x--"},
-		"cut off":       {"--x\r\n" + part + "text", "--x\r\n" + part + "test"},
-		"no header":     {"--x\r\ntext\r\n--x--\r\n", "--x\r\ntest\r\n--x--\r\n"},
-		"no boundary":   {"text", "test"},
-		"nothing":       {"", "text"},
+		"text in front":          {"text\r\n" + whole, "test\r\n" + whole},
+		"text in the first line": {"--xtext\r\n" + whole, "--xtest\r\n" + whole},
+		"text behind a blank":    {"--x text\r\n" + whole, "--x test\r\n" + whole},
+		"ends first":             {"--x--\r\ntext\r\n--x--", "--x--\r\ntest\r\n--x--"},
+		"text behind":            {whole + "text", whole + "test"},
+		"ends twice":             {whole + "--x\r\n" + part + "text\r\n--x--", whole + "--x\r\n" + part + "test\r\n--x--"},
+		"cut off":                {"--x\r\n" + part + "text", "--x\r\n" + part + "test"},
+		"no header":              {"--x\r\ntext\r\n--x--\r\n", "--x\r\ntest\r\n--x--\r\n"},
+		"no boundary":            {"text", "test"},
+		"nothing":                {"", "text"},
 	} {
 		r := request{user: "no-multipart-" + name, key: "k", body: bodies[0], header: typed("x")}
 		first := site.do(r).want(t, http.StatusCreated)
