@@ -2,7 +2,9 @@ package rpc
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/binary"
+	"hash"
 	"math"
 	"slices"
 	"strings"
@@ -23,9 +25,10 @@ const deepestAny = 8
 // across builds, so it hashes a walk: fields by number, maps by key, an Any by its content. Unknown fields and the ignored
 // ones are left out.
 func fingerprint(secret []byte, method string, m proto.Message, ignored fieldTree) []byte {
-	var w walk
+	w := walk{sum: sha256.New(), out: make([]byte, 0, 1<<10)}
 	w.message(m.ProtoReflect(), ignored, 0)
-	sum := guard.Digest(secret, method, string(w.out))
+	w.flush()
+	sum := guard.Digest(secret, method, string(w.sum.Sum(nil)))
 	return sum[:]
 }
 
@@ -50,16 +53,35 @@ func (t fieldTree) add(path []string) {
 	}
 }
 
-// walk writes messages in a form of its own, in which every value says what it is and where it ends.
-type walk struct{ out []byte }
-
-func (w *walk) number(kind byte, n uint64) {
-	w.out = binary.BigEndian.AppendUint64(append(w.out, kind), n)
+// walk hashes messages in a form of its own, in which every value says what it is and where it ends. It hashes as it goes, because
+// the form of a list of small numbers is longer than the request.
+type walk struct {
+	sum hash.Hash
+	out []byte // what was not hashed yet
 }
 
-func (w *walk) text(kind byte, s string) {
-	w.number(kind, uint64(len(s)))
-	w.out = append(w.out, s...)
+func (w *walk) flush() {
+	_, _ = w.sum.Write(w.out) // a hash takes everything
+	w.out = w.out[:0]
+}
+
+func (w *walk) number(kind byte, n uint64) {
+	if cap(w.out)-len(w.out) <= binary.MaxVarintLen64 {
+		w.flush()
+	}
+	w.out = binary.AppendUvarint(append(w.out, kind), n)
+}
+
+func writeText[T string | []byte](w *walk, kind byte, text T) {
+	w.number(kind, uint64(len(text)))
+	for len(text) > 0 {
+		if len(w.out) == cap(w.out) {
+			w.flush()
+		}
+		n := min(len(text), cap(w.out)-len(w.out))
+		w.out = append(w.out, text[:n]...)
+		text = text[n:]
+	}
 }
 
 func (w *walk) message(m protoreflect.Message, ignored fieldTree, anys int) {
@@ -162,9 +184,9 @@ func (w *walk) value(fd protoreflect.FieldDescriptor, v protoreflect.Value, igno
 	case protoreflect.MessageKind, protoreflect.GroupKind:
 		w.message(v.Message(), ignored, anys)
 	case protoreflect.StringKind:
-		w.text('s', v.String())
+		writeText(w, 's', v.String())
 	case protoreflect.BytesKind:
-		w.text('b', string(v.Bytes()))
+		writeText(w, 'b', v.Bytes())
 	case protoreflect.BoolKind:
 		w.number('t', uint64(boolRank(v.Bool())))
 	case protoreflect.EnumKind:
@@ -185,7 +207,7 @@ func (w *walk) value(fd protoreflect.FieldDescriptor, v protoreflect.Value, igno
 // any writes the content of an Any, or its bytes if it is of a type that is unknown here.
 func (w *walk) any(url string, value []byte, ignored fieldTree, anys int) {
 	name := url[strings.LastIndexByte(url, '/')+1:]
-	w.text('a', name)
+	writeText(w, 'a', name)
 	if anys < deepestAny {
 		if t, err := protoregistry.GlobalTypes.FindMessageByURL(url); err == nil {
 			if m := t.New(); proto.Unmarshal(value, m.Interface()) == nil {
@@ -194,5 +216,5 @@ func (w *walk) any(url string, value []byte, ignored fieldTree, anys int) {
 			}
 		}
 	}
-	w.text('b', string(value))
+	writeText(w, 'b', value)
 }

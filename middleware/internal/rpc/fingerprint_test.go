@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -154,6 +155,31 @@ func TestDeepRequest(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	if each := (after.TotalAlloc - before.TotalAlloc) / levels; each > 2000 {
 		t.Errorf("%d bytes for each level", each)
+	}
+}
+
+// TestPackedRequest: the fingerprint of many small numbers, each of which takes a byte of the request, needs no memory for each. It is
+// not parallel, because it counts what the process allocates.
+func TestPackedRequest(t *testing.T) {
+	m := &descriptorpb.SourceCodeInfo_Location{Path: make([]int32, 1<<20), LeadingComments: proto.String(strings.Repeat("x", 1<<20))}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	sum(m)
+	runtime.ReadMemStats(&after)
+	if most := uint64(64 << 10); after.TotalAlloc-before.TotalAlloc > most {
+		t.Errorf("allocated %d bytes, want at most %d", after.TotalAlloc-before.TotalAlloc, most)
+	}
+}
+
+// TestLongValues: where a value ends counts, however the walk is cut.
+func TestLongValues(t *testing.T) {
+	t.Parallel()
+	seen := map[string]int{}
+	for n := range 3000 {
+		seen[sum(order(t, `tags: "`+strings.Repeat("s", n)+`" tags: "s"`))]++
+	}
+	if len(seen) != 3000 {
+		t.Errorf("%d fingerprints of 3000 requests", len(seen))
 	}
 }
 
