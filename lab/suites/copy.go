@@ -33,7 +33,7 @@ type Copy struct {
 // NewCopy copies the module of a suite to a folder, puts the guards in, and compiles its tests, with further flags of go test.
 func NewCopy(s Suite, dir string, flags ...string) (*Copy, error) {
 	var module struct{ Version, Dir string }
-	found, err := goTool(".", "list", "-m", "-json", s.Module)
+	found, err := goTool(".", "mod", "download", "-json", s.Module)
 	if err = cmp.Or(err, json.Unmarshal(found, &module)); err != nil {
 		return nil, err
 	}

@@ -109,7 +109,10 @@ func (r Report) section(where string) string {
 	if len(lines) > 0 {
 		text.WriteString("\n| test | differs with | because the guard |\n| --- | --- | --- |\n" + strings.Join(lines, ""))
 	}
-	text.WriteString(r.unsteady())
+	text.WriteString(r.listed("Passed only when they ran again, with the same guard, as tests do that wait for some milliseconds and then look",
+		func(row Row) []Difference { return row.Unsteady }))
+	text.WriteString(r.listed("Failed also with two requests to Redis before and after in place of the guard, when they ran again, because they allow for no delay",
+		func(row Row) []Difference { return row.Slow }))
 	return text.String()
 }
 
@@ -128,11 +131,11 @@ func with(guards []string) string {
 	return strings.Join(guards, "; ")
 }
 
-// unsteady returns a line about tests that passed when they ran again.
-func (r Report) unsteady() string {
+// listed returns a line about the tests that each row has in a list, "" if there are none.
+func (r Report) listed(title string, list func(Row) []Difference) string {
 	var all []string
 	for _, row := range r.Rows {
-		for _, d := range row.Unsteady {
+		for _, d := range list(row) {
 			all = append(all, "`"+name(d.Test)+"`")
 		}
 	}
@@ -140,6 +143,5 @@ func (r Report) unsteady() string {
 		return ""
 	}
 	slices.Sort(all)
-	return "\nPassed only when they ran again, with the same guard, as tests do that wait for some milliseconds and then look:\n" +
-		strings.Join(slices.Compact(all), ",\n") + ".\n"
+	return "\n" + title + ":\n" + strings.Join(slices.Compact(all), ",\n") + ".\n"
 }

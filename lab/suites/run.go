@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/holdfast-go/holdfast/lab/suites/guards/installed"
 )
 
 // Outcome is how a test has ended.
@@ -34,10 +36,23 @@ type Test struct{ Package, Name string }
 
 func (t Test) String() string { return t.Package + "." + t.Name }
 
-// top returns the name of the function.
+// top returns the name of the function. grpc-go has methods in place of functions, each of which is a part of a function named Test.
 func (t Test) top() string {
-	name, _, _ := strings.Cut(t.Name, "/")
-	return name
+	names := strings.SplitN(t.Name, "/", 3)
+	if names[0] == "Test" {
+		return strings.Join(names[:min(2, len(names))], "/")
+	}
+	return names[0]
+}
+
+// withoutParts removes the tests of which a part is in the list too.
+func withoutParts[T any](all []T, test func(T) Test) []T {
+	return slices.DeleteFunc(slices.Clone(all), func(one T) bool {
+		return slices.ContainsFunc(all, func(other T) bool {
+			part, whole := test(other), test(one)
+			return part.Package == whole.Package && strings.HasPrefix(part.Name, whole.Name+"/")
+		})
+	})
 }
 
 // Results has the outcome and the output of each test of a run.
@@ -60,7 +75,8 @@ func (r Results) Count(want ...Outcome) (n int) {
 	return n
 }
 
-// Run runs the tests of all packages, or those of the given tests, with this guard on a Redis; with none if it is "".
+// Run runs the tests of all packages, or those of the given tests and one package at a time, with this guard on a Redis; with none if
+// it is "".
 func (c *Copy) Run(ctx context.Context, guard, redis string, only ...Test) (Results, error) {
 	results := newResults()
 	var (
@@ -69,6 +85,9 @@ func (c *Copy) Run(ctx context.Context, guard, redis string, only ...Test) (Resu
 		group  sync.WaitGroup
 		slots  = make(chan struct{}, 4) // of packages that run at a time
 	)
+	if len(only) > 0 {
+		slots = make(chan struct{}, 1)
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.tests)) {
 		group.Go(func() {
 			slots <- struct{}{}
@@ -126,7 +145,8 @@ func (c *Copy) short(importPath string) string {
 // runPackage runs tests of a package. If one of them ends the process, by a panic, the others run in another process.
 func (c *Copy) runPackage(ctx context.Context, results Results, name string, tests []string, guard, redis string) error {
 	for len(tests) > 0 {
-		args := []string{"-test.v=test2json", "-test.timeout=15m", "-test.run", "^(" + strings.Join(tests, "|") + ")$"}
+		pattern := "^" + strings.NewReplacer("/", "$/^", "|", "$|^").Replace(strings.Join(tests, "|")) + "$"
+		args := []string{"-test.v=test2json", "-test.timeout=30m", "-test.run", pattern}
 		var events, failure bytes.Buffer
 		cmd := c.command(ctx, name, guard, redis, append(args, c.Suite.Args(redis)...)...)
 		cmd.Stdout, cmd.Stderr = &events, &failure
@@ -210,11 +230,28 @@ func Compare(guard string, without, with Results) []Difference {
 		}
 	}
 	slices.SortFunc(all, func(a, b Difference) int { return strings.Compare(a.Test.String(), b.Test.String()) })
-	return slices.DeleteFunc(slices.Clone(all), func(d Difference) bool {
-		return slices.ContainsFunc(all, func(part Difference) bool {
-			return part.Test.Package == d.Test.Package && strings.HasPrefix(part.Test.Name, d.Test.Name+"/")
-		})
-	})
+	return withoutParts(all, func(d Difference) Test { return d.Test })
+}
+
+// tries is how often tests run again.
+const tries = 3
+
+// Without runs a suite without a guard. Tests that fail run again, so that they are compared although the machine is busy.
+func (c *Copy) Without(ctx context.Context, redis string) (Results, error) {
+	results, err := c.Run(ctx, "", redis)
+	for n := 0; n < tries && err == nil && results.Count(Failed, Unfinished) > 0; n++ {
+		var failed []Test
+		for test, outcome := range results.Outcomes {
+			if outcome == Failed || outcome == Unfinished {
+				failed = append(failed, test)
+			}
+		}
+		var again Results
+		again, err = c.Run(ctx, "", redis, withoutParts(failed, func(t Test) Test { return t })...)
+		maps.DeleteFunc(again.Outcomes, func(_ Test, outcome Outcome) bool { return outcome != Passed })
+		maps.Copy(results.Outcomes, again.Outcomes)
+	}
+	return results, err
 }
 
 // Checked is how the tests of a suite do with a guard.
@@ -223,43 +260,63 @@ type Checked struct {
 	Without  Results
 	With     Results
 	Expected []Difference // accepted
-	Failed   []Difference // not accepted, and again so
+	Failed   []Difference // not accepted: fails each time with the guard, and never with the baseline
 	Unsteady []Difference // not accepted, but passed when it ran again
+	Slow     []Difference // not accepted, but failed with the baseline too when it ran again
 }
 
-// Check runs a suite with a guard. Tests that do not pass with it, and did without, run again,
-// because many wait for a few milliseconds and then expect something to have happened.
+// Check runs a suite with a guard. Tests that do not pass with it, and did without, run again, because many wait for a few
+// milliseconds and then expect something to have happened: with the guard, and with a baseline that only takes the time of one.
 func (c *Copy) Check(ctx context.Context, guard, redis string, without Results) (Checked, error) {
-	checked := Checked{Guard: guard, Without: without}
+	checked, baseline := Checked{Guard: guard, Without: without}, installed.Baseline
+	if strings.HasSuffix(guard, installed.Innermost) {
+		baseline += installed.Innermost
+	}
 	var err error
 	if checked.With, err = c.Run(ctx, guard, redis); err != nil {
 		return checked, err
 	}
-	var tests []Test
 	for _, d := range Compare(guard, without, checked.With) {
 		if _, ok := c.Suite.accepts(d); ok {
 			checked.Expected = append(checked.Expected, d)
-			continue
+		} else {
+			checked.Failed = append(checked.Failed, d)
 		}
-		checked.Failed, tests = append(checked.Failed, d), append(tests, d.Test)
 	}
-	for tries := 0; tries < 3 && len(tests) > 0; tries++ {
-		again, err := c.Run(ctx, guard, redis, tests...)
-		if err != nil {
+	for range tries {
+		passed := func(again Results, d Difference) bool { return again.Outcomes[d.Test] == Passed }
+		if err = checked.again(ctx, c, &checked.Unsteady, guard, redis, passed); err != nil {
 			return checked, err
 		}
-		passed := func(d Difference) bool { return again.Outcomes[d.Test] == Passed }
-		for _, d := range checked.Failed {
-			if passed(d) {
-				checked.Unsteady = append(checked.Unsteady, d)
-			}
-		}
-		checked.Failed, tests = slices.DeleteFunc(checked.Failed, passed), nil
-		for _, d := range checked.Failed {
-			tests = append(tests, d.Test)
+		failed := func(again Results, d Difference) bool { return again.Outcomes[d.Test] != Passed }
+		if err = checked.again(ctx, c, &checked.Slow, baseline, redis, failed); err != nil {
+			return checked, err
 		}
 	}
 	return checked, nil
+}
+
+// again runs the failed tests again, with a guard or with none, and moves those of which is is true to another list.
+func (checked *Checked) again(ctx context.Context, c *Copy, to *[]Difference, guard, redis string, is func(Results, Difference) bool) error {
+	var tests []Test
+	for _, d := range checked.Failed {
+		tests = append(tests, d.Test)
+	}
+	if len(tests) == 0 {
+		return nil
+	}
+	again, err := c.Run(ctx, guard, redis, tests...)
+	if err != nil {
+		return err
+	}
+	checked.Failed = slices.DeleteFunc(checked.Failed, func(d Difference) bool {
+		moves := is(again, d)
+		if moves {
+			*to = append(*to, d)
+		}
+		return moves
+	})
+	return nil
 }
 
 // accepts returns the reason for a difference.

@@ -68,7 +68,7 @@ func run(t *testing.T, suite suites.Suite, server *testkit.Server) suites.Report
 		t.Fatal(err)
 	}
 	addr, rdb := server.Options().Addr, server.Client()
-	without, err := c.Run(t.Context(), "", addr)
+	without, err := c.Without(t.Context(), addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,6 +92,9 @@ func run(t *testing.T, suite suites.Suite, server *testkit.Server) suites.Report
 		}
 		for _, d := range checked.Unsteady {
 			t.Logf("%s, %s passed when it ran again, but first: %s\n%s", guard, d.Test, d.With, d.Output)
+		}
+		for _, d := range checked.Slow {
+			t.Logf("%s, %s failed with the baseline too when it ran again: %s\n%s", guard, d.Test, d.With, d.Output)
 		}
 	}
 	report := suites.NewReport(c, rows)
@@ -176,7 +179,7 @@ func TestBrokenGuardIsReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	without, err := c.Run(t.Context(), "", addr)
+	without, err := c.Without(t.Context(), addr)
 	if err != nil {
 		t.Fatal(err)
 	}

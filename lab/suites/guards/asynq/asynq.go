@@ -20,6 +20,14 @@ func Install() func(asynq.Handler) asynq.Handler {
 		return asynqlock.Exclusive(installed.Locks().Mutex, key)
 	case "once":
 		return asynqlock.Once(installed.Locks(), key)
+	case installed.Baseline:
+		return func(handler asynq.Handler) asynq.Handler {
+			return asynq.HandlerFunc(func(ctx context.Context, task *asynq.Task) error {
+				installed.Ask()
+				defer installed.Ask()
+				return handler.ProcessTask(ctx, task)
+			})
+		}
 	}
 	return func(handler asynq.Handler) asynq.Handler { return handler }
 }

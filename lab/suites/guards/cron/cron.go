@@ -21,6 +21,14 @@ func Install() func(cron.Job) cron.Job {
 		return func(job cron.Job) cron.Job { return cronlock.Exclusive(locks.Mutex, uuid.NewString())(job) }
 	case "leader":
 		return cronlock.Leader(elected(installed.Locks()))
+	case installed.Baseline:
+		return func(job cron.Job) cron.Job {
+			return cron.FuncJob(func() {
+				installed.Ask()
+				defer installed.Ask()
+				job.Run()
+			})
+		}
 	}
 	return func(job cron.Job) cron.Job { return job }
 }

@@ -27,6 +27,14 @@ func Install() func([]echo.MiddlewareFunc) []echo.MiddlewareFunc {
 			echolock.Idempotent(installed.Locks(), httplock.Unscoped(), more...),
 			around(func(c echo.Context) { installed.Unmark(c.Request().Header.Del) }),
 		}
+	case installed.Baseline:
+		guards = []echo.MiddlewareFunc{func(next echo.HandlerFunc) echo.HandlerFunc {
+			return func(c echo.Context) error {
+				installed.Ask()
+				defer installed.Ask()
+				return next(c)
+			}
+		}}
 	}
 	for i, guard := range guards {
 		guards[i] = served(guard)

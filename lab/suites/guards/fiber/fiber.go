@@ -33,6 +33,12 @@ func Install() func(use bool, handlers []fiber.Handler) []fiber.Handler {
 				return c.Next()
 			},
 		}
+	case installed.Baseline:
+		guards = []fiber.Handler{func(c fiber.Ctx) error {
+			installed.Ask()
+			defer installed.Ask()
+			return c.Next()
+		}}
 	}
 	return func(use bool, handlers []fiber.Handler) []fiber.Handler {
 		if use || len(handlers) == 0 {

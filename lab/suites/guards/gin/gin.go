@@ -27,6 +27,12 @@ func Install() func(gin.HandlersChain) gin.HandlersChain {
 			ginlock.Idempotent(installed.Locks(), httplock.Unscoped(), more...),
 			func(c *gin.Context) { installed.Unmark(c.Request.Header.Del) },
 		}
+	case installed.Baseline:
+		guards = []gin.HandlerFunc{func(c *gin.Context) {
+			installed.Ask()
+			c.Next()
+			installed.Ask()
+		}}
 	}
 	return func(handlers gin.HandlersChain) gin.HandlersChain {
 		at := 0

@@ -22,6 +22,12 @@ func Install() func(*[]grpc.UnaryServerInterceptor, *[]grpc.StreamServerIntercep
 	if kind == "" {
 		return func(*[]grpc.UnaryServerInterceptor, *[]grpc.StreamServerInterceptor) {}
 	}
+	if kind == installed.Baseline {
+		return func(calls *[]grpc.UnaryServerInterceptor, streams *[]grpc.StreamServerInterceptor) {
+			*calls = append([]grpc.UnaryServerInterceptor{askedCall}, *calls...)
+			*streams = append([]grpc.StreamServerInterceptor{askedStream}, *streams...)
+		}
+	}
 	locks := installed.Locks()
 	call, stream := guarded(kind, locks), grpclock.ExclusiveStream(locks.Mutex, grpclock.ByContext(idKey{}))
 	return func(calls *[]grpc.UnaryServerInterceptor, streams *[]grpc.StreamServerInterceptor) {
@@ -51,6 +57,18 @@ func identifyCall(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler
 
 func identifyStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	return handler(srv, &identifiedStream{stream, identified(stream.Context())})
+}
+
+func askedCall(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	installed.Ask()
+	defer installed.Ask()
+	return handler(ctx, req)
+}
+
+func askedStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	installed.Ask()
+	defer installed.Ask()
+	return handler(srv, stream)
 }
 
 type identifiedStream struct {
