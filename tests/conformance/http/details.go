@@ -147,8 +147,9 @@ func testEncodingIsCompared(t *testing.T, s *suite) {
 				header("text/plain; charset=utf-8; version=2"), header("text/plain; charset=utf-8; version"),
 			},
 		},
-		"several types": {
-			"body", http.Header{"Content-Type": {"text/a", "text/b"}},
+		"types": {
+			"body",
+			http.Header{"Content-Type": {"text/a", "text/b"}},
 			[]http.Header{{"Content-Type": {"text/a", "text/b"}}},
 			[]http.Header{{"Content-Type": {"text/a", "text/c"}}, {"Content-Type": {"text/a"}}},
 		},
