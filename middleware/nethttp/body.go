@@ -19,7 +19,7 @@ var errBodyUnreadable = errors.New("holdfast: body cut short")
 // errBodyTimeout says that the body of a request did not arrive within the server's time: 408.
 var errBodyTimeout = errors.New("holdfast: body not received in time")
 
-// errBodyMemory says that the bodies of other requests take all the memory that the guard may use: 503.
+// errBodyMemory says that the bodies of other requests take all the memory for bodies: 503.
 var errBodyMemory = errors.New("holdfast: no memory left for bodies")
 
 // bufferBody reads up to limit bytes of body and returns a body that begins with them and continues with the rest. A
@@ -273,7 +273,7 @@ func (b *bodyBuffer) checkWhole(r *http.Request, limit int64) error {
 	return nil
 }
 
-// admit has the bodies that are buffered for r count against the memory of the guard, until release is called, which the
+// admit has the bodies that are buffered for r count against the memory for bodies, until release is called, which the
 // caller must do when the request has ended. r is a copy, whose Body it replaces.
 func (g *guard) admit(r *http.Request) (release func()) {
 	if r.Body == nil || r.Body == http.NoBody {
@@ -287,7 +287,7 @@ func (g *guard) admit(r *http.Request) (release func()) {
 	return body.release
 }
 
-// shares bounds what all requests at a guard take together of something, and shares it among their owners: see [ownerOf].
+// shares bounds what all requests at a guard, or at several, take together of something, and shares it among their owners: see [ownerOf].
 // An owner gets no more than what is left for others. So one owner gets half of all at most, two get a third each, and
 // there is always something left for another one.
 type shares struct {

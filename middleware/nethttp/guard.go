@@ -28,11 +28,18 @@ type guard struct {
 }
 
 func newGuard(s settings, key KeyFunc, engine guards.Guard) guard {
-	return guard{
-		settings: s, key: key, engine: engine,
-		gate: newGate(s.WaitersPerKey, s.Waiters), bodies: newShares(s.BodyMemory),
+	bodies := commonBodies
+	if s.Given("httplock.WithBodyMemory") {
+		bodies = newShares(s.BodyMemory)
 	}
+	return guard{settings: s, key: key, engine: engine, gate: newGate(s.WaitersPerKey, s.Waiters), bodies: bodies}
 }
+
+// commonBodyMemory is the default of [WithBodyMemory].
+const commonBodyMemory = 64 << 20
+
+// commonBodies is the memory for bodies of all guards without one of their own: a service has a guard for each route.
+var commonBodies = newShares(commonBodyMemory)
 
 var errNoKey = errors.New("holdfast: the key function is nil: a guard needs a key")
 

@@ -72,12 +72,12 @@ func WithBodyLimit(bytes int64) Option {
 	return newOption("WithBodyLimit", func(s *settings) { s.BodyLimit = bytes })
 }
 
-// WithBodyMemory bounds how many bytes of bodies this guard has buffered in this process, in total, while their
-// requests arrive and run. Beyond it, a request with a body is refused with 503 too-many-bodies. One owner gets no more than
+// WithBodyMemory gives this guard memory of its own for bodies: so many bytes of them are buffered in this process, in total, while
+// their requests arrive and run. Beyond it, a request with a body is refused with 503 too-many-bodies. One owner gets no more than
 // what is left for others, so half of it at most. The owner is the user or client address in the key, or the scope of an
 // Idempotency-Key. Without them, and while a body makes the key, it is the address of the connection, which is the address of the
 // proxy if there is one. Slow clients hold what they have sent: bound their time by http.Server.ReadTimeout. It has to be
-// more than twice the limit of [WithBodyLimit]. Defaults to 64 MiB.
+// more than twice the limit of [WithBodyLimit]. Defaults to 64 MiB for all guards of the process together.
 func WithBodyMemory(bytes int64) Option {
 	return newOption("WithBodyMemory", func(s *settings) { s.BodyMemory = bytes })
 }
@@ -249,7 +249,7 @@ func idempotentSettings(opts ...Option) settings {
 
 func defaults() settings {
 	return settings{
-		Refusal: Refuse, WaitersPerKey: 16, Waiters: 1024, BodyLimit: 64 << 10, BodyMemory: 64 << 20,
+		Refusal: Refuse, WaitersPerKey: 16, Waiters: 1024, BodyLimit: 64 << 10, BodyMemory: commonBodyMemory,
 		KeyHeader: HeaderIdempotencyKey, Marker: MarkerField,
 	}
 }

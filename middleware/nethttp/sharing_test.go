@@ -53,6 +53,20 @@ func TestBodyTakesWhatArrives(t *testing.T) {
 	}
 }
 
+// TestGuardsShareMemory for bodies, unless they have their own.
+func TestGuardsShareMemory(t *testing.T) {
+	t.Parallel()
+	memory := func(s settings) *shares { g := newGuard(s, nil, nil); return g.bodies }
+	first := memory(exclusiveSettings())
+	if first.most != 64<<20 || memory(onceSettings()) != first || memory(idempotentSettings(WithBodyLimit(1000))) != first {
+		t.Errorf("guards have memory of %d bytes each", first.most)
+	}
+	own := WithBodyMemory(4 << 20)
+	if m := memory(idempotentSettings(own)); m.most != 4<<20 || memory(idempotentSettings(own)) == m {
+		t.Errorf("memory of %d bytes, or shared", m.most)
+	}
+}
+
 // TestShares: an owner gets half of all at most, and something is left for each further one.
 func TestShares(t *testing.T) {
 	t.Parallel()
