@@ -3,7 +3,6 @@ package inspector
 import (
 	"net/url"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/internal/foreign"
@@ -15,10 +14,7 @@ const longestShown = 120
 // plain returns true for a text that a person can read and type as it is: printable, without invisible or reversing characters,
 // and without spaces at its ends, which a field of a form would hide.
 func plain(text string) bool {
-	if !utf8.ValidString(text) || strings.TrimSpace(text) != text || text == "" {
-		return false
-	}
-	return !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
+	return text != "" && strings.TrimSpace(text) == text && foreign.Line(text, len(text)) == text
 }
 
 // Bounds of texts on a page, in bytes: of a text, and of a value. A longer one ends with its length.

@@ -18,7 +18,7 @@ import (
 // oddNames are names that mean something to HTML, to addresses, to forms or to a terminal.
 var oddNames = []string{
 	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `{user}:{7}`, `a/../b//c?d=e&f#g%41+`, "línea 订单 🔒",
-	"two\r\nlines\n", "tab\t\x1b[31mred", " spaces ", "\u202Egnp.exe", "bad\xff\xfeutf8", "javascript:alert(1)", `back\slash'quote`,
+	"two\r\nlines\n", "tab\t\x1b[31mred", " spaces ", "\u202Egnp.exe", "filler\u3164", "bad\xff\xfeutf8", "javascript:alert(1)", `back\slash'quote`,
 	strings.Repeat("long ", 100) + "end",
 }
 
@@ -39,12 +39,12 @@ func TestOddNames(t *testing.T) {
 		q := "?name=" + strings.ReplaceAll(url.QueryEscape(name), "+", "%20")
 		body := s.get(http.StatusOK, "lock"+q)
 		for _, page := range []string{list, records, process, body, s.get(http.StatusOK, "record"+q)} {
-			lacks(t, page, "<script>alert", "<img", "\x1b", "\u202E", `href="javascript:`)
+			lacks(t, page, "<script>alert", "<img", "\x1b", "\u202E", "\u3164", `href="javascript:`)
 		}
 		contains(t, list, `"./lock`+q+`"`)
 		contains(t, body, "force-unlock"+q, seal.NamesOf(locks).Digest(name, false))
 		typed := name
-		if strings.ContainsAny(name, "\n\t\u202E") || !utf8.ValidString(name) || strings.TrimSpace(name) != name || len(name) > 120 {
+		if strings.ContainsAny(name, "\n\t\u202E\u3164") || !utf8.ValidString(name) || strings.TrimSpace(name) != name || len(name) > 120 {
 			typed = seal.NamesOf(locks).Digest(name, false)
 			contains(t, s.get(http.StatusOK, "force-unlock"+q), "the digest, because the name is hard to type")
 		}

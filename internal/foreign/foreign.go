@@ -23,8 +23,7 @@ func Line(text string, most int) string {
 	for len(shown) > 0 {
 		r, size := utf8.DecodeRuneInString(shown)
 		if r == utf8.RuneError && size == 1 || !visible(r) {
-			quoted := strconv.Quote(shown[:size])
-			line.WriteString(quoted[1 : len(quoted)-1])
+			line.WriteString(escaped(shown[:size]))
 		} else {
 			line.WriteString(shown[:size])
 		}
@@ -38,7 +37,30 @@ func Line(text string, most int) string {
 // long it was.
 func Quote(text string, most int) string {
 	shown, rest := cut(text, most)
-	return strconv.Quote(shown) + rest
+	var quoted strings.Builder
+	for _, r := range strconv.Quote(shown) {
+		if visible(r) {
+			quoted.WriteRune(r)
+		} else {
+			quoted.WriteString(escaped(string(r)))
+		}
+	}
+	return quoted.String() + rest
+}
+
+// Name returns a name as it is, or as [Quote] returns it if a part of the name cannot be seen, such as a space at its end, or looks like
+// an escaped or quoted one.
+func Name(text string, most int) string {
+	if len(text) <= most && printable(text) && !strings.Contains(text, `\`) && !strings.HasPrefix(text, `"`) && strings.TrimSpace(text) == text {
+		return text
+	}
+	return Quote(text, most)
+}
+
+// escaped returns a character, or a byte that is none, as Go escapes it: strconv.Quote does not escape all that people do not see.
+func escaped(char string) string {
+	quoted := strconv.QuoteToASCII(char)
+	return quoted[1 : len(quoted)-1]
 }
 
 // Error returns an error with the text of err as Line returns it. The result wraps err, and is err if that has such a text already.
@@ -76,8 +98,13 @@ func printable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !visible(r) })
 }
 
-// visible returns true for a character that people see, and for a space. Format characters such as U+202E are none.
-func visible(r rune) bool { return unicode.IsPrint(r) }
+// visible returns true for a character that people see, and for a space. Format characters such as U+202E are none, and neither are
+// letters, marks and symbols that look like nothing, such as the Hangul filler U+3164.
+func visible(r rune) bool {
+	const blankBraille, nullNotehead = '\u2800', '\U0001d159'
+	return unicode.IsPrint(r) && r != blankBraille && r != nullNotehead &&
+		!unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
 
 // JSON returns a JSON text with the characters of strings that cannot be seen as \uXXXX. The value is the same. Line breaks and
 // indentation between the values stay.
@@ -85,21 +112,21 @@ func JSON(text []byte) []byte {
 	if !strings.ContainsFunc(string(text), hidden) {
 		return text
 	}
-	escaped := make([]byte, 0, len(text)+16)
+	out := make([]byte, 0, len(text)+16)
 	for len(text) > 0 {
 		r, size := utf8.DecodeRune(text)
 		switch {
 		case !hidden(r):
-			escaped = append(escaped, text[:size]...)
+			out = append(out, text[:size]...)
 		case r > 0xFFFF: // a pair of surrogates
 			r -= 0x10000
-			escaped = fmt.Appendf(escaped, `\u%04x\u%04x`, 0xD800+r>>10, 0xDC00+r&0x3FF)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, 0xD800+r>>10, 0xDC00+r&0x3FF)
 		default:
-			escaped = fmt.Appendf(escaped, `\u%04x`, r)
+			out = fmt.Appendf(out, `\u%04x`, r)
 		}
 		text = text[size:]
 	}
-	return escaped
+	return out
 }
 
 // hidden returns true for what JSON escapes. Outside of strings, JSON has ASCII only.

@@ -14,8 +14,11 @@ import (
 // texts are what others may write.
 var texts = []string{
 	"", "plain", "中文 текст 🔒", `"quoted" \ back`, "a\nb\r\n\tc", "\x1b[2J\x1b]0;title\x07", "\u009b31m", "\u202ereversed\u2066", "\u2028\u2029",
-	"\x00\x7f", "\xff\xfe broken", "\u200b\ufeff\u00ad", "\U000e0041 tag", "\ufffd", strings.Repeat("\x1b\u202e", 100_000), strings.Repeat("é", 500_000),
+	"\x00\x7f", "\xff\xfe broken", "\u200b\ufeff\u00ad", fillers, "back\\slash", " blank ", "\U000e0041 tag", "\ufffd", strings.Repeat("\x1b\u202e", 100_000), strings.Repeat("é", 500_000),
 }
+
+// fillers are letters, marks and symbols that look like nothing.
+const fillers = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u2800\u3164\ufe0f\uffa0\U0001d159\U000e0100"
 
 // most is the bound in these tests.
 const most = 100
@@ -54,6 +57,28 @@ func TestQuote(t *testing.T) {
 	}
 }
 
+// TestName: names that look the same are shown in different ways, and a plain one as it is.
+func TestName(t *testing.T) {
+	t.Parallel()
+	shown := map[string]string{}
+	for _, name := range []string{
+		"", "backup", "backup ", " backup", `"backup "`, "\x1b[31m", `\x1b[31m`, `"\x1b[31m"`, "backup\u3164", `backup\u3164`, "backup\u2800",
+		"backup\u115f", "backup\ufe0f", "a b", "a\u3164b", "\xff", `\xff`,
+	} {
+		s := foreign.Name(name, most)
+		if other, is := shown[s]; is || strings.TrimSpace(s) != s {
+			t.Errorf("%q and %q are shown as %s", name, other, s)
+		}
+		check(t, name, s)
+		shown[s] = name
+	}
+	for _, name := range []string{"backup", "中文 текст 🔒", `say "no"`, "http:{a}:b"} {
+		if s := foreign.Name(name, most); s != name {
+			t.Errorf("%q is shown as %s", name, s)
+		}
+	}
+}
+
 // TestJSON: the value stays, and each character can be seen.
 func TestJSON(t *testing.T) {
 	t.Parallel()
@@ -74,7 +99,7 @@ func TestJSON(t *testing.T) {
 // check fails the test for a result that is no UTF-8, or has a character that cannot be seen.
 func check(t *testing.T, text, result string) {
 	t.Helper()
-	if at := strings.IndexFunc(result, func(r rune) bool { return !unicode.IsPrint(r) }); at >= 0 || !utf8.ValidString(result) {
+	if at := strings.IndexFunc(result, func(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune(fillers, r) }); at >= 0 || !utf8.ValidString(result) {
 		t.Errorf("%.20q: %.100q is not visible", text, result)
 	}
 }

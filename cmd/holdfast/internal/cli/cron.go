@@ -79,7 +79,7 @@ func (c *cronLsCommand) Run(env *environment) error {
 					return err
 				}
 			}
-			t.add(j.Name, j.Spec, j.Zone, clockTime(j.LastTick), clockTime(j.NextTick), missed(j), paused(j), j.Service)
+			t.add(named(j.Name), j.Spec, j.Zone, clockTime(j.LastTick), clockTime(j.NextTick), missed(j), paused(j), j.Service)
 		}
 		if !env.flags.JSON {
 			t.print(env)

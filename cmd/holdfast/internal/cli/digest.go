@@ -69,6 +69,6 @@ func (c *digestCommand) print(env *environment, m seal.Named, digest string) err
 		fmt.Fprintln(env.stdout, digest)
 		return nil
 	}
-	fmt.Fprintf(env.stdout, "%s %s\n", kind, printable(m.Name))
+	fmt.Fprintf(env.stdout, "%s %s\n", kind, named(m.Name))
 	return nil
 }

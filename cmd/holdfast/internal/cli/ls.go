@@ -113,7 +113,7 @@ func lockTable(entries []core.Entry, now time.Time) *table {
 		if e.Value != "" {
 			holder = e.Value
 		}
-		t.add(e.Name, modeOf(e), since, short(e.TTL), waitersOf(e), strconv.Itoa(e.Holds), holder)
+		t.add(named(e.Name), modeOf(e), since, short(e.TTL), waitersOf(e), strconv.Itoa(e.Holds), holder)
 	}
 	return t
 }

@@ -37,7 +37,7 @@ func (c *recordsCommand) Run(env *environment) error {
 				return err
 			}
 		}
-		t.add(r.Key, stateOf(r.Record), strconv.Itoa(r.Attempt), age(r.Began), short(r.Retention), strconv.Itoa(r.Size),
+		t.add(named(r.Key), stateOf(r.Record), strconv.Itoa(r.Attempt), age(r.Began), short(r.Retention), strconv.Itoa(r.Size),
 			orDash(r.Instance), orDash(r.Label), orDash(r.Note), r.Reason)
 	}
 	if !env.flags.JSON {

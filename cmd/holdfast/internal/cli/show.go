@@ -110,7 +110,7 @@ func (s state) print(env *environment) error {
 	if s.lock.Mode == core.ModeElection {
 		kind, mode = "election", "led"
 	}
-	fmt.Fprintf(env.stdout, "%s %s, %s\n", kind, printable(s.lock.Name), mode)
+	fmt.Fprintf(env.stdout, "%s %s, %s\n", kind, named(s.lock.Name), mode)
 	if s.lock.Mode != "" {
 		fmt.Fprintf(env.stdout, "ttl      %s, unless it is renewed\nwaiters  %d in the queue, %d clients listen for a release\n",
 			short(s.lock.TTL), s.lock.Places, max(s.lock.Waiters, 0))

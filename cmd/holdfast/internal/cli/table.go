@@ -106,6 +106,9 @@ const maxShown = 2000
 // reason any length.
 func printable(text string) string { return foreign.Line(text, maxShown) }
 
+// named returns a name so that it does not look like another one: an operator acts on what is shown.
+func named(name string) string { return foreign.Name(name, maxShown) }
+
 // screen returns the width of the terminal that w is, 0 if it is none, and whether to use colours on it.
 func screen(w io.Writer) (width int, colours bool) {
 	file, ok := w.(*os.File)

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/core"
 )
 
 // TestTable: a table fits the terminal, and no name can send commands to it.
@@ -28,6 +30,25 @@ func TestTable(t *testing.T) {
 	table.write(&out, 0, true)
 	if !strings.Contains(out.String(), strings.Repeat("x", 100)) || !strings.Contains(out.String(), "\x1b[1m") {
 		t.Errorf("%s", out.String())
+	}
+}
+
+// TestNamesDiffer: the names of two locks are not shown as one.
+func TestNamesDiffer(t *testing.T) {
+	t.Parallel()
+	rows := map[string]string{}
+	for _, name := range []string{"\x1b[31m", `\x1b[31m`, "backup", "backup ", "backup\u3164", "backup\u2800", "backup\u115f"} {
+		var out strings.Builder
+		lockTable([]core.Entry{{Name: name}}, time.Time{}).write(&out, 0, false)
+		row := strings.Fields(out.String()[strings.Index(out.String(), "\n")+1:])
+		key := strings.Join(row, " ")
+		if other, is := rows[key]; is {
+			t.Errorf("%q and %q: %s", name, other, key)
+		}
+		rows[key] = name
+		if strings.ContainsAny(key, "\u3164\u2800\u115f\x1b") {
+			t.Errorf("%q: %q", name, key)
+		}
 	}
 }
 

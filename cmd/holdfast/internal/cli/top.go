@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // topCommand shows all locks again and again.
@@ -240,7 +241,7 @@ func (t *top) askToUnlock() {
 	}
 	e := shown[t.chosen]
 	// The name comes last: it is seen on a narrow terminal too.
-	t.ask(fmt.Sprintf("The holder continues until its next renewal. Force-release %q? Type yes: ", printable(e.Name)), func(answer string) {
+	t.ask(fmt.Sprintf("The holder continues until its next renewal. Force-release %s? Type yes: ", foreign.Quote(e.Name, maxShown)), func(answer string) {
 		if answer != "yes" {
 			t.message = "nothing was changed"
 			return
@@ -254,7 +255,7 @@ func (t *top) askToUnlock() {
 		case !forced:
 			t.message = "nothing released: its holders have changed"
 		default:
-			t.message = "force-released: " + e.Name
+			t.message = "force-released: " + named(e.Name)
 		}
 		t.refresh()
 	})
