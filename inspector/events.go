@@ -22,8 +22,7 @@ const (
 // serveEvents answers with a stream of events: "live" has the changing part of the page, "same" says that this part was read again
 // and has not changed, and "problem" says why it could not be read. Each failed read is a "problem".
 func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, p page, acts bool) {
-	q := r.URL.Query()
-	q.Del("format")
+	q := p.asked(r.URL.Query())
 	key := fmt.Sprint(p.template, "?", q.Encode(), " ", acts)
 	v, leave, ok := h.live.join(key, func(ctx context.Context) event { return h.readEvent(ctx, p, q, acts) })
 	if !ok {

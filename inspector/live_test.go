@@ -3,6 +3,7 @@ package inspector_test
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -141,8 +142,8 @@ func TestViewersShareReads(t *testing.T) {
 	mustLock(t, locks.Mutex("order:42"))
 	s := newSite(t, locks, inspector.WithViewers(20))
 	var all []<-chan string
-	for range 20 {
-		all = append(all, s.watch("lock?name=order:42"))
+	for i := range 20 { // parameters that the page does not read make no other page
+		all = append(all, s.watch(fmt.Sprintf("lock?name=order:42&junk=%d&name=%d", i, i)))
 	}
 	for _, events := range all {
 		awaitEvent(t, events, "Holders")

@@ -12,20 +12,32 @@ type page struct {
 	template string
 	title    string
 	read     func(ctx context.Context, h *Handler, q url.Values) (any, error)
-	live     bool // open pages are kept up to date
-	acts     bool // the page offers actions to an operator
+	params   []string // the parameters that read gets
+	live     bool     // open pages are kept up to date
+	acts     bool     // the page offers actions to an operator
 }
 
 // pages are all pages, by the end of their paths. The pages lie side by side, so that relative links work under any path.
 var pages = map[string]page{
-	"":        {"locks", "Locks", readLocks, true, false},
-	"lock":    {"lock", "Lock", readLock, true, true},
-	"records": {"records", "Records", readRecords, true, false},
-	"record":  {"record", "Record", readRecord, true, true},
-	"cron":    {"cron", "Schedules", readJobs, true, false},
-	"job":     {"job", "Job", readJob, true, true},
-	"process": {"process", "This process", readProcess, true, false},
-	"find":    {"find", "Find", readFind, false, false},
+	"":        {"locks", "Locks", readLocks, []string{"prefix", "cursor", "limit", "sort"}, true, false},
+	"lock":    {"lock", "Lock", readLock, []string{"name"}, true, true},
+	"records": {"records", "Records", readRecords, []string{"prefix", "cursor", "limit", "sort", "state"}, true, false},
+	"record":  {"record", "Record", readRecord, []string{"name"}, true, true},
+	"cron":    {"cron", "Schedules", readJobs, []string{"sort"}, true, false},
+	"job":     {"job", "Job", readJob, []string{"name"}, true, true},
+	"process": {"process", "This process", readProcess, []string{"sort"}, true, false},
+	"find":    {"find", "Find", readFind, []string{"q"}, false, false},
+}
+
+// asked returns the parameters that the page reads. Others make no other page, as it is shared among its viewers.
+func (p page) asked(q url.Values) url.Values {
+	asked := url.Values{}
+	for _, name := range p.params {
+		if q.Has(name) {
+			asked.Set(name, q.Get(name))
+		}
+	}
+	return asked
 }
 
 // shown is what a template gets.
@@ -65,7 +77,8 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request, p page) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readLimit)
 	defer cancel()
-	data, err := p.read(ctx, h, r.URL.Query())
+	q := p.asked(r.URL.Query())
+	data, err := p.read(ctx, h, q)
 	if err != nil {
 		h.refusePage(w, r, p, err)
 		return
@@ -80,7 +93,6 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request, p page) {
 	}
 	s := shown{Title: p.title, Template: p.template, Who: who, Acts: acts, Live: h.keeps(p), Data: data}
 	s.ReadOnly = h.config.authorise == nil || p.acts && !acts
-	q := r.URL.Query()
 	if r.Method == http.MethodGet {
 		s.Done = h.takeDone(w, r, object(p.template), q.Get("name"))
 	}
