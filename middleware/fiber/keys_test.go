@@ -1,8 +1,11 @@
 package fiberlock_test
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -181,6 +184,33 @@ func TestRepeatedKey(t *testing.T) {
 	}
 	if _ = resp.Body.Close(); resp.StatusCode != http.StatusBadRequest {
 		t.Errorf("status %d, want 400", resp.StatusCode)
+	}
+}
+
+// TestFragmentsAreNoPart: what a client sends behind a # is in no value that fiber reads, so it must not make another key.
+func TestFragmentsAreNoPart(t *testing.T) {
+	t.Parallel()
+	app := fiber.New()
+	app.Post("/", fiberlock.Once(newLocks(t), httplock.ByQuery("voucher"), unhurried()...), func(c fiber.Ctx) error {
+		return c.SendString(c.Query("voucher"))
+	})
+	srv := serve(t, app)
+	for i, want := range []int{http.StatusOK, http.StatusConflict} {
+		conn, err := net.Dial("tcp", srv.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = fmt.Fprintf(conn, "POST /?voucher=V42#%d HTTP/1.1\r\nHost: test\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _ = conn.Close(); resp.StatusCode != want {
+			t.Errorf("request %d: status %d, want %d", i, resp.StatusCode, want)
+		}
 	}
 }
 

@@ -24,7 +24,7 @@ const streamLimit = 1 << 20
 // the guard copies what it keeps.
 func requestOf(c fiber.Ctx, v *visit) (*http.Request, error) {
 	ctx, in := c.RequestCtx(), c.Request()
-	target := string(ctx.RequestURI())
+	target, _, _ := strings.Cut(string(ctx.RequestURI()), "#") // fasthttp reads a fragment as none, net/url as a part of the query
 	pattern := patternOf(c)
 	if !c.App().Config().CaseSensitive {
 		target = hosted.Spelled(target, pattern)
