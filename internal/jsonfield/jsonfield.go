@@ -206,6 +206,15 @@ func CheckPointer(pointer string) error {
 	return err
 }
 
+// Outermost returns the name in the outermost object that is the whole of a pointer, or false if the pointer is another one.
+func Outermost(pointer string) (name string, ok bool) {
+	path, err := parsePointer(pointer)
+	if err != nil || len(path) != 1 {
+		return "", false
+	}
+	return path[0], true
+}
+
 func parsePointer(pointer string) ([]string, error) {
 	if pointer == "" {
 		return nil, nil

@@ -15,23 +15,15 @@ import (
 
 // TestConformance comes before the parallel tests of the package: it takes all there is of a small machine.
 func TestConformance(t *testing.T) {
-	user := httplock.ByHeader("X-User")
-	keys := map[httpconformance.Key]httplock.KeyFunc{
-		httpconformance.ByUser:      user,
-		httpconformance.ByRoute:     httplock.Keys(httplock.ByRoute(), user),
-		httpconformance.ByID:        httplock.Keys(user, httplock.ByPathValue("id")),
-		httpconformance.ByPrincipal: httplock.ByContext(httpconformance.PrincipalKey{}),
-		httpconformance.ByHost:      httplock.Keys(httplock.ByHost(), user),
-	}
 	httpconformance.Run(t, httpconformance.Adapter{
 		Exclusive: func(s core.Strategy, key httpconformance.Key, opts ...httplock.Option) (httpconformance.Guard, error) {
-			return echo4lock.NewExclusive(s, keys[key], opts...)
+			return echo4lock.NewExclusive(s, key.Func(), opts...)
 		},
 		Once: func(c *core.Client, key httpconformance.Key, opts ...httplock.Option) (httpconformance.Guard, error) {
-			return echo4lock.NewOnce(c, keys[key], opts...)
+			return echo4lock.NewOnce(c, key.Func(), opts...)
 		},
 		Idempotent: func(c *core.Client, key httpconformance.Key, opts ...httplock.Option) (httpconformance.Guard, error) {
-			return echo4lock.NewIdempotent(c, keys[key], opts...)
+			return echo4lock.NewIdempotent(c, key.Func(), opts...)
 		},
 		Handler: func(routes ...httpconformance.Route) http.Handler {
 			e := newEcho()

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"reflect"
 	"strconv"
 	"strings"
@@ -47,40 +46,35 @@ func headerValue(field string, lines []string) (string, error) {
 	return value, nil
 }
 
-// ByCookie identifies requests by the value of a cookie, which must occur exactly once.
+// ByCookie identifies requests by the value of a cookie, which must occur exactly once. Escapes in the value do not count: a%20b, a+b
+// and "a b" are one key, as they are one value for gin.
+//
+// The error is [ErrKeyInvalid] for a second cookie whose name differs by case or brackets only: Voucher, voucher[].
 func ByCookie(name string) KeyFunc {
-	return orOfText(named("cookie:"+name), func(r *http.Request) (Key, error) {
-		var values []string
-		for _, c := range r.CookiesNamed(name) {
-			values = append(values, c.Value)
-		}
-		return single("cookie:"+name, values)
+	part := "cookie:" + name
+	return orOfText(plainly(func(text string) (Key, error) { return NewKey(part, cookieText(text)) }), func(r *http.Request) (Key, error) {
+		return cookiesOf(r).only(part, name)
 	})
 }
 
 // ByQuery identifies requests by a parameter of the query in the URL, which must occur exactly once.
+//
+// The error is [ErrKeyInvalid] for a second parameter whose name differs by case or brackets only, and if the body is a form that has
+// the name too, because a handler could read that one. So a form, even multipart/form-data, is read up to 64 KiB, as for [ByForm];
+// a larger one is refused. Make the key of uploads with a function of your own.
 func ByQuery(name string) KeyFunc {
-	return orOfText(named("query:"+name), func(r *http.Request) (Key, error) {
-		query, err := url.ParseQuery(r.URL.RawQuery)
+	part := "query:" + name
+	return orOfText(named(part), func(r *http.Request) (Key, error) {
+		query, err := queryOf(r)
 		if err != nil {
-			// The error of url repeats what the client sent.
-			return Key{}, KeyError(ErrKeyInvalid, "the query is malformed")
+			return Key{}, err
 		}
-		return single("query:"+name, query[name])
+		key, err := query.only(part, name)
+		if err != nil {
+			return Key{}, err
+		}
+		return theForm.lacks(r, name, key)
 	})
-}
-
-// single refuses what is there twice: the guard and the handler might not mean the same one. An empty value counts as missing, since
-// browsers send the fields that a user has left blank.
-func single(name string, values []string) (Key, error) {
-	switch len(values) {
-	case 0:
-		return Key{}, missing(name)
-	case 1:
-		return NewKey(name, values[0])
-	default:
-		return Key{}, repeated(name, len(values))
-	}
 }
 
 // ByHost identifies requests by their host, without case, default port and the dot at the end. It distinguishes the
@@ -341,25 +335,24 @@ const keyBodyLimit = 64 << 10
 //
 // The error is [ErrKeyRequired] for a body of another type than application/x-www-form-urlencoded, even
 // multipart/form-data, which is not read. It is [ErrKeyInvalid] for a body that is larger, cannot be read, is
-// malformed or has a Content-Encoding. What was read before the guard is missing, unless the ParseForm of net/http
+// malformed or has a Content-Encoding; for a second field whose name differs by case or brackets only; and if the query has the name
+// too. What was read before the guard is missing, unless the ParseForm of net/http
 // or gin's ShouldBindBodyWith read it.
 func ByForm(name string) KeyFunc {
-	return orOfText(named("form:"+name), func(r *http.Request) (Key, error) {
+	part := "form:" + name
+	return orOfText(named(part), func(r *http.Request) (Key, error) {
 		if mediaType(r) != formType {
 			return Key{}, KeyError(ErrKeyRequired, "the body is no form")
 		}
-		if len(r.PostForm) > 0 {
-			return single("form:"+name, r.PostForm[name])
-		}
-		body, err := peek(r)
+		form, err := formOf(r)
 		if err != nil {
 			return Key{}, err
 		}
-		form, err := url.ParseQuery(string(body))
-		if err != nil { // whose text repeats what the client sent
-			return Key{}, KeyError(ErrKeyInvalid, "the form is malformed")
+		key, err := form.only(part, name)
+		if err != nil {
+			return Key{}, err
 		}
-		return single("form:"+name, form[name])
+		return theQuery.lacks(r, name, key)
 	})
 }
 
@@ -371,13 +364,15 @@ func ByForm(name string) KeyFunc {
 //
 // The error is [ErrKeyRequired] for a body of another type than application/json, or one that ends in +json. It is
 // [ErrKeyInvalid] for a body that is larger, cannot be read, is malformed or has a Content-Encoding; for an array or object at
-// the pointer; for an object on the path that has a name twice, or in two spellings that differ by case; and for
-// arrays and objects that are nested more than 32 deep. What was read
+// the pointer; for an object on the path that has a name twice, or in two spellings that differ by case; for
+// arrays and objects that are nested more than 32 deep; and if the query has the name of a pointer to a value of the outermost object,
+// such as "/id", since ShouldBind of gin and Bind of Echo may read that. What was read
 // before the guard is missing, unless gin's ShouldBindBodyWith read it.
 func ByJSON(pointer string) KeyFunc {
 	if err := jsonfield.CheckPointer(pointer); err != nil {
 		panic(err)
 	}
+	name, outermost := jsonfield.Outermost(pointer)
 	return orOfText(named("json:"+pointer), func(r *http.Request) (Key, error) {
 		if mt := mediaType(r); mt != "application/json" && !strings.HasSuffix(mt, "+json") {
 			return Key{}, KeyError(ErrKeyRequired, "the Content-Type of the body is not application/json")
@@ -390,7 +385,11 @@ func ByJSON(pointer string) KeyFunc {
 		if err != nil {
 			return Key{}, err
 		}
-		return NewKey("json:"+pointer, value)
+		key, err := NewKey("json:"+pointer, value)
+		if err != nil || !outermost {
+			return key, err
+		}
+		return theQuery.lacks(r, name, key)
 	})
 }
 

@@ -39,7 +39,7 @@ type Route struct {
 	Handler http.Handler
 }
 
-// Key is a key function that all adapters have.
+// Key is a key function that all adapters have: see [Key.Func].
 type Key int
 
 const (
@@ -53,7 +53,38 @@ const (
 	ByPrincipal
 	// ByHost is the host, joined with X-User.
 	ByHost
+	// ByForm, ByQuery, ByCookie and ByJSON are the value named voucher in one place, joined with X-User.
+	ByForm
+	ByQuery
+	ByCookie
+	ByJSON
 )
+
+// Func returns the function.
+func (k Key) Func() httplock.KeyFunc {
+	user := httplock.ByHeader("X-User")
+	switch k {
+	case ByUser:
+		return user
+	case ByRoute:
+		return httplock.Keys(httplock.ByRoute(), user)
+	case ByID:
+		return httplock.Keys(user, httplock.ByPathValue("id"))
+	case ByPrincipal:
+		return httplock.ByContext(PrincipalKey{})
+	case ByHost:
+		return httplock.Keys(httplock.ByHost(), user)
+	case ByForm:
+		return httplock.Keys(user, httplock.ByForm("voucher"))
+	case ByQuery:
+		return httplock.Keys(user, httplock.ByQuery("voucher"))
+	case ByCookie:
+		return httplock.Keys(user, httplock.ByCookie("voucher"))
+	case ByJSON:
+		return httplock.Keys(user, httplock.ByJSON("/voucher"))
+	}
+	return nil
+}
 
 // PrincipalKey is where the context of a request has who it comes from.
 type PrincipalKey struct{}
@@ -74,7 +105,7 @@ func Run(t *testing.T, a Adapter) {
 	for _, group := range []tests{
 		onceTests, verdictTests, endingTests, waitingTests, disconnectTests, outageTests, reuseTests, requestTests,
 		writerTests, nestingTests, clientTests, retryAfterTests, secrecyTests, leaseTests, loggingTests, operatorTests, paymentTests,
-		routeTests, multipartTests, readInFrontTests, detailTests,
+		routeTests, placeTests, multipartTests, readInFrontTests, detailTests,
 		unansweredTests, refusalTests, panicTests, bodyTests, eventTests, answerTimeTests, streamTests, knownTests, recoveredTests, textTests,
 	} {
 		maps.Copy(all, group)

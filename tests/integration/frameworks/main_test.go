@@ -29,23 +29,15 @@ func asMiddleware(guard httpconformance.Guard) func(http.Handler) http.Handler {
 
 // conform runs the suite with the adapter for net/http and the router of a framework.
 func conform(t *testing.T, handler func(routes ...httpconformance.Route) http.Handler) {
-	user := httplock.ByHeader("X-User")
-	keys := map[httpconformance.Key]httplock.KeyFunc{
-		httpconformance.ByUser:      user,
-		httpconformance.ByRoute:     httplock.Keys(httplock.ByRoute(), user),
-		httpconformance.ByID:        httplock.Keys(user, httplock.ByPathValue("id")),
-		httpconformance.ByPrincipal: httplock.ByContext(httpconformance.PrincipalKey{}),
-		httpconformance.ByHost:      httplock.Keys(httplock.ByHost(), user),
-	}
 	httpconformance.Run(t, httpconformance.Adapter{
 		Exclusive: func(s core.Strategy, key httpconformance.Key, opts ...httplock.Option) (httpconformance.Guard, error) {
-			return httplock.NewExclusive(s, keys[key], opts...)
+			return httplock.NewExclusive(s, key.Func(), opts...)
 		},
 		Once: func(c *core.Client, key httpconformance.Key, opts ...httplock.Option) (httpconformance.Guard, error) {
-			return httplock.NewOnce(c, keys[key], opts...)
+			return httplock.NewOnce(c, key.Func(), opts...)
 		},
 		Idempotent: func(c *core.Client, key httpconformance.Key, opts ...httplock.Option) (httpconformance.Guard, error) {
-			return httplock.NewIdempotent(c, keys[key], opts...)
+			return httplock.NewIdempotent(c, key.Func(), opts...)
 		},
 		Handler:     handler,
 		OneProtocol: true,

@@ -1,0 +1,167 @@
+package httplock
+
+import (
+	"bytes"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strings"
+)
+
+// fields are the named values in one place of a request. A handler may find a value there by another spelling of its name than the
+// guard, or in another place: r.FormValue prefers the body to the query and fiber's c.FormValue the query to the body, and Bind of
+// Echo and fiber disregards case. A client could then run one value under any number of keys. So a key is made of a value only if
+// there is no other one that a handler could take for it: see [fields.only] and [place.lacks].
+type fields url.Values
+
+// place is a second place in which a handler may look for a value.
+type place struct {
+	name string
+	of   func(r *http.Request) (fields, error)
+}
+
+var (
+	theQuery = place{"the query", queryOf}
+	theForm  = place{"the form", formOf}
+)
+
+// lacks returns the key of a value of that name in r, and refuses the request if this place has the name too.
+func (p place) lacks(r *http.Request, name string, key Key) (Key, error) {
+	others, err := p.of(r)
+	switch {
+	case err != nil:
+		return Key{}, err
+	case others.times(name) > 0:
+		return Key{}, KeyError(ErrKeyInvalid, "%s is in %s too", partWords(key.parts[0].name), p.name)
+	}
+	return key, nil
+}
+
+// only returns the key of the one value of that name. An empty value counts as missing, since browsers send the fields that a user
+// has left blank.
+func (f fields) only(part, name string) (Key, error) {
+	switch times := f.times(name); {
+	case times > 1:
+		return Key{}, repeated(part, times)
+	case len(f[name]) == 0:
+		return Key{}, missing(part)
+	}
+	return NewKey(part, f[name][0])
+}
+
+// times returns how many values a handler could take for the one of that name.
+func (f fields) times(name string) (times int) {
+	path := dotted(name)
+	for spelling, values := range f {
+		if named := dotted(spelling); strings.EqualFold(named, path) || below(named, path) {
+			times += len(values)
+		}
+	}
+	return times
+}
+
+// below reports whether a name in dots is one of an element of the value with that path.
+func below(named, path string) bool {
+	for i, c := range named {
+		if c == '.' && strings.EqualFold(named[:i], path) {
+			return true
+		}
+	}
+	return false
+}
+
+// dotted returns a name as the binder of fiber reads it: order[id] is order.id, and each empty pair of brackets is nothing.
+func dotted(name string) string {
+	if !strings.Contains(name, "[") {
+		return name
+	}
+	return brackets.Replace(name)
+}
+
+var brackets = strings.NewReplacer("[]", "", "[", ".", "]", "")
+
+func queryOf(r *http.Request) (fields, error) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		// The error of url repeats what the client sent.
+		return nil, KeyError(ErrKeyInvalid, "the query is malformed")
+	}
+	return fields(query), nil
+}
+
+// cookiesOf returns the cookies of r with their values unescaped, as gin has them. It also returns those that net/http leaves out
+// because a character of the value is not allowed: fiber has these.
+func cookiesOf(r *http.Request) fields {
+	cookies := url.Values{}
+	for _, line := range r.Header["Cookie"] {
+		for pair := range strings.SplitSeq(line, ";") {
+			name, value, _ := strings.Cut(pair, "=")
+			value = textproto.TrimString(value)
+			if len(value) > 1 && strings.HasPrefix(value, `"`) && strings.HasSuffix(value, `"`) {
+				value = value[1 : len(value)-1]
+			}
+			cookies.Add(textproto.TrimString(name), cookieText(value))
+		}
+	}
+	return fields(cookies)
+}
+
+// cookieText returns the text that the value of a cookie stands for: one key for all spellings of it.
+func cookieText(value string) string {
+	if text, err := url.QueryUnescape(value); err == nil {
+		return text
+	}
+	return value
+}
+
+var errFormMalformed = KeyError(ErrKeyInvalid, "the form is malformed") // the errors of url repeat what the client sent
+
+// formOf returns the fields of the body of r if a handler could take it for a form, and leaves the body to be read. Only the names of a
+// multipart form are known.
+func formOf(r *http.Request) (fields, error) {
+	contentType := r.Header.Get("Content-Type")
+	means := strings.ToLower(contentType)
+	parts := strings.Contains(means, "multipart/form-data")
+	switch {
+	case !parts && !strings.Contains(means, "x-www-form-urlencoded"): // fasthttp also takes application/x-www-form-urlencoded-2
+		return nil, nil
+	case len(r.PostForm) > 0:
+		return fields(r.PostForm), nil
+	}
+	body, err := peek(r)
+	switch {
+	case err != nil:
+		return nil, err
+	case parts:
+		return partsOf(body, contentType)
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, errFormMalformed
+	}
+	return fields(form), nil
+}
+
+func partsOf(body []byte, contentType string) (fields, error) {
+	_, params, _ := mime.ParseMediaType(contentType)
+	names := url.Values{}
+	switch {
+	case len(body) == 0: // or it was read in front of the guard
+		return fields(names), nil
+	case params["boundary"] == "":
+		return nil, errFormMalformed
+	}
+	for reader := multipart.NewReader(bytes.NewReader(body), params["boundary"]); ; {
+		part, err := reader.NextRawPart()
+		switch {
+		case err == io.EOF:
+			return fields(names), nil
+		case err != nil:
+			return nil, errFormMalformed
+		}
+		names.Add(part.FormName(), "")
+	}
+}
