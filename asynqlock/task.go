@@ -140,7 +140,7 @@ func (v *visit) judge(o *guards.Outcome) {
 		if v.once == nil {
 			break
 		}
-		if said, _ := seal.RunFrom(v.inside).Said(); said == seal.Held {
+		if said, _ := seal.RunFrom(v.inside).Word().Said(); said == seal.Held {
 			o.Err = core.ErrOutcomeUnknown
 		}
 	case guards.IsIdle(v.err), errors.Is(v.err, asynq.ErrHandlerNotFound), errors.Is(v.err, asynq.RevokeTask):

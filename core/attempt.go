@@ -326,13 +326,16 @@ func (a *Attempt) run(ctx context.Context, fn func(context.Context) ([]byte, err
 // one for HTTP, tasks or schedules. If runs are nested, it is about the innermost one. Complete writes to Redis at once, so
 // that even a crash of the process does not undo it, but the run continues and records its value when it ends.
 //
-// Of several calls of Complete, [Release] and [Hold] in one run the last counts. An error means that Redis did not confirm the
-// call; it counts all the same when the run ends. It returns the errors of [Attempt.Declare], or [ErrNotGuarded].
+// Of several calls of Complete, [Release] and [Hold] in one run the last counts, except that a Release after Complete is refused.
+// Any other error means that Redis did not confirm the call; it counts all the same when the run ends. It returns the errors of
+// [Attempt.Declare], or [ErrNotGuarded].
 func Complete(ctx context.Context) error { return declare(ctx, seal.Completed, "") }
 
 // Release says that the run has done nothing: the next one may run when this one has ended, however that is, and whatever the
-// failure policy. See [Complete]. It is refused with [ErrOutcomeUnknown] if the store of a [Proof] has found that nobody knows what the
-// run has done.
+// failure policy. See [Complete].
+//
+// After Complete in the same run, Release is refused with [ErrCompleted] and changes nothing, because the run has taken effect. It is
+// refused with [ErrOutcomeUnknown] if the store of a [Proof] has found that nobody knows what the run has done.
 func Release(ctx context.Context) error {
 	if seal.ProvingFrom(ctx).InDoubt() {
 		return errorf("%w: not released: the transaction of its proof was over before its commit", ErrOutcomeUnknown)
@@ -341,7 +344,8 @@ func Release(ctx context.Context) error {
 }
 
 // Hold declares the outcome of the run unknown: when it has ended, its record is kept for an operator, and all
-// later callers get [ErrOutcomeUnknown]. The reason is for the operator, see [Attempt.Hold]. See also [Complete].
+// later callers get [ErrOutcomeUnknown], even if the run has called [Complete] before. The reason is for the operator, see
+// [Attempt.Hold].
 func Hold(ctx context.Context, reason string) error { return declare(ctx, seal.Held, reason) }
 
 func declare(ctx context.Context, d seal.Disposition, reason string) error {
@@ -349,7 +353,10 @@ func declare(ctx context.Context, d seal.Disposition, reason string) error {
 	if r == nil {
 		return ErrNotGuarded
 	}
-	return r.Declare(ctx, d, reason)
+	if !r.Word().Set(d, reason) {
+		return errorf("%w: not released: the run has called Complete", ErrCompleted)
+	}
+	return r.Declare(ctx, d)
 }
 
 // AttemptFrom returns the attempt of the innermost run of a [Once] that ctx is the context of, or descends from. It returns
@@ -391,9 +398,11 @@ func (r attemptRun) KeyHash() string {
 	return hex.EncodeToString(sum[:])
 }
 
+// Word implements [seal.Run].
+func (r attemptRun) Word() *seal.Word { return &r.attempt.word }
+
 // Declare implements [seal.Run].
-func (r attemptRun) Declare(ctx context.Context, d seal.Disposition, reason string) error {
-	r.attempt.word.Set(d, reason)
+func (r attemptRun) Declare(ctx context.Context, d seal.Disposition) error {
 	return r.attempt.Declare(ctx, map[seal.Disposition]State{
 		seal.Completed: StateCompleted, seal.Released: StateNone, seal.Held: StateUnknown,
 	}[d])
@@ -401,9 +410,6 @@ func (r attemptRun) Declare(ctx context.Context, d seal.Disposition, reason stri
 
 // Proving implements [seal.Run].
 func (r attemptRun) Proving() *seal.Proving { return r.attempt.proving }
-
-// Said implements [seal.Run].
-func (r attemptRun) Said() (seal.Disposition, string) { return r.attempt.word.Said() }
 
 // conclude ends the attempt as its run has said, or else by how the run has ended. failure is empty after a success.
 func (a *Attempt) conclude(ctx context.Context, value []byte, failure string) error {

@@ -379,7 +379,7 @@ func TestNestedWithoutRedis(t *testing.T) {
 	passed := false
 	_, err = d.Do(t.Context(), ask, call(func(ctx context.Context) {
 		run := seal.RunFrom(ctx)
-		if d, _ := run.Said(); d != seal.Undecided || run.Attempt() != nil {
+		if d, _ := run.Word().Said(); d != seal.Undecided || run.Attempt() != nil {
 			t.Error("said")
 		}
 		_, _ = inner.Do(ctx, ask, call(func(ctx context.Context) {

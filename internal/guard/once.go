@@ -326,17 +326,16 @@ func (r *running) Proving() *seal.Proving { return r.proving }
 // KeyHash implements [seal.Run].
 func (r *running) KeyHash() string { return r.ask.KeyHash }
 
-// Declare implements [seal.Run]. If Redis does not confirm it, what was said counts all the same when the run ends.
-func (r *running) Declare(ctx context.Context, d seal.Disposition, reason string) error {
-	r.word.Set(d, reason)
+// Word implements [seal.Run].
+func (r *running) Word() *seal.Word { return &r.word }
+
+// Declare implements [seal.Run].
+func (r *running) Declare(ctx context.Context, d seal.Disposition) error {
 	attempt, ok := r.grant.(attemptGrant)
 	if !ok {
 		return fmt.Errorf("%w: the run has no record so far: it began without Redis", core.ErrUnavailable)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.FinishTimeout)
 	defer cancel()
-	return seal.RunFrom(attempt.Context()).Declare(ctx, d, reason)
+	return seal.RunFrom(attempt.Context()).Declare(ctx, d)
 }
-
-// Said implements [seal.Run].
-func (r *running) Said() (seal.Disposition, string) { return r.word.Said() }

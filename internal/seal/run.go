@@ -21,12 +21,12 @@ type Run interface {
 	Attempt() any
 	// KeyHash is the same for every attempt of a key.
 	KeyHash() string
-	// Declare takes down what has become of the run, and writes it at once. The reason is for Held.
-	Declare(ctx context.Context, d Disposition, reason string) error
+	// Word is what was said of the run. It counts when the run ends.
+	Word() *Word
+	// Declare writes to Redis at once what a crash would make of the run.
+	Declare(ctx context.Context, d Disposition) error
 	// Proving is the run as the store of its proof sees it. It is nil without core.WithProof.
 	Proving() *Proving
-	// Said returns what Declare has taken down. The last call of it counts.
-	Said() (d Disposition, reason string)
 }
 
 type runKey struct{}
@@ -58,19 +58,25 @@ func RunFrom(ctx context.Context) Run {
 
 // Word is what was said of a run. The zero value is Undecided.
 type Word struct {
-	mu     sync.Mutex
-	said   Disposition
-	reason string
+	mu        sync.Mutex
+	said      Disposition
+	reason    string
+	completed bool // Completed was said, whatever was said after it
 }
 
-// Set replaces what was said.
-func (w *Word) Set(d Disposition, reason string) {
+// Set replaces what was said. The reason is for Held. It returns false and changes nothing if a completed run is to be released: it has
+// taken effect, so it has not done nothing.
+func (w *Word) Set(d Disposition, reason string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.said, w.reason = d, reason
+	if w.completed && d == Released {
+		return false
+	}
+	w.said, w.reason, w.completed = d, reason, w.completed || d == Completed
+	return true
 }
 
-// Said implements [Run].
+// Said returns the last of what was said.
 func (w *Word) Said() (d Disposition, reason string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

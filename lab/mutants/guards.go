@@ -21,4 +21,9 @@ var guards = []Mutant{
 		[][2]string{{"err = g.Hold(ctx, r.outcome.Reason)", "err = g.Release(ctx)"}},
 		inRound("aof"),
 	},
+	{
+		"completed run is released", "a deferred `Release` undoes `Complete`, and the next run charges again", "internal/seal/run.go",
+		[][2]string{{"if w.completed && d == Released {", "if false {"}},
+		inTests("once", "TestReleaseAfterComplete"),
+	},
 }

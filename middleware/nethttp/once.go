@@ -298,7 +298,7 @@ func (r *run) judge(o *guards.Outcome) {
 	}
 	said, reason := seal.Undecided, ""
 	if run := seal.RunFrom(r.ctx); run != nil { // a hook may have returned a context of its own
-		said, reason = run.Said()
+		said, reason = run.Word().Said()
 	}
 	refused := r.refused(out.Response.Status, out.Failed, out.Unanswered) && out.Returned
 	judged := func(d Disposition) {

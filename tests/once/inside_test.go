@@ -33,7 +33,8 @@ func TestInsideARun(t *testing.T) {
 		"released, held failures":  {[]func(context.Context) error{core.Release}, core.HoldFailures, failure, core.StateNone, "", failure},
 		"held":                     {[]func(context.Context) error{hold}, core.RetryFailures, nil, core.StateUnknown, "no answer of the bank", core.ErrOutcomeUnknown},
 		"held, fails":              {[]func(context.Context) error{hold}, core.RetryFailures, failure, core.StateUnknown, "no answer of the bank", failure},
-		"the last counts":          {[]func(context.Context) error{hold, core.Complete, core.Release}, core.RetryFailures, nil, core.StateNone, "", nil},
+		"the last counts":          {[]func(context.Context) error{hold, core.Release}, core.RetryFailures, nil, core.StateNone, "", nil},
+		"held after completed":     {[]func(context.Context) error{core.Release, core.Complete, hold}, core.RetryFailures, nil, core.StateUnknown, "no answer of the bank", core.ErrOutcomeUnknown},
 	} {
 		once := locks.Once(name, core.WithFailurePolicy(test.policy))
 		_, err := once.Do(t.Context(), func(ctx context.Context) ([]byte, error) {
@@ -65,6 +66,41 @@ func TestInsideARun(t *testing.T) {
 	if coretest.WantErr(t, err, core.ErrCompleted); err != nil && !strings.Contains(err.Error(), "not recorded") {
 		t.Error(err)
 	}
+}
+
+// TestReleaseAfterComplete: it is refused, and neither the end of the run nor a crash frees the key.
+func TestReleaseAfterComplete(t *testing.T) {
+	t.Parallel()
+	locks := coretest.NewClient(t, testkit.Start(t).Client())
+	failure := errors.New("failure")
+	for name, test := range map[string]struct {
+		then func(context.Context) error
+		want core.State
+	}{
+		"completed": {core.Complete, core.StateCompleted},
+		"held":      {func(ctx context.Context) error { return core.Hold(ctx, "") }, core.StateUnknown},
+	} {
+		once := locks.Once(name)
+		_, err := once.Do(t.Context(), func(ctx context.Context) ([]byte, error) {
+			for _, say := range []func(context.Context) error{core.Complete, test.then} {
+				if err := say(ctx); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			coretest.WantErr(t, core.Release(ctx), core.ErrCompleted)
+			return nil, failure
+		})
+		coretest.WantErr(t, err, failure)
+		coretest.WantState(t, once, test.want, 1)
+	}
+	crashed := coretest.MustBegin(t, locks.Once("crashed", core.WithTTL(time.Second)))
+	if err := core.Complete(crashed.Context()); err != nil {
+		t.Error(err)
+	}
+	coretest.WantErr(t, core.Release(crashed.Context()), core.ErrCompleted)
+	crashed.Abandon()
+	_, err := locks.Once("crashed", core.WithWait(time.Minute)).Begin(t.Context())
+	coretest.WantErr(t, err, core.ErrCompleted)
 }
 
 // TestCompleteBeforeAPanic: the effect is recorded although the run does not return.

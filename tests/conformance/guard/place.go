@@ -108,6 +108,7 @@ var tests = []struct {
 	{"PanicIsHeldByPolicy", []Kind{Once}, testHeldPanic},
 	{"PanicOfAHookLeavesNothing", nil, testHookPanic},
 	{"CompleteOutweighsAFailure", []Kind{Once}, testComplete},
+	{"CompleteOutweighsALaterRelease", []Kind{Once}, testReleaseAfterComplete},
 	{"ReleaseOutweighsASuccess", []Kind{Once}, testRelease},
 	{"HoldOutweighsASuccess", []Kind{Once}, testHold},
 	{"ExclusiveHasNoRecordToComplete", []Kind{Exclusive}, testNotGuarded},

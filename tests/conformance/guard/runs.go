@@ -211,6 +211,24 @@ func testComplete(t *testing.T, s *stage) {
 	}
 }
 
+// testReleaseAfterComplete: a run that has taken effect has not done nothing, whatever a deferred Release says.
+func testReleaseAfterComplete(t *testing.T, s *stage) {
+	deliver := s.with(failing(func(ctx context.Context) error {
+		if err := core.Complete(ctx); err != nil {
+			t.Error(err)
+		}
+		if err := core.Release(ctx); !errors.Is(err, core.ErrCompleted) {
+			t.Errorf("Release after Complete: %v", err)
+		}
+		panic("after the effect")
+	}))
+	s.send(deliver, Broken)
+	s.send(deliver, again...)
+	if end := s.wantRuns(1); end.State != core.StateCompleted {
+		t.Errorf("%+v", end)
+	}
+}
+
 func testRelease(t *testing.T, s *stage) {
 	deliver := s.with(failing(core.Release), core.WithFailurePolicy(core.HoldFailures))
 	s.send(deliver, Ran)

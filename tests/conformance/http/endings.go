@@ -252,7 +252,7 @@ func (s *suite) recordKey(t testing.TB, hash string) string {
 
 func testLastWord(t *testing.T, s *suite) {
 	h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		for _, word := range []func(context.Context) error{hold, core.Complete, core.Release} {
+		for _, word := range []func(context.Context) error{hold, core.Release} {
 			if err := word(r.Context()); err != nil {
 				t.Error(err)
 			}
