@@ -78,7 +78,8 @@ func (e *ParkedError) Error() string {
 // Unwrap returns the reason.
 func (e *ParkedError) Unwrap() error { return e.Err }
 
-// ErrNoKey says that a message has no key: it is nil, or its key is empty, or the key function has failed.
+// ErrNoKey says that a message has no key: it is nil, or its key is empty, or the key function has failed. The key "<nil>" is refused
+// too, because fmt makes it of a field that is missing, so all messages without the field would share it.
 var ErrNoKey = errors.New("holdfast: msglock: the message has no key")
 
 // The reasons of a [core.NotRun] whose place is "message", beside [core.ReasonReplayed].

@@ -100,8 +100,15 @@ func (v *visit[M]) read() (key string, err error) {
 	if guards.IsNil(v.m) {
 		return "", errors.New("the message is nil")
 	}
-	return v.key(v.ctx, v.m)
+	key, err = v.key(v.ctx, v.m)
+	if err == nil && key == noField {
+		err = errors.New("the key is the text of a field that is missing")
+	}
+	return key, err
 }
+
+// noField is what fmt makes of a field that a message does not have. No producer means it as a key.
+const noField = "<nil>"
 
 // handle lets the engine handle the message or not, and returns the consumer's result.
 func (v *visit[M]) handle() error {

@@ -48,12 +48,16 @@ func run(rdb *redis.Client) error {
 		Redis: rdb, Stream: stream, Group: "billing", Name: "first", Idle: 400 * time.Millisecond, Parked: parked,
 	}
 	charged, dies := make(chan string, 10), true
-	byOrder := func(_ context.Context, m redis.XMessage) (string, error) { return fmt.Sprint(m.Values["order"]), nil }
-	handle := msglock.Once(locks, "billing", byOrder, func(_ context.Context, m redis.XMessage) error {
+	byOrder := func(_ context.Context, m redis.XMessage) (string, error) {
+		order, _ := m.Values["order"].(string) // a message without the field has no key, and is parked
+		return order, nil
+	}
+	handle := msglock.Once(locks, "billing", byOrder, func(ctx context.Context, m redis.XMessage) error {
 		fmt.Printf("order %s is charged\n", m.Values["order"])
-		charged <- fmt.Sprint(m.Values["order"])
+		charged <- m.ID
+		_ = core.Complete(ctx) // right after the effect: if it fails from here on, the message is acknowledged all the same
 		return nil
-	}, core.WithRetention(time.Minute), consumer.Heartbeat())
+	}, core.WithRetention(time.Minute), consumer.Heartbeat()) // longer in a service than a message may be parked
 
 	for _, order := range []string{"1", "1", "2", "2", "3", "3"} {
 		if err := rdb.XAdd(ctx, &redis.XAddArgs{Stream: stream, Values: []string{"order", order}}).Err(); err != nil {

@@ -113,8 +113,14 @@ func consumeStreams(ctx context.Context, w *worker) error {
 		Redis:  redis.NewClient(&redis.Options{Network: network, Addr: addr}),
 		Stream: topic, Group: "tests", Name: w.Name, Idle: expiry, Parked: dead,
 	}
-	c.Handle = handlerOf(w, func(m redis.XMessage) string { return fmt.Sprint(m.Values["text"]) }, c.Heartbeat())
+	c.Handle = handlerOf(w, textOf, c.Heartbeat())
 	return c.Run(ctx)
+}
+
+// textOf is the text of an entry, "" if it has none.
+func textOf(m redis.XMessage) string {
+	text, _ := m.Values["text"].(string)
+	return text
 }
 
 // Kafka, by kfake

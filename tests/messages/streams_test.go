@@ -23,7 +23,7 @@ func TestStreams(t *testing.T) {
 	rdb := testkit.Start(t).Client()
 	ctx, end := context.WithCancel(t.Context())
 	c := &redisstreams.Consumer{Redis: rdb, Stream: topic, Group: "tests", Name: "one", Idle: time.Minute, Parked: dead}
-	byText := func(_ context.Context, m redis.XMessage) (string, error) { return fmt.Sprint(m.Values["text"]), nil }
+	byText := func(_ context.Context, m redis.XMessage) (string, error) { return textOf(m), nil }
 	var handled atomic.Int64
 	c.Handle = msglock.Once(coretest.NewClient(t, rdb), "tests", byText, func(ctx context.Context, _ redis.XMessage) error {
 		handled.Add(1)

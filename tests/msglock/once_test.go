@@ -81,7 +81,7 @@ func TestBadMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range []*message{{}, {Key: "panics"}, {Key: "fails"}, nil} {
+	for _, m := range []*message{{}, {Key: "panics"}, {Key: "fails"}, {Key: fmt.Sprint(nil)}, nil} {
 		err := once.Handle(t.Context(), m)
 		want(t, err, msglock.Park)
 		if !errors.Is(err, msglock.ErrNoKey) {
@@ -250,7 +250,7 @@ func TestOptionalKey(t *testing.T) {
 	} {
 		handled.Store(0)
 		want(t, handle(t.Context(), &message{}), msglock.Ack)
-		for _, m := range []*message{{Key: "fails"}, {Key: "panics"}, nil} {
+		for _, m := range []*message{{Key: "fails"}, {Key: "panics"}, {Key: fmt.Sprint(nil)}, nil} {
 			err := handle(t.Context(), m)
 			want(t, err, msglock.Park)
 			if !errors.Is(err, msglock.ErrNoKey) {
