@@ -30,7 +30,8 @@ func run(_ context.Context, out io.Writer, rdb *redis.Client) error {
 	defer locks.Close()
 
 	guard := httplock.Idempotent(locks, httplock.ByContext(userKey{}),
-		core.WithFailurePolicy(core.HoldFailures), core.WithRetention(time.Minute))
+		core.WithFailurePolicy(core.HoldFailures),
+		core.WithRetention(time.Minute)) // a week in a service: after it, a retry charges again, and a held payment too
 	payments := 0
 	router := chi.NewRouter()
 	router.Use(authenticate)

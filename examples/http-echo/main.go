@@ -31,7 +31,8 @@ func run(_ context.Context, out io.Writer, rdb *redis.Client) error {
 	defer locks.Close()
 
 	guard := echo4lock.Idempotent(locks, httplock.ByContext("user"),
-		core.WithFailurePolicy(core.HoldFailures), core.WithRetention(time.Minute))
+		core.WithFailurePolicy(core.HoldFailures),
+		core.WithRetention(time.Minute)) // a week in a service: after it, a retry charges again, and a held payment too
 	payments := 0
 	router := echo.New()
 	router.Use(authenticate)

@@ -33,7 +33,8 @@ func run(_ context.Context, out io.Writer, rdb *redis.Client) error {
 	defer locks.Close()
 
 	guard := ginlock.Idempotent(locks, httplock.ByContext("user"),
-		core.WithFailurePolicy(core.HoldFailures), core.WithRetention(time.Minute))
+		core.WithFailurePolicy(core.HoldFailures),
+		core.WithRetention(time.Minute)) // a week in a service: after it, a retry charges again, and a held payment too
 	payments := 0
 	router := gin.New()
 	router.Use(gin.Recovery(), authenticate)

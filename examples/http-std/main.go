@@ -30,7 +30,8 @@ func run(_ context.Context, out io.Writer, rdb *redis.Client) error {
 
 	// Keys are apart for each user. A payment that fails is held: an operator has to find out whether it charged.
 	guard, err := httplock.NewIdempotent(locks, httplock.ByContext(userKey{}),
-		core.WithFailurePolicy(core.HoldFailures), core.WithRetention(time.Minute))
+		core.WithFailurePolicy(core.HoldFailures),
+		core.WithRetention(time.Minute)) // a week in a service: after it, a retry charges again, and a held payment too
 	if err != nil {
 		return err
 	}

@@ -95,7 +95,8 @@ func run(ctx context.Context, out io.Writer, rdb *redis.Client) error {
 
 	l := ledger{store}
 	payments, err := httplock.NewIdempotent(locks, httplock.Unscoped(),
-		core.WithProof(store), core.WithFailurePolicy(core.HoldFailures), core.WithRetention(time.Minute))
+		core.WithProof(store), core.WithFailurePolicy(core.HoldFailures),
+		core.WithRetention(time.Minute)) // short, as the proof outlasts the record and refuses a repetition after it
 	if err != nil {
 		return err
 	}
