@@ -61,6 +61,7 @@ func (s *Shop) Handler() http.Handler {
 		w.WriteHeader(http.StatusCreated)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("POST /orders", httplock.Once(s.Locks, httplock.Keys(httplock.ByRoute(), user))(http.HandlerFunc(place)))
+	mux.Handle("POST /orders", httplock.Once(s.Locks, httplock.Keys(httplock.ByRoute(), user),
+		httplock.WithDetachedContext())(http.HandlerFunc(place)))
 	return mux
 }

@@ -16,7 +16,7 @@
 //
 //	user := httplock.ByContext("user") // c.Set by your authentication
 //	checkout := echolock.Exclusive(locks.Mutex, httplock.Keys(user, httplock.ByPathValue("id")))
-//	order := echolock.Once(locks, httplock.Keys(httplock.ByRoute(), user))
+//	order := echolock.Once(locks, httplock.Keys(httplock.ByRoute(), user), httplock.WithDetachedContext())
 //	pay := echolock.Idempotent(locks, user,
 //		core.WithFailurePolicy(core.HoldFailures)) // no second charge after a 500
 //	e.POST("/cart/:id/checkout", handler, authenticate, checkout)

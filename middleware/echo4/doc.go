@@ -16,7 +16,7 @@
 //
 //	user := httplock.ByContext("user") // c.Set by your authentication
 //	checkout := echo4lock.Exclusive(locks.Mutex, httplock.Keys(user, httplock.ByPathValue("id")))
-//	order := echo4lock.Once(locks, httplock.Keys(httplock.ByRoute(), user))
+//	order := echo4lock.Once(locks, httplock.Keys(httplock.ByRoute(), user), httplock.WithDetachedContext())
 //	pay := echo4lock.Idempotent(locks, user,
 //		core.WithFailurePolicy(core.HoldFailures)) // no second charge after a 500
 //	e.POST("/cart/:id/checkout", handler, authenticate, checkout)

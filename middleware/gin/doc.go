@@ -16,7 +16,7 @@
 //
 //	user := httplock.ByContext("user") // c.Set by your authentication
 //	checkout := ginlock.Exclusive(locks.Mutex, httplock.Keys(user, httplock.ByPathValue("id")))
-//	order := ginlock.Once(locks, httplock.Keys(httplock.ByRoute(), user))
+//	order := ginlock.Once(locks, httplock.Keys(httplock.ByRoute(), user), httplock.WithDetachedContext())
 //	pay := ginlock.Idempotent(locks, user,
 //		core.WithFailurePolicy(core.HoldFailures)) // no second charge after a 500
 //	router.POST("/cart/:id/checkout", authenticate, checkout, handler)
