@@ -116,20 +116,27 @@ func (g *Guard[M]) Forget(ctx context.Context, seen core.Record) error {
 	return g.once.ForgetSeen(ctx, prefix, seen)
 }
 
-const logOtherHandler = "holdfast: msglock: message acknowledged without running: another handler of this consumer has completed " +
-	"its key. If the two do different things, give each a consumer name of its own"
+// What is logged of a message that is acknowledged without running.
+const (
+	logDuplicate    = "holdfast: msglock: message acknowledged without running: an earlier message with its key has completed"
+	logOtherHandler = "holdfast: msglock: message acknowledged without running: another handler of this consumer has completed " +
+		"its key. If the two do different things, give each a consumer name of its own"
+)
 
-// replay answers a message whose key has completed.
+// replay answers a message whose key has completed. Whether it is a duplicate or another message under the key, only a person knows.
 func (v *visit[M]) replay(r core.Record) error {
-	if r.Note != "" && r.Note != v.ask.Note {
+	other := r.Note != "" && r.Note != v.ask.Note
+	if other {
 		v.engine.Event(v.ctx, slog.LevelWarn, "other handler", logOtherHandler, v.ask.Work, nil,
 			slog.String("handler", v.ask.Note), slog.String("completed_by", r.Note))
 	}
-	if v.load == nil {
-		return nil
+	if v.load != nil {
+		if err := v.load(r.Value); err != nil {
+			return fmt.Errorf("%w, but %w", &core.CompletedError{Record: r}, err)
+		}
 	}
-	if err := v.load(r.Value); err != nil {
-		return fmt.Errorf("%w, but %w", &core.CompletedError{Record: r}, err)
+	if !other {
+		v.engine.Event(v.ctx, slog.LevelInfo, "duplicate", logDuplicate, v.ask.Work, nil, slog.Time("began", r.Began))
 	}
 	return nil
 }

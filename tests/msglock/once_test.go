@@ -458,14 +458,16 @@ func TestOperator(t *testing.T) {
 func first(context.Context, *message) error  { return nil }
 func second(context.Context, *message) error { return nil }
 
-// TestOtherHandler: two handlers with different jobs under one consumer name are told of, and one handler is not.
+// TestOtherHandler: two handlers with different jobs under one consumer name are warned of. Behind one handler the line is an info, as a
+// duplicate is expected; but another message under the key is lost, and nothing else says so.
 func TestOtherHandler(t *testing.T) {
 	t.Parallel()
 	locks, log := newLocks(t)
 	for _, handler := range []func(context.Context, *message) error{first, first} {
 		want(t, patientOnce(locks, "billing", byKey, handler)(t.Context(), &message{Key: "1"}), msglock.Ack)
 	}
-	if log.String() != "" {
+	if text := log.String(); strings.Contains(text, "WARN") || strings.Count(text, "level=INFO") != 1 ||
+		!strings.Contains(text, "an earlier message with its key has completed") {
 		t.Error(log)
 	}
 	want(t, patientOnce(locks, "billing", byKey, second)(t.Context(), &message{Key: "1"}), msglock.Ack)
