@@ -142,7 +142,9 @@ func (e *engine) close() error {
 	e.beginClose(ErrClosed)
 	// However many leases and pending commands there are, Close continues for as long as Redis confirms them.
 	e.silence.Reset(acquire.ReleaseTimeout)
-	answered, err := e.releaseAll(e.renewer.Close())
+	leases := e.renewer.Close()
+	e.warnRunning(leases)
+	answered, err := e.releaseAll(leases)
 	if answered && err == nil {
 		e.announcer.Leave()
 	}

@@ -87,6 +87,23 @@ func (e *engine) warnNotReleased(h *script.Hold, err error) {
 		"lock", digest(h.Keys.Lock), "error", err)
 }
 
+// warnRunning warns of the attempts among the leases of a client that closes: nobody records how they end.
+func (e *engine) warnRunning(leases []keepalive.Lease[script.Hold]) {
+	attempts, named := 0, []string(nil)
+	for _, kept := range leases {
+		l := kept.(keptLease).Lease
+		if modeOf(l.strategy) != ModeOnce {
+			continue
+		}
+		if attempts++; attempts <= keepalive.MaxNamed {
+			named = append(named, digest(l.hold.Keys.Lock))
+		}
+	}
+	if attempts > 0 {
+		e.logger.Warn("holdfast: closed while attempts were running", "attempts", attempts, "locks", named)
+	}
+}
+
 // warnPending warns that holds are left to expire.
 func (e *engine) warnPending() {
 	e.warnOnce("too many releases are pending: further holds are left to expire", "waiting", transport.MaxPending)

@@ -43,8 +43,8 @@ func (r *Log) Note(now Instant, err error) (failures int, again bool) {
 // every logInterval.
 const burstInterval = time.Second
 
-// maxNamed is how many of those that have followed the log names.
-const maxNamed = 10
+// MaxNamed is how many of those that have followed the log names.
+const MaxNamed = 10
 
 // Losses decides which lost leases the log mentions: of those that are lost for one cause in a burst, the first one, and how many
 // followed. A burst is over when none has followed for an interval. Use NewLosses.
@@ -82,7 +82,7 @@ func (l *Losses) Note(cause error, lock func() string) (first bool) {
 		return true
 	}
 	if b := l.bursts[cause.Error()]; b != nil {
-		if b.Count++; b.Count <= maxNamed {
+		if b.Count++; b.Count <= MaxNamed {
 			b.Locks = append(b.Locks, lock())
 		}
 		return false
