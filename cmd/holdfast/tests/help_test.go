@@ -160,9 +160,10 @@ func TestEmptyFlags(t *testing.T) {
 		run(t, url, strings.Fields(args)...).want(t, 64, "", "holdfast: --")
 	}
 	run(t, url, "unlock", "--yes", "--owner", "", "n").want(t, 64, "", "--owner: a text is needed")
-	for _, args := range []string{"exec", "once", "elect", "show", "unlock", "forget", "cron pause", "cron history", "digest"} {
+	for _, args := range []string{"exec", "once", "elect", "show", "unlock", "resolve", "cron pause", "cron history", "digest"} {
 		run(t, url, append(strings.Fields(args), "")...).want(t, 64, "", ">: a text is needed")
 	}
+	run(t, url, "forget", "", "--yes").want(t, 64, "", "forget needs a key")
 	for _, args := range []string{"ls", "records"} {
 		run(t, url, args, "").want(t, 0, "", "") // names that begin with nothing are all
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -125,6 +126,54 @@ func TestForgetInProgress(t *testing.T) {
 	}
 	run(t, url, "forget", "k", "--yes", "--force").want(t, 0, "", "")
 	run(t, url, "once", "k", "--", "echo", "ran").want(t, 0, "ran", "")
+}
+
+// TestForgetMany: without a key, forget deletes the completed records of a label that have ended so long ago, and no others.
+func TestForgetMany(t *testing.T) {
+	t.Parallel()
+	srv := testkit.Start(t)
+	url, locks := urlOf(srv), newLocks(t, srv)
+	const many = 1100 // more than are deleted at a time
+	complete := func(label string, n int) {
+		for i := range n {
+			a, err := locks.Once(fmt.Sprint(label, ":", i), core.WithLabel(label)).Begin(t.Context())
+			if err == nil {
+				err = a.Complete(t.Context(), nil)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	complete("old", many)
+	complete("other", 1)
+	held, err := locks.Once("held", core.WithLabel("old")).Begin(t.Context())
+	if err == nil {
+		err = held.Hold(t.Context(), "lost connection")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := locks.Once("running", core.WithLabel("old")).Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{}, {"--label", "old"}, {"--older-than", "0"}, {"old:1", "--label", "old", "--older-than", "1h"}, {"--label", "old", "--older-than", "1h", "--force"}} {
+		run(t, url, append([]string{"forget", "--yes"}, args...)...).want(t, 64, "", "")
+	}
+	run(t, url, "forget", "--label", "old", "--older-than", "1h", "--yes").want(t, 0, "", "0 records deleted")
+	run(t, url, "forget", "--label", "old", "--older-than", "0").want(t, 64, "", "1100 records of \"old\"")
+	run(t, url, "forget", "--label", "old", "--older-than", "0", "--yes").want(t, 0, "", "1100 records deleted")
+	var left []string
+	for r, err := range locks.Records(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = append(left, r.Key)
+	}
+	slices.Sort(left)
+	if want := []string{"held", "other:0", "running"}; !slices.Equal(left, want) {
+		t.Errorf("left are %q, want %q", left, want)
+	}
 }
 
 // TestForgetCompleted: the record of a run that completed is deleted by force only, because a retry would run again.

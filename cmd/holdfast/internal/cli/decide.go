@@ -2,23 +2,34 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/httprecord"
 )
 
-// forgetCommand deletes a record.
+// forgetCommand deletes a record, or completed ones by label and age.
 type forgetCommand struct {
-	Key   string `arg:"" names:"records" help:"Key of the once."`
+	Key   string `arg:"" optional:"" names:"records" help:"Key of the once."`
 	Yes   bool   `short:"y" help:"Do not ask."`
 	Force bool   `help:"Delete the record of a run that has completed, or is in progress, too. A retry runs again: beside a run in progress, until its next renewal."`
+
+	Label     string    `placeholder:"LABEL" help:"In place of a key: all completed records of this route, job or task type that are --older-than. Their retries run again."`
+	OlderThan *duration `placeholder:"TIME" help:"For --label: those that completed so long ago."`
 }
 
 // Run is called by the parser.
 func (c *forgetCommand) Run(env *environment) error {
+	switch {
+	case c.Key == "" && c.Label != "" && c.OlderThan != nil && !c.Force:
+		return c.forgetMany(env)
+	case c.Key == "" || c.Label != "" || c.OlderThan != nil:
+		return usageError("forget needs a key, or --label and --older-than without --force")
+	}
 	return decide(env, c.Key, c.Yes, decision{
 		question: "Delete the record, so that another run may begin?",
 		note: func(record core.Record) string {
@@ -44,6 +55,76 @@ func (c *forgetCommand) Run(env *environment) error {
 			return locks.Once(c.Key).Forget(ctx, seen)
 		},
 	})
+}
+
+// forgetStep is how many records are deleted at a time.
+const forgetStep = 500
+
+// forgetMany deletes completed records of a label. It counts them first, for the question.
+func (c *forgetCommand) forgetMany(env *environment) error {
+	all, err := env.open()
+	if err != nil {
+		return err
+	}
+	defer all.close()
+	before := time.Now().Add(-c.OlderThan.value())
+	each := func(visit func(core.Record) error) error {
+		for r, err := range all.locks.Records(env.ctx, "") {
+			if err == nil && r.State == core.StateCompleted && r.Label == c.Label && r.Ended.Before(before) {
+				err = visit(r.Record)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if !c.Yes {
+		count := 0
+		if err := each(func(core.Record) error { count++; return nil }); err != nil {
+			return err
+		}
+		fmt.Fprintf(env.stderr, "%d records of %q completed before %s. A retry of any of them would run again.\n",
+			count, c.Label, clockTime(before))
+		if err := env.confirm("Delete them?"); err != nil {
+			return err
+		}
+	}
+	deleted, step := 0, make([]core.Record, 0, forgetStep)
+	flush := func() error {
+		n, err := forgetAll(env.ctx, all.locks, step)
+		deleted, step = deleted+n, step[:0]
+		return err
+	}
+	err = each(func(r core.Record) error {
+		if step = append(step, r); len(step) < forgetStep {
+			return nil
+		}
+		return flush()
+	})
+	if err == nil {
+		err = flush()
+	}
+	fmt.Fprintf(env.stderr, "holdfast: %d records deleted\n", deleted)
+	return err
+}
+
+// forgetAll deletes records that have not changed, side by side; the library makes batches of them. It returns how many it has
+// deleted, and an error of one that it could not delete.
+func forgetAll(ctx context.Context, locks *core.Client, records []core.Record) (deleted int, err error) {
+	ends := make(chan error, len(records))
+	for _, r := range records {
+		go func() { ends <- locks.Once(r.Key).Forget(ctx, r) }()
+	}
+	for range records {
+		switch failed := <-ends; {
+		case failed == nil:
+			deleted++
+		case !errors.Is(failed, core.ErrChanged):
+			err = failed
+		}
+	}
+	return deleted, err
 }
 
 // danger returns what a retry could repeat, or run beside.
