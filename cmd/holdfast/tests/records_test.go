@@ -119,7 +119,7 @@ func TestForgetInProgress(t *testing.T) {
 	if _, err := once.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	run(t, url, "forget", "k", "--yes").want(t, 75, "", "--force")
+	run(t, url, "forget", "k", "--yes").want(t, 75, "", "stop that process first")
 	run(t, url, "resolve", "k", "--yes").want(t, 75, "", "in progress")
 	if record, err := once.Peek(t.Context()); err != nil || record.State != core.StateRunning {
 		t.Errorf("%+v, %v", record, err)

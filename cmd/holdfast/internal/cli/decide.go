@@ -41,7 +41,8 @@ func (c *forgetCommand) Run(env *environment) error {
 			case c.Force:
 			case record.State == core.StateRunning:
 				return &statusError{StatusNotAcquired, fmt.Sprintf(
-					"a run of %q is in progress, and would go on beside the next one: wait for its end, or use --force", c.Key)}
+					"a run of %q is in progress in the process %s, and would go on beside the next one: stop that process first and wait until "+
+						"the lease has expired, or use --force", c.Key, orDash(record.Instance))}
 			case record.State == core.StateCompleted:
 				return &statusError{StatusNotAcquired, fmt.Sprintf(
 					"%q has completed, and a retry would run again: use --force if that is meant", c.Key)}
