@@ -83,7 +83,7 @@ func TestWhereItLooked(t *testing.T) {
 	srv := testkit.Start(t)
 	url, locks := urlOf(srv), newLocks(t, srv)
 	where := fmt.Sprintf(`holdfast: prefix "lock:" on unix://%s`, srv.Addr())
-	const nothing = ", no lock is held and no record exists: set the prefix of your services with --prefix or HOLDFAST_PREFIX\n"
+	const nothing = ", no lock is held and no record exists: set the prefix of your services with --prefix or HOLDFAST_PREFIX, or Redis has lost its data\n"
 	for _, args := range []string{"ls", "ls --json", "records", "records --state unknown", "show n", "ls order:"} {
 		if got := run(t, url, strings.Fields(args)...); got.status != 0 || got.stderr != where+nothing {
 			t.Errorf("%s of nothing: %+v", args, got)
@@ -154,7 +154,7 @@ func TestListOfWaiters(t *testing.T) {
 func TestCron(t *testing.T) {
 	t.Parallel()
 	url := urlOf(testkit.Start(t))
-	run(t, url, "cron", "ls").want(t, 0, "JOB", "set the prefix of your services with --prefix or HOLDFAST_PREFIX")
+	run(t, url, "cron", "ls").want(t, 0, "JOB", "set the prefix of your services with --prefix or HOLDFAST_PREFIX, or Redis has lost its data")
 	run(t, url, "cron", "ls", "--json").want(t, 0, "", "set the prefix of your services with --prefix or HOLDFAST_PREFIX")
 	for _, verb := range []string{"pause", "resume", "history"} {
 		run(t, url, "cron", verb, "report").want(t, 1, "", `unknown job "report": holdfast cron ls`)

@@ -122,7 +122,7 @@ func (c *clients) explainNothing(env *environment, found string) {
 	defer cancel()
 	text := found
 	if empty, err := c.isEmpty(ctx); err == nil && empty {
-		text = "no lock is held and no record exists: set the prefix of your services with --prefix or HOLDFAST_PREFIX"
+		text = "no lock is held and no record exists: set the prefix of your services with --prefix or HOLDFAST_PREFIX, or Redis has lost its data"
 	}
 	fmt.Fprintf(env.stderr, "holdfast: %s, %s\n", c.where(), text)
 }
