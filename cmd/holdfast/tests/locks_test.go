@@ -181,10 +181,13 @@ func TestCronPause(t *testing.T) {
 	run(t, url, "cron", "ls", "--prefix", "other:").want(t, 0, "JOB", "set the prefix of your services")
 	wantMatch(t, run(t, url, "cron", "ls", "--json").stdout,
 		`^\{"name":"nightly","service":"[^"]*","spec":"0 3 29 2 \*","zone":"UTC","paused":false,"next_tick":"[^"]*","missed":0,"registered":"[^"]*"\}\n$`)
-	finish(t, with(command(t, url, "cron", "pause", "nightly"), "SUDO_USER=ada")).want(t, 0, "", "")
+	run(t, url, "cron", "pause", "nightly").want(t, 64, "", "confirm with --yes")
+	wantMatch(t, run(t, url, "cron", "ls", "--json").stdout, `"paused":false`)
+	finish(t, with(command(t, url, "cron", "pause", "nightly", "--yes"), "SUDO_USER=ada")).want(t, 0, "", "")
 	wantMatch(t, run(t, url, "cron", "ls", "--json").stdout, `"paused":true,"paused_by":"ada@[^"]*","paused_at":"20`)
 	wantMatch(t, run(t, url, "cron", "ls").stdout, `nightly .* by ada@\S+ 20\d\d-`)
-	run(t, url, "cron", "resume", "nightly").want(t, 0, "", "")
+	run(t, url, "cron", "resume", "nightly").want(t, 64, "", "confirm with --yes")
+	run(t, url, "cron", "resume", "nightly", "--yes").want(t, 0, "", "")
 	wantMatch(t, run(t, url, "cron", "ls").stdout, `nightly .* 0 +- `)
 }
 

@@ -25,9 +25,11 @@ type (
 	cronLsCommand    struct{}
 	cronPauseCommand struct {
 		Job string `arg:"" names:"jobs" help:"Name of the job."`
+		Yes bool   `short:"y" help:"Do not ask."`
 	}
 	cronResumeCommand struct {
 		Job string `arg:"" names:"jobs" help:"Name of the job."`
+		Yes bool   `short:"y" help:"Do not ask."`
 	}
 	cronHistoryCommand struct {
 		Job string `arg:"" names:"jobs" help:"Name of the job."`
@@ -53,16 +55,34 @@ func withJob(env *environment, name string, call func(*core.Client) error) error
 	return err
 }
 
+// changeJob changes a job that exists, after a question unless the answer is given.
+func changeJob(env *environment, name string, yes bool, question string, change func(*cronlock.JobHandle) error) error {
+	return withJob(env, name, func(locks *core.Client) error {
+		job := cronlock.Job(locks, name)
+		if !yes {
+			if _, err := job.Info(env.ctx); err != nil {
+				return err
+			}
+			if err := env.confirm(fmt.Sprintf(question, name)); err != nil {
+				return err
+			}
+		}
+		return change(job)
+	})
+}
+
 // Run is called by the parser.
 func (c *cronPauseCommand) Run(env *environment) error {
-	return withJob(env, c.Job, func(locks *core.Client) error {
-		return cronlock.Job(locks, c.Job).Pause(env.ctx, operator())
+	return changeJob(env, c.Job, c.Yes, "Pause %q on all hosts?", func(job *cronlock.JobHandle) error {
+		return job.Pause(env.ctx, operator())
 	})
 }
 
 // Run is called by the parser.
 func (c *cronResumeCommand) Run(env *environment) error {
-	return withJob(env, c.Job, func(locks *core.Client) error { return cronlock.Job(locks, c.Job).Resume(env.ctx) })
+	return changeJob(env, c.Job, c.Yes, "Let %q run again on all hosts?", func(job *cronlock.JobHandle) error {
+		return job.Resume(env.ctx)
+	})
 }
 
 // Run is called by the parser.
