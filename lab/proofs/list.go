@@ -10,7 +10,7 @@ const (
 	judged      = `^ *\| all \| \d+ \| (\d+) \| \d+ \| \d+ \| \d+ \|$`
 	illegal     = `^ *\| all \| \d+ \| \d+ \| \d+ \| \d+ \| (\d+) \|$`
 	unfenced    = `^ *\| baseline: no fence \| \d+ \| \d+ \| \d+ \| \d+ \| (\d+) \|$`
-	packages    = `^ok\s`
+	packages    = `^ok\s.*\d+\.\d+s$` // neither cached nor without tests to run
 	testsDone   = `^DONE (\d+) tests`
 	passedTests = `^\s*--- PASS: `
 )
@@ -214,11 +214,13 @@ make -C lab fault-long EACH=10s DURATION=70s FAULTS="-only clock" SEED=$((1043 +
 	{
 		name: "fuzz", shows: "each fuzz test for an hour", minutes: 61,
 		parts: []string{
-			"core FuzzKeys", "middleware/nethttp FuzzKeys", "asynqlock FuzzKeys", "middleware/nethttp FuzzParseKeyField", "internal/httprecord FuzzDecode",
-			"core/internal/script FuzzReplies", "core/internal/script FuzzCoTenant", "core/internal/script FuzzBegin", "core/internal/script FuzzOnceCoTenant",
+			"core FuzzKeys", "middleware/nethttp FuzzKeys", "tests/asynq FuzzKeys", "middleware/nethttp FuzzParseKeyField",
+			"middleware/nethttp FuzzRoutes", "internal/httprecord FuzzDecode", "middleware/internal/rpc FuzzDecode",
+			"core/internal/inventory FuzzParseCursor", "core/internal/script FuzzReplies", "core/internal/script FuzzCoTenant",
+			"core/internal/script FuzzBegin", "core/internal/script FuzzOnceCoTenant",
 		},
 		command: `go test -run '^$' -fuzztime 1h -fuzz "${PART#* }\$" ./${PART% *}`,
-		figures: []figure{atLeast(9, "hours", packages)},
+		figures: []figure{atLeast(12, "hours", packages), atLeast(12, "executions", `^fuzz: elapsed: .*, execs: (\d+) .*\nPASS$`)},
 	},
 	{
 		name: "names", shows: "a million names leave nothing in Redis", minutes: 5,

@@ -3,6 +3,8 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,9 +43,9 @@ func TestReading(t *testing.T) {
 		tasks  int64
 		failed string
 	}{
-		"ok \ta\nok \tb\n0 lost, 0 lost\n1,000 orders\n": {5_000, ""},
-		"ok \ta\n1 lost, 2 lost\n1 orders\n":             {5, "3 lost"},
-		"ok \ta\n1 orders\n":                             {0, "the output has no lost"},
+		"ok \ta\t0.123s\nok \tb\t61.234s\nok \tc\t0.01s [no tests to run]\n0 lost, 0 lost\n1,000 orders\n": {5_000, ""},
+		"ok \ta\t0.123s\n1 lost, 2 lost\n1 orders\n":                                                       {5, "3 lost"},
+		"ok \ta\t0.123s\n1 orders\n":                                                                       {0, "the output has no lost"},
 	} {
 		found, failed := p.read(output)
 		if failed != want.failed || found["tasks"] != want.tasks {
@@ -124,5 +126,28 @@ func TestList(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 		seen[p.name] = true
+	}
+}
+
+// TestFuzzTests: the proof and the Makefile run each fuzz test of the repository, in the package where it is.
+func TestFuzzTests(t *testing.T) {
+	t.Parallel()
+	found, err := git("-C", "../..", "grep", "-E", "^func Fuzz", "--", "*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	makefile, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fuzz := proofs[slices.IndexFunc(proofs, func(p proof) bool { return p.name == "fuzz" })]
+	tests := regexp.MustCompile(`(?m)^(.*)/[^/]+:func (Fuzz\w+)`).FindAllStringSubmatch(found, -1)
+	for _, test := range tests {
+		if !slices.Contains(fuzz.parts, test[1]+" "+test[2]) || !strings.Contains(string(makefile), "$(FUZZ) "+test[2]+" ./"+test[1]+"\n") {
+			t.Errorf("%s of %s is not run", test[2], test[1])
+		}
+	}
+	if len(fuzz.parts) != len(tests) {
+		t.Errorf("%d parts for %d fuzz tests", len(fuzz.parts), len(tests))
 	}
 }
