@@ -126,6 +126,11 @@ func TestList(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 		seen[p.name] = true
+		for _, f := range p.figures {
+			if pattern := f.pattern.String(); f.pattern.NumSubexp() > 0 && !strings.Contains(pattern, `(\d+)`) {
+				t.Errorf("%s: the group of %s is no number", p.name, pattern)
+			}
+		}
 	}
 }
 
