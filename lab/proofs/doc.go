@@ -1,9 +1,9 @@
 // Proofs runs what shows that the library keeps its promises, at the length that a release needs, and makes the table at the top
 // of lab/RESULTS.md. The list is in list.go.
 //
-//	make -C lab proofs          runs what has no row for the code of HEAD, the shortest first; it can be interrupted and resumed
-//	make -C lab proofs ONLY=sql runs the proofs whose names match a regular expression, also those that have failed
-//	make -C lab proofs-check    lists the rows that are missing or failed, and fails if there are any
+//	make -C lab proofs             runs what has no row for the code of HEAD, the shortest first; it can be interrupted and resumed
+//	make -C lab proofs ONLY=faults runs the proofs whose names match a regular expression, also those that have failed or shown too little
+//	make -C lab proofs-check       lists the rows that are missing or failed, and fails if there are any
 //
 // Each run leaves a row in rows, which is committed, and its output in logs, which is not.
 //

@@ -114,7 +114,10 @@ make -C lab fault-long EACH=10s DURATION=70s FAULTS="-only clock" SEED=$((1043 +
 	{
 		name: "sentinel", shows: "masters replaced ten times planned and ten times by SIGKILL, with and without acknowledgement", minutes: 3,
 		command: "make -C lab failovers",
-		figures: []figure{atLeast(2, "tests passed", `^\s+--- PASS: `)},
+		figures: []figure{
+			atLeast(1_000, "grants", `(\d+) grants, \d+ lost, `), atLeast(1, "lost without acknowledgement", `\d+ grants, (\d+) lost, `),
+			none("tokens given twice", `lost, \d+ overlaps, (\d+) duplicate tokens`),
+		},
 	},
 	{
 		name: "cluster", shows: "masters killed, frozen and replaced, and slots moved, ten times each", minutes: 8,

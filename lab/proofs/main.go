@@ -118,8 +118,9 @@ func (r *runner) missing(only string) (todo []run, err error) {
 		if err != nil {
 			return nil, err
 		}
+		few := proofs[i].stateOf(rows, r.code).few
 		for _, one := range proofs[i].runs() {
-			if old, ok := one.row(rows, r.code); wanted.MatchString(one.String()) && (!ok || only != "" && old.Failed != "") {
+			if old, ok := one.row(rows, r.code); wanted.MatchString(one.String()) && (!ok || only != "" && (few || old.Failed != "")) {
 				todo = append(todo, one)
 			}
 		}

@@ -74,7 +74,7 @@ func TestState(t *testing.T) {
 		"other code": {[]row{part("01", "old", 2, ""), part("02", "old", 1, "")}, false, "passed, **on other code**"},
 		"mixed":      {[]row{part("01", "new", 2, ""), part("02", "old", 1, "")}, false, "1 of 2 parts"},
 	} {
-		if s := p.stateOf(test.rows, "new"); s.passed != test.passed || s.outcome != test.outcome {
+		if s := p.stateOf(test.rows, "new"); s.passed != test.passed || s.outcome != test.outcome || s.few != (name == "too few") {
 			t.Errorf("%s: %+v, want %q", name, s, test.outcome)
 		}
 	}

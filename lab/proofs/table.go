@@ -55,6 +55,7 @@ func tableOf(dir, commit, code string) (string, error) {
 type state struct {
 	figures, took, commit, outcome string
 	passed                         bool
+	few                            bool // each part has passed, but together they have shown too little
 }
 
 // stateOf adds up the rows of a proof. Rows of other code count only if there is none of this code, and are named so.
@@ -91,14 +92,16 @@ func (p proof) stateOf(rows []row, code string) (s state) {
 	}
 	var figures []string
 	all := len(use) == len(p.runs())
+	good := all && len(failed) == 0
 	for _, f := range p.figures {
 		figures = append(figures, thousands(sums[f.name])+" "+f.name)
-		if all && len(failed) == 0 && sums[f.name] < f.least {
+		if good && sums[f.name] < f.least {
 			failed = append(failed, fmt.Sprintf("%s %s are fewer than %s", thousands(sums[f.name]), f.name, thousands(f.least)))
 		}
 	}
 	s = state{
 		figures: strings.Join(figures, ", "), took: (time.Duration(seconds) * time.Second).String(), commit: strings.Join(commits, " "),
+		few: good && len(failed) > 0,
 	}
 	switch {
 	case len(failed) > 0:
