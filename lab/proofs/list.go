@@ -195,7 +195,8 @@ make -C lab fault-long EACH=10s DURATION=70s FAULTS="-only clock" SEED=$((1043 +
 	},
 	{
 		name: "crons", shows: "jobs on five replicas with shifted clocks, killed and stopped, and Redis broken", minutes: 8,
-		command: "make -C lab crons", figures: []figure{atLeast(8, "tests passed", passedTests)},
+		command: "make -C lab crons",
+		figures: []figure{atLeast(11, "tests passed", passedTests), atLeast(30, "runners killed", `: (\d+) killed[,;]`)},
 	},
 	{
 		name: "commands", shows: "commands under locks, their hosts and Redis broken in 120 rounds", minutes: 12,
