@@ -353,7 +353,7 @@ func (r *rabbit) up(t *testing.T) {
 		defer close(done)
 		_ = r.cmd.Wait()
 	}()
-	testkit.Eventually(t, time.Minute, "RabbitMQ", func() bool {
+	testkit.Eventually(t, within, "RabbitMQ", func() bool {
 		conn, err := r.dial()
 		if err == nil {
 			_ = conn.Close()
