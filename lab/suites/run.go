@@ -108,10 +108,14 @@ func (c *Copy) Run(ctx context.Context, guard, redis string, only ...Test) (Resu
 	if err := errors.Join(failed...); err != nil {
 		return results, err
 	}
-	if c.interop != "" && (len(only) == 0 || slices.ContainsFunc(only, func(t Test) bool { return t.Package == interop })) {
-		return results, c.runInterop(ctx, results, guard, redis)
+	if c.interop == "" {
+		return results, nil
 	}
-	return results, nil
+	calls := slices.Clone(cases)
+	if len(only) > 0 {
+		calls = slices.DeleteFunc(calls, func(name string) bool { return !slices.Contains(only, Test{interop, name}) })
+	}
+	return results, c.runInterop(ctx, results, calls, guard, redis)
 }
 
 // testsOf returns the names of the tests of a package that are to run: all, or those of the given ones.
