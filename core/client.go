@@ -66,9 +66,10 @@ func isNil(rdb redis.UniversalClient) bool {
 // It sends a last command about [WithInstance], and waits for its answer too, for two seconds at most. Locks that it could
 // not release then expire. A second Close waits for the first and returns nil. A hook must not call Close.
 //
-// It logs how many attempts are still running, with the digests of some: nobody records how they end, so the failure policy decides
-// when their leases expire. Close also sends the completions that Redis has not confirmed. A completion that another running attempt keeps from its
-// record is sent once more. What Close gives up is perhaps not recorded, so the next attempt may run what was done.
+// It logs how many attempts are still running, with the digests of some: nobody records how they end, so the failure
+// policy decides when their leases expire. Close also sends the completions that Redis has not confirmed. A completion
+// that another running attempt keeps from its record is sent once more. What Close gives up is perhaps not recorded, so
+// the next attempt may run what was done.
 //
 // The error is nil, the error of the first failed release, or one that says how many completions are not confirmed. It may
 // be both, joined. Both are [ErrUnavailable] if Redis did not reply. The second is [ErrStale] if only other attempts keep
