@@ -133,7 +133,7 @@ var words = map[string][]func(context.Context) error{
 	"Release":           {core.Release},
 	"Hold":              {hold},
 	"Hold, Complete":    {hold, core.Complete},
-	"Complete, Release": {core.Complete, core.Release},
+	"Complete, Release": {core.Complete, releaseRefused},
 }
 
 // meaning is what the record says after a run, and what asynq is told.
@@ -143,10 +143,18 @@ type meaning struct {
 	own      bool // the handler's error
 }
 
-// means is the rule. The last word counts, then how the handler ended, then the policy.
+// releaseRefused releases a run that has completed, which is refused.
+func releaseRefused(ctx context.Context) error {
+	if err := core.Release(ctx); !errors.Is(err, core.ErrCompleted) {
+		return fmt.Errorf("released: %w", err)
+	}
+	return nil
+}
+
+// means is the rule. The last word counts, unless it releases what has completed, then how the handler ended, then the policy.
 func means(word string, returned error, panics, atMostOnce bool) meaning {
 	switch word {
-	case "Complete", "Hold, Complete":
+	case "Complete", "Hold, Complete", "Complete, Release":
 		return meaning{state: core.StateCompleted}
 	case "Hold":
 		return meaning{core.StateUnknown, true, returned != nil}

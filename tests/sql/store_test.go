@@ -562,16 +562,13 @@ func TestDeleteBeforeWithoutOnce(t *testing.T) {
 	slog.SetDefault(coretest.TextLogger(&log))
 	defer slog.SetDefault(before)
 	b := onSQLite.bank(t)
-	for kept, want := range map[time.Duration]int{48 * time.Hour: 0, time.Hour: 1} {
+	for lines, kept := range []time.Duration{48 * time.Hour, time.Hour} {
 		if _, err := b.DeleteBefore(t.Context(), time.Now().Add(-kept), 10); err != nil {
 			t.Error(err)
 		}
-		if n := strings.Count(log.String(), "younger than the retention"); n > want {
-			t.Errorf("kept for %v: %d lines", kept, n)
+		if n := strings.Count(log.String(), "younger than the retention"); n != lines {
+			t.Errorf("kept for %v: %d lines, want %d", kept, n, lines)
 		}
-	}
-	if !strings.Contains(log.String(), "younger than the retention") {
-		t.Error("no line")
 	}
 }
 
