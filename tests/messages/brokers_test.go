@@ -133,7 +133,7 @@ type kafkaBroker struct {
 
 func startKafka(t *testing.T) running {
 	k := &kafkaBroker{opts: []kfake.Opt{
-		kfake.NumBrokers(1), kfake.Ports(freePort(t)), kfake.DataDir(t.TempDir()), kfake.SyncWrites(),
+		kfake.NumBrokers(1), kfake.Ports(testkit.Port(t)), kfake.DataDir(t.TempDir()), kfake.SyncWrites(),
 		kfake.SeedTopics(partitions, topic), kfake.SeedTopics(1, dead), kfake.GroupMinSessionTimeout(100 * time.Millisecond),
 	}}
 	k.up(t)
@@ -213,7 +213,7 @@ type natsBroker struct {
 
 func startJetStream(t *testing.T) running {
 	n := &natsBroker{opts: natsserver.Options{
-		JetStream: true, StoreDir: t.TempDir(), Host: "127.0.0.1", Port: freePort(t), NoLog: true, NoSigs: true, SyncAlways: true,
+		JetStream: true, StoreDir: t.TempDir(), Host: "127.0.0.1", Port: testkit.Port(t), NoLog: true, NoSigs: true, SyncAlways: true,
 	}}
 	n.up(t)
 	var err error

@@ -1,6 +1,9 @@
 package testkit
 
-import "fmt"
+import (
+	"fmt"
+	"testing"
+)
 
 // busOffset is how far the port on which nodes of a Cluster talk to each other lies above that for clients.
 const busOffset = 10000
@@ -24,4 +27,16 @@ func takePort(bus bool) (port int, release func(), err error) {
 		defer release() // not earlier, so that the next try is another port
 	}
 	return 0, nil, fmt.Errorf("no free pair of ports, %d apart", busOffset)
+}
+
+// Port returns a port of 127.0.0.1 that no other program gets while the test runs, also while the test's own server there is down. The
+// server has to set SO_REUSEADDR, as those of Go do.
+func Port(t testing.TB) int {
+	t.Helper()
+	port, release, err := takePort(false)
+	if err != nil {
+		t.Fatalf("testkit: port: %v", err)
+	}
+	t.Cleanup(release)
+	return port
 }
