@@ -14,7 +14,7 @@ import (
 // that is a member of another Multi does that.
 func TestGroupInsideAnother(t *testing.T) {
 	t.Parallel()
-	q := newBatchQueue(inFlight{1, 1}, func(batch []*Command) {
+	q := newBatchQueue(1, func(batch []*Command) {
 		for _, c := range batch {
 			c.Done(c)
 		}
@@ -43,7 +43,7 @@ func TestGroupWaitsNotForever(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var sizes []int
-		q := newBatchQueue(inFlight{1, 1}, func(batch []*Command) {
+		q := newBatchQueue(1, func(batch []*Command) {
 			sizes = append(sizes, len(batch))
 			for _, c := range batch {
 				c.Done(c)

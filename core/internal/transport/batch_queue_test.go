@@ -26,7 +26,7 @@ func TestCommandsShareBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &sentBatches{sizes: make(chan int, 100), takes: StallTimeout / 2}
-		q := newBatchQueue(inFlight{2, 2}, s.send)
+		q := newBatchQueue(2, s.send)
 		q.submit(new(Command))
 		synctest.Wait()
 		q.submit(new(Command))
@@ -47,38 +47,12 @@ func TestCommandsShareBatches(t *testing.T) {
 	})
 }
 
-// TestMoreBatchesForSeveralCommands: beyond the batches that leave with a single command, commands leave by several, up to the limit.
-func TestMoreBatchesForSeveralCommands(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &sentBatches{sizes: make(chan int, 100), takes: StallTimeout / 2}
-		q := newBatchQueue(inFlight{eager: 1, most: 3}, s.send)
-		for range 1 + 4*sharedBatch {
-			q.submit(new(Command))
-			synctest.Wait()
-		}
-		for i, want := range []int{1, sharedBatch, sharedBatch} {
-			if n := <-s.sizes; n != want {
-				t.Errorf("batch %d has %d commands, want %d", i, n, want)
-			}
-		}
-		if n := len(s.sizes); n != 0 {
-			t.Errorf("%d more batches are in flight", n)
-		}
-		time.Sleep(StallTimeout)
-		synctest.Wait()
-		if n := <-s.sizes; n != 2*sharedBatch || len(q.senders) != 0 {
-			t.Errorf("the rest: %d commands in the first batch, %d senders left", n, len(q.senders))
-		}
-	})
-}
-
 // TestWithdrawnCommandsStay: a command that was withdrawn is not sent. A command that was sent cannot be withdrawn.
 func TestWithdrawnCommandsStay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &sentBatches{sizes: make(chan int, 100), takes: StallTimeout / 2}
-		q := newBatchQueue(inFlight{1, 1}, s.send)
+		q := newBatchQueue(1, s.send)
 		sent, withdrawn, last := new(Command), new(Command), new(Command)
 		q.submit(sent)
 		synctest.Wait()
@@ -103,7 +77,7 @@ func TestStalledSendersAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		s := &sentBatches{sizes: make(chan int, 100), takes: time.Minute}
-		q := newBatchQueue(inFlight{2, 2}, s.send)
+		q := newBatchQueue(2, s.send)
 		for range 5 {
 			q.submit(new(Command))
 			synctest.Wait()
@@ -130,16 +104,16 @@ func TestRenewalsHaveTheirOwnQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sentBatches{sizes: make(chan int, 100), takes: StallTimeout / 2}
 		e := &Executor{Nodes: newNodes(nil, new(Background), s.send)}
-		for range commandsInFlight.eager + sharedBatch - 1 {
+		for range maxCommandsInFlight + 5 {
 			e.Nodes.only.commands.submit(new(Command))
 			synctest.Wait()
 		}
-		if n := len(s.sizes); n != commandsInFlight.eager {
-			t.Fatalf("%d batches, want %d", n, commandsInFlight.eager)
+		if n := len(s.sizes); n != maxCommandsInFlight {
+			t.Fatalf("%d batches, want %d", n, maxCommandsInFlight)
 		}
 		e.SubmitRenewals([]*Command{NewCommand(echoScript, []string{"k"})})
 		synctest.Wait()
-		if n := len(s.sizes); n != commandsInFlight.eager+1 {
+		if n := len(s.sizes); n != maxCommandsInFlight+1 {
 			t.Error("the renewal waits behind the commands")
 		}
 		time.Sleep(StallTimeout)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -69,14 +70,14 @@ func newNodes(rdb redis.UniversalClient, background *Background, sendBatch func(
 // newNode returns a node with empty queues.
 func (n *Nodes) newNode() *node {
 	return &node{
-		commands: n.newQueue(commandsInFlight), renewals: n.newQueue(renewalsInFlight),
-		ackedCommands: n.newQueue(commandsInFlight), ackedRenewals: n.newQueue(renewalsInFlight),
+		commands: n.newQueue(maxCommandsInFlight), renewals: n.newQueue(maxRenewalsInFlight),
+		ackedCommands: n.newQueue(maxCommandsInFlight), ackedRenewals: n.newQueue(maxRenewalsInFlight),
 		pending: newPending(n.background),
 	}
 }
 
 // newQueue returns an empty queue that sends to the servers of n.
-func (n *Nodes) newQueue(limit inFlight) *batchQueue { return newBatchQueue(limit, n.sendBatch) }
+func (n *Nodes) newQueue(maxSenders int) *batchQueue { return newBatchQueue(maxSenders, n.sendBatch) }
 
 // answers returns a number that grows with the answers of the server that has the key.
 func (n *Nodes) answers(key string) uint64 { return n.of(key).answers.Load() }
@@ -138,24 +139,12 @@ func (n *Nodes) Close(limit time.Duration) {
 	keepalive.Pause(context.Background(), limit, n.queries.Finished, nil)
 }
 
-// inFlight bounds the batches in flight of one queue.
-type inFlight struct {
-	eager int // while fewer are in flight, a command leaves at once
-	most  int // while fewer are in flight, sharedBatch queued commands leave together
-}
-
-var (
-	// commandsInFlight bounds the batches of commands. Few leave with a single command, because one that waits a moment for the next
-	// batch costs less than a system call of its own. More leave with several: Redis replies to all batches that it has found at once,
-	// so with few in flight, client and server wait for each other in turn.
-	commandsInFlight = inFlight{eager: 4, most: 12}
-	// renewalsInFlight bounds the batches of renewals. They are fewer because no caller waits for them.
-	renewalsInFlight = inFlight{eager: 2, most: 2}
-)
-
 const (
-	// sharedBatch is how many queued commands are worth a system call while many batches are in flight.
-	sharedBatch = 6
+	// maxCommandsInFlight is how many batches of commands may be in flight at a server. They are few because a command that
+	// waits a moment for the next batch costs less than a system call of its own.
+	maxCommandsInFlight = 4
+	// maxRenewalsInFlight is the same for renewals. It is smaller because no caller waits for them.
+	maxRenewalsInFlight = 2
 	// MaxBatch bounds the commands of one batch, so that one batch does not hold a server or a connection for a long time.
 	MaxBatch = 256
 	// StallTimeout is how long a batch may be in flight before its sender no longer counts, because on a dead connection
@@ -164,11 +153,11 @@ const (
 )
 
 // batchQueue sends commands in batches, with a bounded number of batches in flight (group commit). Commands that arrive
-// meanwhile are queued, and the next free sender sends them together. So batches grow with the load. With fewer than limit.eager
-// batches in flight, no command waits.
+// meanwhile are queued, and the next free sender sends them together. So batches grow with the load. A command that finds
+// a sender free does not wait for others.
 type batchQueue struct {
-	limit inFlight
-	send  func([]*Command) // returns when all commands of the batch were answered
+	maxSenders int
+	send       func([]*Command) // returns when all commands of the batch were answered
 
 	mu sync.Mutex
 
@@ -187,8 +176,8 @@ type sender struct {
 	ackTimeout time.Duration // of WAIT, which comes on top of StallTimeout
 }
 
-func newBatchQueue(limit inFlight, send func([]*Command)) *batchQueue {
-	return &batchQueue{limit: limit, send: send, senders: make(map[*sender]struct{})}
+func newBatchQueue(maxSenders int, send func([]*Command)) *batchQueue {
+	return &batchQueue{maxSenders: maxSenders, send: send, senders: make(map[*sender]struct{})}
 }
 
 // submit queues commands and starts a sender if one is free. It does not wait for answers.
@@ -203,7 +192,7 @@ func (q *batchQueue) submit(commands ...*Command) {
 func (q *batchQueue) dispatchLocked() {
 	switch {
 	case len(q.queue) == 0:
-	case len(q.senders) < q.limit.eager, len(q.senders) < q.limit.most && len(q.queue) >= sharedBatch:
+	case len(q.senders) < q.maxSenders:
 		s := &sender{sentAt: time.Now()}
 		q.senders[s] = struct{}{}
 		go q.run(s)
@@ -253,8 +242,12 @@ func (q *batchQueue) dropStalled() {
 }
 
 // run sends batches until the queue is empty, or until s was dropped.
+//
+// It lets the goroutines that can run go first, because the answers to one batch wake many callers, whose next commands then share
+// the next batch. If no other can run, that takes no time.
 func (q *batchQueue) run(s *sender) {
 	for {
+		runtime.Gosched()
 		batch := q.nextBatch(s)
 		if len(batch) == 0 {
 			return
