@@ -70,14 +70,11 @@ func newNodes(rdb redis.UniversalClient, background *Background, sendBatch func(
 // newNode returns a node with empty queues.
 func (n *Nodes) newNode() *node {
 	return &node{
-		commands: n.newQueue(maxCommandsInFlight), renewals: n.newQueue(maxRenewalsInFlight),
-		ackedCommands: n.newQueue(maxCommandsInFlight), ackedRenewals: n.newQueue(maxRenewalsInFlight),
+		commands: newBatchQueue(maxCommandsInFlight, n.sendBatch), renewals: newBatchQueue(maxRenewalsInFlight, n.sendBatch),
+		ackedCommands: newBatchQueue(maxCommandsInFlight, n.sendBatch), ackedRenewals: newBatchQueue(maxRenewalsInFlight, n.sendBatch),
 		pending: newPending(n.background),
 	}
 }
-
-// newQueue returns an empty queue that sends to the servers of n.
-func (n *Nodes) newQueue(maxSenders int) *batchQueue { return newBatchQueue(maxSenders, n.sendBatch) }
 
 // answers returns a number that grows with the answers of the server that has the key.
 func (n *Nodes) answers(key string) uint64 { return n.of(key).answers.Load() }
