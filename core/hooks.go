@@ -416,14 +416,12 @@ func bothStarts[T any](first, second func(context.Context, T) context.Context) f
 	}
 }
 
-// Each method makes the struct of a hook only if the hook is set, because reading a clock that continues in a suspend takes a system
-// call.
+// Each method makes the struct of a hook only if the hook is set, because most clients have none.
 
 // errHookPanics is the error that hooks get of a call that a panic of another hook has ended.
 var errHookPanics = errors.New("holdfast: a hook panics")
 
-// nowFor reads the clock if wanted is true, and returns 0 otherwise. Reading a clock that continues in a suspend takes a
-// system call.
+// nowFor reads the clock if wanted is true, and returns 0 otherwise.
 func (e *engine) nowFor(wanted bool) keepalive.Instant {
 	if !wanted {
 		return 0

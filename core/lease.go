@@ -101,7 +101,8 @@ func (l *Lease) Token() int64 {
 // Context returns a context that carries the owner and ends with the lease. Locking the same name with it enters the
 // lock again instead of waiting. Its cause is [ErrLeaseLost], [ErrNotHeld] after Unlock, or [ErrClosed]. It has the
 // values of the context given to Lock, but not its deadline. Its Err is nil only before [Lease.ValidUntil]: it compares with the
-// clock, and ends the context if the host was suspended, or the process paused, for so long that no timer could do it in time.
+// clock, and ends the context if the process was paused, or the host suspended, for so long that no timer could do it in time. After a
+// suspend of the host, that takes a millisecond.
 //
 // Goroutines that share this context share the ownership: this lock does not exclude them from each other. Locks of
 // other names do, even if they are taken with this context. Once the lease has ended, this lock does so too. That
