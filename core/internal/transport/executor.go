@@ -407,32 +407,38 @@ func Detached(ctx context.Context) context.Context { return new(DetachedContext)
 // Command is one run of a script, from its arguments to its reply. It is used once. Its fields must not be changed between
 // the submission and the answer.
 type Command struct {
-	ctx        context.Context // for the hooks of the user's client, if the command is sent in no batch
-	script     *Script
-	Args       []any   // of EVALSHA; the keys begin at firstKey
-	buffer     [16]any // the memory of Args, unless there are more
-	keys       keyCount
-	node       *node
-	Ack        Ack            // of replicas; in one queue all commands want one, or none does
-	sendAsking bool           // true if ASKING has to be sent before the command
-	OnSend     func()         // called when the command is sent in a batch; may be nil
-	connectCtx connectContext // on the direct path: what ctx refers to, see connectDeadline
+	ctx    context.Context // for the hooks of the user's client, if the command is sent in no batch
+	script *Script
+	Args   []any             // of EVALSHA; the keys begin at firstKey
+	buffer [bufferedArgs]any // the memory of Args, unless there are more
+	keys   keyCount
+	node   *node
+	Ack    Ack    // of replicas; in one queue all commands want one, or none does
+	OnSend func() // called when the command is sent in a batch; may be nil
+
+	sendAsking bool // true if ASKING has to be sent before the command
+	// Repeated is true if the command was sent a second time because the first had no answer in directTimeout. The first
+	// may still arrive, whatever the answer to the second is.
+	Repeated bool
+
+	state      atomic.Int32      // commandQueued, commandSent or commandWithdrawn
+	SentAt     keepalive.Instant // read before the command was sent; zero on the direct path
+	connectCtx connectContext    // on the direct path: what ctx refers to, see connectDeadline
 
 	// Done is called when the command is answered, on a goroutine of the executor. If Done is nil, a value is sent on
 	// answered.
 	Done     func(*Command)
 	answered chan struct{}
 
-	state  atomic.Int32      // commandQueued, commandSent or commandWithdrawn
-	SentAt keepalive.Instant // read before the command was sent; zero on the direct path
-	// Repeated is true if the command was sent a second time because the first had no answer in directTimeout. The first
-	// may still arrive, whatever the answer to the second is.
-	Repeated bool
-	Reply    any
-	Err      error // nil if the script has returned a reply
+	Reply any
+	Err   error // nil if the script has returned a reply
 
 	cmd singleTryCmd
 }
+
+// bufferedArgs is how many arguments take no memory of their own: as many as any strategy needs for a free lock. It is not more, because
+// of the memory that a lock leaves to the garbage collector, commands are half.
+const bufferedArgs = 9
 
 // Ack is how many replicas have to acknowledge a command's writes, and how long they have for it. The zero value asks
 // for none.
