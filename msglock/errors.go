@@ -65,8 +65,9 @@ func (e *DeferredError) Error() string {
 // Unwrap returns the reason.
 func (e *DeferredError) Unwrap() error { return e.Err }
 
-// ParkedError says that a message has to be looked at by a person. The wrapped error is the reason: [ErrNoKey], or
-// [core.ErrCompleted] if a result has to be replayed that was not recorded. A handler may return one too, for a message that
+// ParkedError says that a message has to be looked at by a person. The wrapped error is the reason: [ErrNoKey],
+// [core.ErrFingerprintMismatch] (see [ComparePayload]), or [core.ErrCompleted] if a result has to be replayed that was not recorded. A
+// handler may return one too, for a message that
 // it cannot read: its key stays free, unless the guard has [core.HoldFailures].
 type ParkedError struct{ Err error }
 
@@ -88,6 +89,7 @@ const (
 	ReasonUnavailable = guards.ReasonUnavailable // deferred: Redis is unreachable, or refuses
 	ReasonUndecided   = guards.ReasonUndecided   // deferred: the proof could not be asked, [core.ErrUndecided]
 	ReasonNoKey       = guards.ReasonNoKey       // parked: [ErrNoKey]
+	ReasonKeyReused   = guards.ReasonKeyReused   // parked: its payload differs from the first message's, [core.ErrFingerprintMismatch]
 	ReasonUnknown     = guards.ReasonUnknown     // parked: nobody knows how an earlier run ended, [core.ErrOutcomeUnknown]
 	ReasonNoResult    = guards.ReasonNoResult    // parked: an earlier run has completed, but its result was not recorded
 	ReasonEnded       = guards.ReasonEnded       // its context ended before the handler was called
@@ -109,7 +111,7 @@ func deferral(reason error, lease time.Duration) *DeferredError {
 // refuse decides what becomes of a message whose handler is not called.
 func (v *visit[M]) refuse(not *core.NotRun) {
 	switch not.Reason {
-	case ReasonNoKey, ReasonUnknown, ReasonNoResult:
+	case ReasonNoKey, ReasonKeyReused, ReasonUnknown, ReasonNoResult:
 		not.Err = &ParkedError{not.Err}
 	case ReasonEnded:
 		not.Err = &DeferredError{0, v.ctx.Err()}
@@ -130,6 +132,8 @@ func (v *visit[M]) logParked(err error) {
 	switch {
 	case errors.Is(err, ErrNoKey):
 		reason = ReasonNoKey
+	case errors.Is(err, core.ErrFingerprintMismatch):
+		reason = ReasonKeyReused
 	case errors.Is(err, core.ErrCompleted):
 		reason = ReasonNoResult
 	}

@@ -24,12 +24,13 @@ type Option = guards.Option
 
 // own are the options of this package for messages of type M.
 type own[M any] struct {
-	beat  func(context.Context, M) error
-	every time.Duration
-	sent  func(M) time.Time
+	beat    func(context.Context, M) error
+	every   time.Duration
+	sent    func(M) time.Time
+	payload func(M) []byte
 }
 
-const heartbeat, sentTime = "msglock.WithHeartbeat", "msglock.WithSentTime"
+const heartbeat, sentTime, comparePayload = "msglock.WithHeartbeat", "msglock.WithSentTime", "msglock.ComparePayload"
 
 // WithHeartbeat calls beat at intervals while a message is waiting or being handled, for brokers whose deliveries expire: to extend
 // the visibility timeout of SQS, or to send InProgress to JetStream. Choose a third of the time after which a delivery expires. An
@@ -48,6 +49,17 @@ func WithSentTime[M any](sent func(m M) time.Time) Option {
 	return guards.Own(sentTime, func(o *own[M]) error {
 		o.sent = sent
 		return guards.CheckFunc(sentTime, sent)
+	})
+}
+
+// ComparePayload lets a message be parked, with [core.ErrFingerprintMismatch], if its payload differs byte for byte from that of the first
+// message that ran with its key: a mistake of the producer, or of the key, which otherwise loses the second message. payload returns what
+// to compare, without what a producer changes when it sends a message again, such as the time of sending. A message for which it panics
+// is parked with [ErrNoKey]. It is not for [Exclusive]. M is the guard's. Defaults to comparing nothing.
+func ComparePayload[M any](payload func(m M) []byte) Option {
+	return guards.Own(comparePayload, func(o *own[M]) error {
+		o.payload = payload
+		return guards.CheckFunc(comparePayload, payload)
 	})
 }
 
@@ -80,7 +92,7 @@ func Degraded(ctx context.Context) bool { return guards.Degraded(ctx) }
 var ownOptions = []string{"WithAskTimeout", "WithZombieGrace", heartbeat, sentTime}
 
 var (
-	oncePlace      = guards.Place{Name: "msglock.Once", Takes: slices.Concat(guards.OnceTakes, ownOptions)}
+	oncePlace      = guards.Place{Name: "msglock.Once", Takes: slices.Concat(guards.OnceTakes, ownOptions, []string{comparePayload})}
 	exclusivePlace = guards.Place{
 		Name: "msglock.Exclusive", Takes: slices.Concat(guards.ExclusiveTakes, ownOptions),
 		Refuses:   map[string]string{"core.WithOwner": "messages of one owner do not exclude each other"},

@@ -292,6 +292,14 @@ func TestArguments(t *testing.T) {
 			_, err := msglock.NewOnce(locks, "c", func(context.Context, message) (string, error) { return "", nil }, func(context.Context, message) error { return nil }, beat)
 			return err
 		}, "msglock.WithHeartbeat is for work of another type"},
+		"Payload": {func() error {
+			_, err := msglock.NewOnce(locks, "c", byKey, handler, msglock.ComparePayload[*message](nil))
+			return err
+		}, "ComparePayload"},
+		"ExclusivePayload": {func() error {
+			_, err := msglock.NewExclusive(locks.Mutex, byKey, handler, msglock.ComparePayload(func(*message) []byte { return nil }))
+			return err
+		}, "ComparePayload"},
 		"Sent": {func() error {
 			_, err := msglock.NewOnce(locks, "c", byKey, handler, msglock.WithSentTime[*message](nil))
 			return err
@@ -452,6 +460,54 @@ func TestOperator(t *testing.T) {
 	want(t, once.Handle(ctx, m), msglock.Ack)
 	if ran.Load() != 2 {
 		t.Errorf("handled %d times", ran.Load())
+	}
+}
+
+// TestComparePayload: another message under a known key is parked and logged, alone and in a batch. A message that is sent again with
+// another time is a duplicate.
+func TestComparePayload(t *testing.T) {
+	t.Parallel()
+	locks, log := newLocks(t)
+	type refund struct {
+		order, amount string
+		sent          time.Time
+	}
+	order := func(_ context.Context, r refund) (string, error) { return r.order, nil }
+	amount := msglock.ComparePayload(func(r refund) []byte {
+		if r.amount == "" {
+			panic("no amount")
+		}
+		return []byte(r.amount)
+	})
+	var ran []refund
+	handle := func(_ context.Context, r refund) error {
+		ran = append(ran, r)
+		return nil
+	}
+	once, ctx := patientOnce(locks, "refunds", order, handle, amount), t.Context()
+	batch := msglock.OnceBatch(locks, "refunds", order, handle, patient([]msglock.Option{amount})...)
+	sent := refund{"7", "10", time.Now()}
+	want(t, once(ctx, sent), msglock.Ack)
+	again := sent
+	again.sent = sent.sent.Add(time.Second)
+	want(t, once(ctx, again), msglock.Ack)
+	other := refund{"7", "20", sent.sent}
+	err := once(ctx, other)
+	want(t, err, msglock.Park)
+	if !errors.Is(err, core.ErrFingerprintMismatch) || !strings.Contains(log.String(), "reason=key-reused") {
+		t.Errorf("%v\n%s", err, log)
+	}
+	errs := batch(ctx, []refund{again, other, {"8", "20", sent.sent}})
+	for i, action := range []msglock.Action{msglock.Ack, msglock.Park, msglock.Ack} {
+		want(t, errs[i], action)
+	}
+	err = once(ctx, refund{order: "9"})
+	want(t, err, msglock.Park)
+	if !errors.Is(err, msglock.ErrNoKey) {
+		t.Error(err)
+	}
+	if len(ran) != 2 {
+		t.Errorf("handled: %v", ran)
 	}
 }
 
