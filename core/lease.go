@@ -32,13 +32,13 @@ type Lease struct {
 	base leaseContext // what its context is made of
 	end  keepalive.End
 
-	leavesLosses bool // see lockConfig
-	raised       bool // Redis has another token of the hold than granted, see raise; not changed after the caller has the lease
-
 	chain *acquire.Chain // by which other callers of this client may get the hold; nil if none may
 	// kept is true if the hold must not be handed over: a re-entry may be on its way to Redis, or an extension, or another process may
 	// know the owner. It is set before the lease is found to be live, and read after it has ended.
 	kept atomic.Bool
+
+	leavesLosses bool // see lockConfig
+	raised       bool // Redis has another token of the hold than granted, see raise; not changed after the caller has the lease
 
 	multi *multiLease // nil if the lease is of a single lock; otherwise there is no protocol
 }

@@ -283,19 +283,19 @@ func modeOf(s script.Strategy) Mode { return Mode(s.Name()) }
 // lockConfig holds the effective options of one call: client defaults, then lock options, then call options.
 type lockConfig struct {
 	ttl     time.Duration
-	fixed   bool
 	wait    time.Duration // negative: as long as the context allows
 	maxHold time.Duration
 	minHold time.Duration
 	owner   string
+	fixed   bool
 	fresh   bool // a new owner, whatever the context carries
 	once    bool // ask until there is one answer, see askOnce
 	ofMulti bool // the lock is part of a Multi
-	permits int  // of a semaphore; 0 for any other lock
-	limit   int  // n of that semaphore; 0 for any other lock
-	ack     transport.Ack
 	// leavesLosses is true if a lost lease is left to expire in Redis, as after Abandon: a leader may need time to stop.
 	leavesLosses bool
+	permits      int // of a semaphore; 0 for any other lock
+	limit        int // n of that semaphore; 0 for any other lock
+	ack          transport.Ack
 	restartDelay time.Duration // of a Redlock; 0 for none
 	err          error         // the first invalid option
 }

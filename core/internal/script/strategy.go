@@ -154,9 +154,6 @@ type History struct {
 	// Unanswered is how many requests have an unknown outcome. Each of them may still arrive, even if a later one was
 	// answered.
 	Unanswered int
-	// Stored is true if an answer has said that Redis has the hold, granted or in the queue. Then a release that finds the hold
-	// does not show whether the unanswered requests have arrived.
-	Stored bool
 	// ReleasesUnanswered is how many releases have an unknown outcome. Each of them may have ended the hold.
 	ReleasesUnanswered int
 	// ValidUntil is the validity of the lease when its release begins; zero if no caller had the hold, and in a Redlock.
@@ -165,12 +162,15 @@ type History struct {
 	// that is not known.
 	ExpiresAt keepalive.Instant
 
-	QueueNumber int64  // in the queue in Redis; 0 before it was there
-	Slot        int    // of the first of its permits, as of the last grant
-	Shares      bool   // true if other owners may hold the lock too
-	Compact     bool   // as of the last grant
-	Silent      bool   // true if the release wakes no waiter: another client has the lock by a majority of a Redlock
-	Rounds      Rounds // of a Redlock; zero for other locks
+	QueueNumber int64 // in the queue in Redis; 0 before it was there
+	Slot        int   // of the first of its permits, as of the last grant
+	// Stored is true if an answer has said that Redis has the hold, granted or in the queue. Then a release that finds the hold
+	// does not show whether the unanswered requests have arrived.
+	Stored  bool
+	Shares  bool   // true if other owners may hold the lock too
+	Compact bool   // as of the last grant
+	Silent  bool   // true if the release wakes no waiter: another client has the lock by a majority of a Redlock
+	Rounds  Rounds // of a Redlock; zero for other locks
 }
 
 // Rounds is what a Redlock remembers of its vote rounds for one hold, from one request to the next. Only the goroutine
