@@ -33,7 +33,7 @@ func (e *Error) Error() string { return e.Text }
 //
 // An empty string is "string:". It is an [Error] that is Missing if the document is empty or has nothing there, or null. It is one
 // that is not if there is an array or object, if an object on the way has a name twice, or the name of the pointer in
-// two spellings that differ by case (which decoders take for one), if arrays and objects are nested more than 32 deep,
+// a spelling that differs by case (which decoders take for the same), if arrays and objects are nested more than 32 deep,
 // and if the document is not exactly one JSON value in UTF-8. Any other error comes from [CheckPointer].
 func Find(document []byte, pointer string) (string, error) {
 	path, err := parsePointer(pointer)
@@ -102,11 +102,15 @@ func (s search) object(path []string, depth int) (found string, err error) {
 			return "", errors.New("an object has a name twice")
 		}
 		seen[name], matched = true, matched || matches
-		value, err := s.element(path, name == path[0], depth)
-		if err != nil {
+		value, err := s.element(path, matches, depth)
+		switch {
+		case err != nil:
 			return "", err
+		case name == path[0]:
+			found = value
+		case value != "" && value != "string:":
+			return "", errors.New("an object has a name in another spelling")
 		}
-		found += value // at most one is not empty
 	}
 	_, err = s.Token()
 	return found, err

@@ -2,6 +2,8 @@ package httplock
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -14,7 +16,8 @@ import (
 // fields are the named values in one place of a request. A handler may find a value there by another spelling of its name than the
 // guard, or in another place: r.FormValue prefers the body to the query and fiber's c.FormValue the query to the body, and Bind of
 // Echo and fiber disregards case. A client could then run one value under any number of keys. So a key is made of a value only if
-// there is no other one that a handler could take for it: see [fields.only] and [place.lacks].
+// there is no other one that a handler could take for it, and a request lacks one only if a handler would find none either: see
+// [fields.only], [place.lacks] and [orElsewhere].
 type fields url.Values
 
 // place is a second place in which a handler may look for a value.
@@ -40,27 +43,59 @@ func (p place) lacks(r *http.Request, name string, key Key) (Key, error) {
 	return key, nil
 }
 
+// errElsewhere is the [ErrKeyInvalid] of a value that a handler could find, but in another place than the key function. [FirstOf]
+// tries the next function, which may be that of the place. [OptionalKey] does not take it for a missing key.
+var errElsewhere = fmt.Errorf("%w", ErrKeyInvalid)
+
+// orElsewhere returns absent, the error of a key function that found no value of that name, unless a handler could find one in the query
+// or the form of r.
+func orElsewhere(r *http.Request, part, name string, absent error) error {
+	if !errors.Is(absent, ErrKeyRequired) {
+		return absent
+	}
+	for _, p := range []place{theQuery, theForm} {
+		others, err := p.of(r)
+		var unreadable *keyError
+		switch {
+		case errors.Is(err, ErrKeyInvalid) && errors.As(err, &unreadable):
+			return KeyError(errElsewhere, "%s is missing, and %s", partWords(part), unreadable.text)
+		case err != nil:
+			return err
+		case others.filled(name):
+			return KeyError(errElsewhere, "%s is in another place", partWords(part))
+		}
+	}
+	return absent
+}
+
 // only returns the key of the one value of that name. An empty value counts as missing, since browsers send the fields that a user
 // has left blank.
 func (f fields) only(part, name string) (Key, error) {
 	switch times := f.times(name); {
 	case times > 1:
 		return Key{}, repeated(part, times)
-	case len(f[name]) == 0:
-		return Key{}, missing(part)
+	case len(f[name]) == 1:
+		return NewKey(part, f[name][0])
+	case f.filled(name):
+		return Key{}, KeyError(ErrKeyInvalid, "%s is in another spelling", partWords(part))
 	}
-	return NewKey(part, f[name][0])
+	return Key{}, missing(part)
 }
 
 // times returns how many values a handler could take for the one of that name.
-func (f fields) times(name string) (times int) {
+func (f fields) times(name string) int { return len(f.values(name)) }
+
+// filled reports whether one of them is not empty.
+func (f fields) filled(name string) bool { return strings.Join(f.values(name), "") != "" }
+
+func (f fields) values(name string) (all []string) {
 	path := dotted(name)
 	for spelling, values := range f {
 		if named := dotted(spelling); strings.EqualFold(named, path) || below(named, path) {
-			times += len(values)
+			all = append(all, values...)
 		}
 	}
-	return times
+	return all
 }
 
 // below reports whether a name in dots is one of an element of the value with that path.
@@ -119,8 +154,7 @@ func cookieText(value string) string {
 
 var errFormMalformed = KeyError(ErrKeyInvalid, "the form is malformed") // the errors of url repeat what the client sent
 
-// formOf returns the fields of the body of r if a handler could take it for a form, and leaves the body to be read. Only the names of a
-// multipart form are known.
+// formOf returns the fields of the body of r if a handler could take it for a form, and leaves the body to be read.
 func formOf(r *http.Request) (fields, error) {
 	contentType := r.Header.Get("Content-Type")
 	means := strings.ToLower(contentType)
@@ -147,21 +181,25 @@ func formOf(r *http.Request) (fields, error) {
 
 func partsOf(body []byte, contentType string) (fields, error) {
 	_, params, _ := mime.ParseMediaType(contentType)
-	names := url.Values{}
+	form := url.Values{}
 	switch {
 	case len(body) == 0: // or it was read in front of the guard
-		return fields(names), nil
+		return fields(form), nil
 	case params["boundary"] == "":
 		return nil, errFormMalformed
 	}
 	for reader := multipart.NewReader(bytes.NewReader(body), params["boundary"]); ; {
 		part, err := reader.NextRawPart()
-		switch {
-		case err == io.EOF:
-			return fields(names), nil
-		case err != nil:
+		if err == io.EOF {
+			return fields(form), nil
+		}
+		var value []byte
+		if err == nil {
+			value, err = io.ReadAll(part)
+		}
+		if err != nil {
 			return nil, errFormMalformed
 		}
-		names.Add(part.FormName(), "")
+		form.Add(part.FormName(), string(value))
 	}
 }

@@ -1,6 +1,7 @@
 package httplock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ var (
 	// ErrKeyRequired says that the request lacks a part of its key: 400.
 	ErrKeyRequired = errors.New("holdfast: no key in the request")
 
-	// ErrKeyInvalid says that a part of the key is in a form that is refused, too long, or occurs twice: 400.
+	// ErrKeyInvalid says that a part of the key is in a form or place that is refused, too long, or occurs twice: 400.
 	ErrKeyInvalid = errors.New("holdfast: invalid key in the request")
 
 	// ErrScopeRequired says that no user is known for the request: 401. Authentication, which belongs around the
@@ -221,20 +222,29 @@ func Keys(fns ...KeyFunc) KeyFunc {
 }
 
 // FirstOf returns the key of the first of fns that finds one: the user's if a user is logged in, else the key of a
-// cookie. It tries the next one only after [ErrKeyRequired] and [ErrScopeRequired]. If all fail so, it returns the
-// error of the first. FirstOf panics if there are no functions or one is nil.
+// cookie. It tries the next one only after [ErrKeyRequired], [ErrScopeRequired], and the [ErrKeyInvalid] of a value that stands in
+// another place, such as the query for [ByForm]. If all fail so, it returns the error of the first, or that ErrKeyInvalid instead of
+// ErrKeyRequired. FirstOf panics if there are no functions or one is nil.
 //
 // Parts of keys are named, so a value from one source never equals the same value from another. So a client that may
 // leave out a source chooses its key: its two requests run at the same time if one has the source and the other has
 // not.
 func FirstOf(fns ...KeyFunc) KeyFunc {
 	fns = guards.KeyFuncs("FirstOf", fns)
-	return func(r *http.Request) (Key, error) { return guards.FirstKey(r, fns, absentKey, errPartMissing) }
-}
-
-// absentKey reports whether an error says only that there is no key here, so that [FirstOf] looks further.
-func absentKey(err error) bool {
-	return errors.Is(err, ErrKeyRequired) || errors.Is(err, ErrScopeRequired)
+	return func(r *http.Request) (Key, error) {
+		var elsewhere error
+		key, err := guards.FirstKey(r, fns, func(err error) bool {
+			if errors.Is(err, errElsewhere) {
+				elsewhere = cmp.Or(elsewhere, err)
+				return true
+			}
+			return errors.Is(err, ErrKeyRequired) || errors.Is(err, ErrScopeRequired)
+		}, errPartMissing)
+		if errors.Is(err, ErrKeyRequired) {
+			err = cmp.Or(elsewhere, err)
+		}
+		return key, err
+	}
 }
 
 // Constant returns the same key for all requests: only one of them runs at a time. Joined with other keys, it

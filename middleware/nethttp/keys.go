@@ -49,7 +49,7 @@ func headerValue(field string, lines []string) (string, error) {
 // ByCookie identifies requests by the value of a cookie, which must occur exactly once. Escapes in the value do not count: a%20b, a+b
 // and "a b" are one key, as they are one value for gin.
 //
-// The error is [ErrKeyInvalid] for a second cookie whose name differs by case or brackets only: Voucher, voucher[].
+// The error is [ErrKeyInvalid] for a cookie whose name differs by case or brackets only: Voucher, voucher[].
 func ByCookie(name string) KeyFunc {
 	part := "cookie:" + name
 	return orOfText(plainly(func(text string) (Key, error) { return NewKey(part, cookieText(text)) }), func(r *http.Request) (Key, error) {
@@ -59,8 +59,8 @@ func ByCookie(name string) KeyFunc {
 
 // ByQuery identifies requests by a parameter of the query in the URL, which must occur exactly once.
 //
-// The error is [ErrKeyInvalid] for a second parameter whose name differs by case or brackets only, and if the body is a form that has
-// the name too, because a handler could read that one. So a form, even multipart/form-data, is read up to 64 KiB, as for [ByForm];
+// The error is [ErrKeyInvalid] for a parameter whose name differs by case or brackets only, and if the body is a form that has
+// the name, because a handler could read that one. So a form, even multipart/form-data, is read up to 64 KiB, as for [ByForm];
 // a larger one is refused. Make the key of uploads with a function of your own.
 func ByQuery(name string) KeyFunc {
 	part := "query:" + name
@@ -71,7 +71,7 @@ func ByQuery(name string) KeyFunc {
 		}
 		key, err := query.only(part, name)
 		if err != nil {
-			return Key{}, err
+			return Key{}, orElsewhere(r, part, name, err)
 		}
 		return theForm.lacks(r, name, key)
 	})
@@ -329,18 +329,16 @@ func clientKey(addr netip.Addr) (Key, error) {
 // keyBodyLimit bounds the body of which a key is made, in bytes.
 const keyBodyLimit = 64 << 10
 
-// ByForm identifies requests by a field of the form in the body, which must occur exactly once; the query in the URL
-// does not count. ByForm reads the body up to 64 KiB, whatever [WithBodyLimit] says, and leaves it for the handler.
-// Join it with the user: [ByContext].
+// ByForm identifies requests by a field of the form in the body, which must occur exactly once. ByForm reads the body up to 64 KiB,
+// whatever [WithBodyLimit] says, and leaves it for the handler. Join it with the user: [ByContext].
 //
-// The error is [ErrKeyRequired] for a body of another type than application/x-www-form-urlencoded, even
-// multipart/form-data, which is not read. It is [ErrKeyInvalid] for a body that is larger, cannot be read, is
-// malformed or has a Content-Encoding; for a second field whose name differs by case or brackets only; and if the query has the name
-// too. What was read before the guard is missing, unless the ParseForm of net/http
-// or gin's ShouldBindBodyWith read it.
+// The error is [ErrKeyRequired] for a body of another type than application/x-www-form-urlencoded. It is [ErrKeyInvalid] for a form
+// that is larger, cannot be read, is malformed or has a Content-Encoding; for a field whose name differs by case or brackets only; and
+// if the query or a form of another type, such as multipart/form-data, has the name. What was read before the guard is missing, unless
+// the ParseForm of net/http or gin's ShouldBindBodyWith read it.
 func ByForm(name string) KeyFunc {
 	part := "form:" + name
-	return orOfText(named(part), func(r *http.Request) (Key, error) {
+	find := func(r *http.Request) (Key, error) {
 		if mediaType(r) != formType {
 			return Key{}, KeyError(ErrKeyRequired, "the body is no form")
 		}
@@ -348,9 +346,12 @@ func ByForm(name string) KeyFunc {
 		if err != nil {
 			return Key{}, err
 		}
-		key, err := form.only(part, name)
+		return form.only(part, name)
+	}
+	return orOfText(named(part), func(r *http.Request) (Key, error) {
+		key, err := find(r)
 		if err != nil {
-			return Key{}, err
+			return Key{}, orElsewhere(r, part, name, err)
 		}
 		return theQuery.lacks(r, name, key)
 	})
@@ -364,16 +365,17 @@ func ByForm(name string) KeyFunc {
 //
 // The error is [ErrKeyRequired] for a body of another type than application/json, or one that ends in +json. It is
 // [ErrKeyInvalid] for a body that is larger, cannot be read, is malformed or has a Content-Encoding; for an array or object at
-// the pointer; for an object on the path that has a name twice, or in two spellings that differ by case; for
-// arrays and objects that are nested more than 32 deep; and if the query has the name of a pointer to a value of the outermost object,
-// such as "/id", since ShouldBind of gin and Bind of Echo may read that. What was read
+// the pointer; for an object on the path that has a name twice, or in a spelling that differs by case; for
+// arrays and objects that are nested more than 32 deep; and if the query or a form has the name of a pointer to a value of the outermost
+// object, such as "/id", since ShouldBind of gin and Bind of Echo may read that. What was read
 // before the guard is missing, unless gin's ShouldBindBodyWith read it.
 func ByJSON(pointer string) KeyFunc {
 	if err := jsonfield.CheckPointer(pointer); err != nil {
 		panic(err)
 	}
+	part := "json:" + pointer
 	name, outermost := jsonfield.Outermost(pointer)
-	return orOfText(named("json:"+pointer), func(r *http.Request) (Key, error) {
+	find := func(r *http.Request) (Key, error) {
 		if mt := mediaType(r); mt != "application/json" && !strings.HasSuffix(mt, "+json") {
 			return Key{}, KeyError(ErrKeyRequired, "the Content-Type of the body is not application/json")
 		}
@@ -385,9 +387,15 @@ func ByJSON(pointer string) KeyFunc {
 		if err != nil {
 			return Key{}, err
 		}
-		key, err := NewKey("json:"+pointer, value)
-		if err != nil || !outermost {
+		return NewKey(part, value)
+	}
+	return orOfText(named(part), func(r *http.Request) (Key, error) {
+		key, err := find(r)
+		switch {
+		case !outermost:
 			return key, err
+		case err != nil:
+			return Key{}, orElsewhere(r, part, name, err)
 		}
 		return theQuery.lacks(r, name, key)
 	})

@@ -101,7 +101,8 @@ func WithFinishTimeout(limit time.Duration) Option { return guards.WithFinishTim
 // knows nothing of other guards. Defaults to off: requests are refused with 503.
 func FailOpen() Option { return guards.FailOpen() }
 
-// OptionalKey lets requests that lack a part of the key pass unguarded. Defaults to off: they are refused with 400.
+// OptionalKey lets requests that lack a part of the key pass unguarded. One whose value stands in another spelling or place, where a
+// handler might read it, is refused all the same. Defaults to off: they are refused with 400.
 func OptionalKey() Option { return guards.OptionalKey() }
 
 // WithKeySecret makes the hashes of keys with a secret (HMAC). Without it, a reader of Redis can guess whose they are,

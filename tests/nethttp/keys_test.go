@@ -417,8 +417,8 @@ func TestKeysOfTheBody(t *testing.T) {
 		"form, no field":     {byForm, typed(form, "a=7"), "", httplock.ErrKeyRequired},
 		"form, field twice":  {byForm, typed(form, "id=7&id=7"), "", httplock.ErrKeyInvalid},
 		"form, long value":   {byForm, typed(form, "id="+strings.Repeat("x", 256)), "", httplock.ErrKeyInvalid},
-		"form, not a query":  {httplock.ByForm("cart"), typed(form, "id=7"), "", httplock.ErrKeyRequired},
-		"form of multiparts": {byForm, typed(multiForm, "id=7"), "", httplock.ErrKeyRequired},
+		"form, not a query":  {httplock.ByForm("cart"), typed(form, "id=7"), "", httplock.ErrKeyInvalid},
+		"form of multiparts": {byForm, typed(multiForm, "--b--"), "", httplock.ErrKeyRequired},
 		"form, but JSON":     {byForm, typed(jsonType, "id=7"), "", httplock.ErrKeyRequired},
 		"form, no type":      {byForm, typed("", "id=7"), "", httplock.ErrKeyRequired},
 		"form, no body": {byForm, func(r *http.Request) {
@@ -440,6 +440,13 @@ func TestKeysOfTheBody(t *testing.T) {
 			r.Body = io.NopCloser(io.MultiReader(strings.NewReader(seven), broken))
 		}, "", httplock.ErrKeyInvalid},
 		"first of both": {httplock.FirstOf(byJSON, byForm), typed(form, "id=7"), "form:id 7", nil},
+		"first, in a form that is not read": {
+			httplock.FirstOf(httplock.ByQuery("id"), httplock.ByHeader("X-Cart")), typed(form, "id="+strings.Repeat("x", 64<<10)),
+			"header:X-Cart 7", nil,
+		},
+		"first, nowhere but in another place": {
+			httplock.FirstOf(httplock.ByHeader("X-Absent"), byForm), rawQuery("id=7"), "", httplock.ErrKeyInvalid,
+		},
 		"both": {
 			httplock.Keys(httplock.ByJSON("/a"), byJSON), typed(jsonType, `{"a":"x","id":7}`),
 			"json:/a string:x json:/id number:7", nil,

@@ -58,6 +58,8 @@ const (
 	ByQuery
 	ByCookie
 	ByJSON
+	// ByFormOrQuery is ByForm, or else ByQuery.
+	ByFormOrQuery
 )
 
 // Func returns the function.
@@ -82,6 +84,8 @@ func (k Key) Func() httplock.KeyFunc {
 		return httplock.Keys(user, httplock.ByCookie("voucher"))
 	case ByJSON:
 		return httplock.Keys(user, httplock.ByJSON("/voucher"))
+	case ByFormOrQuery:
+		return httplock.FirstOf(ByForm.Func(), ByQuery.Func())
 	}
 	return nil
 }

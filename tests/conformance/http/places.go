@@ -12,6 +12,8 @@ import (
 var placeTests = tests{
 	"ValueInTwoPlacesIsRefused": testTwoPlaces,
 	"ValueInOnePlaceRuns":       testOnePlace,
+	"ValueElsewhereIsRefused":   testElsewhere,
+	"NoValueRunsUnguarded":      testNoValue,
 	"SpellingsOfCookiesAreOne":  testCookieSpellings,
 }
 
@@ -39,12 +41,18 @@ func (p placed) request(user string) request {
 	return r
 }
 
-func (s *suite) byPlace(t *testing.T, h http.Handler) map[Key]*site {
+func (s *suite) byPlace(t *testing.T, h http.Handler, opts ...httplock.Option) map[Key]*site {
 	sites := map[Key]*site{}
-	for _, key := range []Key{ByForm, ByQuery, ByCookie, ByJSON} {
-		sites[key] = s.mount(t, h, must(t)(s.Once(s.locks, key, unhurried(nil)...)))
+	for _, key := range []Key{ByForm, ByQuery, ByCookie, ByJSON, ByFormOrQuery} {
+		sites[key] = s.mount(t, h, must(t)(s.Once(s.locks, key, unhurried(opts)...)))
 	}
 	return sites
+}
+
+// echo answers with the body of the request.
+func echo(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	_, _ = io.WriteString(w, "body "+string(body))
 }
 
 // testTwoPlaces: the readers of a framework may find the voucher V42 in a second place or spelling. So a client with the key of another
@@ -90,10 +98,7 @@ func testTwoPlaces(t *testing.T, s *suite) {
 
 // testOnePlace: what is in one place only runs once, and the handler has the whole body.
 func testOnePlace(t *testing.T, s *suite) {
-	sites := s.byPlace(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, "body ")
-		_, _ = io.Copy(w, r.Body)
-	}))
+	sites := s.byPlace(t, http.HandlerFunc(echo))
 	for _, test := range []placed{
 		{ByForm, "POST", "?page=1", formType, "voucher=V1&vouchers=n1", ""},
 		{ByQuery, "POST", "?voucher=V2&vouchers=n1", formType, "other=n1", ""},
@@ -102,9 +107,74 @@ func testOnePlace(t *testing.T, s *suite) {
 		{ByQuery, "POST", "?voucher=V5", formType, "", ""},
 		{ByCookie, "POST", "?voucher=n1", "", "", "session=a; voucher=V6"},
 		{ByJSON, "POST", "?page=1", "application/json", `{"voucher":"V7"}`, ""},
+		{ByFormOrQuery, "POST", "", formType, "voucher=V8", ""},
+		{ByFormOrQuery, "POST", "?voucher=V9", "", "", ""},
+		{ByFormOrQuery, "POST", "?voucher=V10", formType, "other=n1", ""},
 	} {
 		sites[test.key].do(test.request("one-place")).fresh(t, http.StatusOK, "body "+test.body)
 		sites[test.key].do(test.request("one-place")).refused(t, http.StatusConflict, httplock.CodeAlreadyCompleted)
+	}
+}
+
+// testElsewhere: a request with the voucher V42 only where the key function does not look, but a handler may, is not one without a key.
+func testElsewhere(t *testing.T, s *suite) {
+	runs := &counter{}
+	sites := s.byPlace(t, runs, httplock.OptionalKey())
+	large := "other=" + strings.Repeat("x", 64<<10)
+	for _, test := range []struct {
+		placed
+		detail string
+	}{
+		{placed{ByForm, "POST", "", formType, "Voucher=V42", ""}, "The form field voucher is in another spelling."},
+		{placed{ByForm, "POST", "", formType, "voucher[]=V42", ""}, "The form field voucher is in another spelling."},
+		{placed{ByForm, "POST", "?voucher=V42", formType, "other=n1", ""}, "The form field voucher is in another place."},
+		{placed{ByForm, "POST", "?voucher=V42", formType, "voucher=", ""}, "The form field voucher is in another place."},
+		{placed{ByForm, "DELETE", "?Voucher=V42", "", "", ""}, "The form field voucher is in another place."},
+		{placed{ByForm, "POST", "", multiType, voucher, ""}, "The form field voucher is in another place."},
+		{placed{ByForm, "POST", "", "application/a+x-www-form-urlencoded", "voucher=V42", ""}, "The form field voucher is in another place."},
+		{placed{ByForm, "POST", "?voucher=V42&%zz", formType, "other=n1", ""}, "The form field voucher is missing, and the query is malformed."},
+		{placed{ByQuery, "POST", "?Voucher=V42", "", "", ""}, "The query parameter voucher is in another spelling."},
+		{placed{ByQuery, "POST", "?voucher[0]=V42", "", "", ""}, "The query parameter voucher is in another spelling."},
+		{placed{ByQuery, "POST", "", formType, "voucher=V42", ""}, "The query parameter voucher is in another place."},
+		{placed{ByQuery, "POST", "?voucher=", multiType, voucher, ""}, "The query parameter voucher is in another place."},
+		{placed{ByQuery, "POST", "", formType, large, ""}, "The query parameter voucher is missing, and the body has more than 65536 bytes."},
+		{placed{ByQuery, "POST", "", formType, "%zz", ""}, "The query parameter voucher is missing, and the form is malformed."},
+		{placed{ByCookie, "POST", "", "", "", "Voucher=V42"}, "The cookie voucher is in another spelling."},
+		{placed{ByJSON, "POST", "", "application/json", `{"Voucher":"V42"}`, ""}, `JSON at "/voucher": an object has a name in another spelling.`},
+		{placed{ByJSON, "POST", "?voucher=V42", "application/json", `{"voucher":""}`, ""}, `The JSON value at "/voucher" is in another place.`},
+		{placed{ByJSON, "POST", "?voucher=V42", "", "", ""}, `The JSON value at "/voucher" is in another place.`},
+		{placed{ByJSON, "POST", "", formType, "voucher=V42", ""}, `The JSON value at "/voucher" is in another place.`},
+		{placed{ByFormOrQuery, "POST", "?Voucher=V42", formType, "other=n1", ""}, "The query parameter voucher is in another spelling."},
+		{placed{ByFormOrQuery, "POST", "", multiType, voucher, ""}, "The form field voucher is in another place."},
+	} {
+		p := sites[test.key].do(test.request("elsewhere")).refused(t, http.StatusBadRequest, httplock.CodeKeyInvalid)
+		if p.Detail != test.detail {
+			t.Errorf("%+v: %s", test.placed, p.Detail)
+		}
+	}
+	runs.ran(t, 0)
+}
+
+// testNoValue: what has no value anywhere runs unguarded, and the handler has the whole body.
+func testNoValue(t *testing.T, s *suite) {
+	sites := s.byPlace(t, http.HandlerFunc(echo), httplock.OptionalKey())
+	for _, test := range []placed{
+		{ByForm, "POST", "", "", "", ""},
+		{ByForm, "POST", "?page=1", formType, "vouchers=n1", ""},
+		{ByForm, "POST", "?voucher=", formType, "voucher=", ""},
+		{ByForm, "POST", "?page=1", multiType, other, ""},
+		{ByQuery, "POST", "?page=1", formType, "vouchers=n1", ""},
+		{ByQuery, "POST", "?voucher=", multiType, strings.Replace(voucher, "V42", "", 1), ""},
+		{ByQuery, "POST", "", "application/json", `{"a":"` + strings.Repeat("x", 64<<10) + `"}`, ""},
+		{ByCookie, "POST", "?voucher=n1", "", "", "session=a; Voucher="},
+		{ByJSON, "POST", "?page=1", "application/json", `{"Voucher":null,"vouchers":"n1"}`, ""},
+		{ByJSON, "POST", "", formType, "vouchers=n1", ""},
+		{ByJSON, "DELETE", "?page=1", "", "", ""},
+		{ByFormOrQuery, "POST", "?page=1", formType, "vouchers=n1", ""},
+	} {
+		for range 2 {
+			sites[test.key].do(test.request("no-value")).fresh(t, http.StatusOK, "body "+test.body)
+		}
 	}
 }
 
