@@ -210,13 +210,13 @@ func CheckPointer(pointer string) error {
 	return err
 }
 
-// Outermost returns the name in the outermost object that is the whole of a pointer, or false if the pointer is another one.
-func Outermost(pointer string) (name string, ok bool) {
+// Name returns the name or index in which a pointer ends, "" for the whole document, and how deep the value there is nested.
+func Name(pointer string) (name string, depth int) {
 	path, err := parsePointer(pointer)
-	if err != nil || len(path) != 1 {
-		return "", false
+	if err != nil || len(path) == 0 {
+		return "", 0
 	}
-	return path[0], true
+	return path[len(path)-1], len(path)
 }
 
 func parsePointer(pointer string) ([]string, error) {

@@ -365,16 +365,16 @@ func ByForm(name string) KeyFunc {
 //
 // The error is [ErrKeyRequired] for a body of another type than application/json, or one that ends in +json. It is
 // [ErrKeyInvalid] for a body that is larger, cannot be read, is malformed or has a Content-Encoding; for an array or object at
-// the pointer; for an object on the path that has a name twice, or in a spelling that differs by case; for
-// arrays and objects that are nested more than 32 deep; and if the query or a form has the name of a pointer to a value of the outermost
-// object, such as "/id", since ShouldBind of gin and Bind of Echo may read that. What was read
-// before the guard is missing, unless gin's ShouldBindBodyWith read it.
+// the pointer; for an object on the path that has a name twice, or in a spelling that differs by case; for arrays and objects that
+// are nested more than 32 deep; and if the query or a form has the name in which the pointer ends, since ShouldBind of gin and Bind of
+// Echo may read that. For a nested value ("/order/id"), that name ("id") does not count beside a body of type application/json, in
+// lower case. What was read before the guard is missing, unless gin's ShouldBindBodyWith read it.
 func ByJSON(pointer string) KeyFunc {
 	if err := jsonfield.CheckPointer(pointer); err != nil {
 		panic(err)
 	}
 	part := "json:" + pointer
-	name, outermost := jsonfield.Outermost(pointer)
+	name, depth := jsonfield.Name(pointer)
 	find := func(r *http.Request) (Key, error) {
 		if mt := mediaType(r); mt != "application/json" && !strings.HasSuffix(mt, "+json") {
 			return Key{}, KeyError(ErrKeyRequired, "the Content-Type of the body is not application/json")
@@ -392,13 +392,20 @@ func ByJSON(pointer string) KeyFunc {
 	return orOfText(named(part), func(r *http.Request) (Key, error) {
 		key, err := find(r)
 		switch {
-		case !outermost:
+		case depth == 0, depth > 1 && bindsJSON(r):
 			return key, err
 		case err != nil:
 			return Key{}, orElsewhere(r, part, name, err)
 		}
 		return theQuery.lacks(r, name, key)
 	})
+}
+
+// bindsJSON reports whether ShouldBind of gin takes the body of r for JSON, for which the case of the type counts. If it does not, a
+// field of a nested struct gets the value of its name in the query or form.
+func bindsJSON(r *http.Request) bool {
+	contentType, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	return strings.TrimRight(contentType, " ") == "application/json"
 }
 
 // mediaType returns the type of the body in lower case, or "" if there is none that can be read.

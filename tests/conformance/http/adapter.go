@@ -58,6 +58,8 @@ const (
 	ByQuery
 	ByCookie
 	ByJSON
+	// ByNestedJSON is the voucher in the order of the JSON document, joined with X-User.
+	ByNestedJSON
 	// ByFormOrQuery is ByForm, or else ByQuery.
 	ByFormOrQuery
 )
@@ -84,6 +86,8 @@ func (k Key) Func() httplock.KeyFunc {
 		return httplock.Keys(user, httplock.ByCookie("voucher"))
 	case ByJSON:
 		return httplock.Keys(user, httplock.ByJSON("/voucher"))
+	case ByNestedJSON:
+		return httplock.Keys(user, httplock.ByJSON("/order/voucher"))
 	case ByFormOrQuery:
 		return httplock.FirstOf(ByForm.Func(), ByQuery.Func())
 	}

@@ -24,6 +24,8 @@ const (
 	other     = "--b\r\nContent-Disposition: form-data; name=\"other\"\r\n\r\nV42\r\n--b--\r\n"
 )
 
+const nested = `{"order":{"voucher":"n1"}}`
+
 // placed is a request with a voucher somewhere.
 type placed struct {
 	key                                Key
@@ -43,7 +45,7 @@ func (p placed) request(user string) request {
 
 func (s *suite) byPlace(t *testing.T, h http.Handler, opts ...httplock.Option) map[Key]*site {
 	sites := map[Key]*site{}
-	for _, key := range []Key{ByForm, ByQuery, ByCookie, ByJSON, ByFormOrQuery} {
+	for _, key := range []Key{ByForm, ByQuery, ByCookie, ByJSON, ByNestedJSON, ByFormOrQuery} {
 		sites[key] = s.mount(t, h, must(t)(s.Once(s.locks, key, unhurried(opts)...)))
 	}
 	return sites
@@ -87,6 +89,9 @@ func testTwoPlaces(t *testing.T, s *suite) {
 		{placed{ByCookie, "POST", "", "", "", "voucher=V42\\; voucher=n1"}, "The cookie voucher is there 2 times."},
 		{placed{ByJSON, "POST", "?voucher=V42", "application/x+json", `{"voucher":"n1"}`, ""}, `The JSON value at "/voucher" is in the query too.`},
 		{placed{ByJSON, "POST", "?Voucher=V42", "application/json", `{"voucher":"n1"}`, ""}, `The JSON value at "/voucher" is in the query too.`},
+		{placed{ByNestedJSON, "POST", "?voucher=V42", "application/x+json", nested, ""}, `The JSON value at "/order/voucher" is in the query too.`},
+		{placed{ByNestedJSON, "POST", "?Voucher=V42", "application/x+json; a=b", nested, ""}, `The JSON value at "/order/voucher" is in the query too.`},
+		{placed{ByNestedJSON, "POST", "?voucher=V42", "Application/JSON", nested, ""}, `The JSON value at "/order/voucher" is in the query too.`},
 	} {
 		p := sites[test.key].do(test.request("two-places")).refused(t, http.StatusBadRequest, httplock.CodeKeyInvalid)
 		if p.Detail != test.detail {
@@ -107,6 +112,8 @@ func testOnePlace(t *testing.T, s *suite) {
 		{ByQuery, "POST", "?voucher=V5", formType, "", ""},
 		{ByCookie, "POST", "?voucher=n1", "", "", "session=a; voucher=V6"},
 		{ByJSON, "POST", "?page=1", "application/json", `{"voucher":"V7"}`, ""},
+		{ByNestedJSON, "POST", "?voucher=n1", "application/json; charset=utf-8", nested, ""},
+		{ByNestedJSON, "POST", "?order=n1", "application/x+json", strings.Replace(nested, "n1", "n2", 1), ""},
 		{ByFormOrQuery, "POST", "", formType, "voucher=V8", ""},
 		{ByFormOrQuery, "POST", "?voucher=V9", "", "", ""},
 		{ByFormOrQuery, "POST", "?voucher=V10", formType, "other=n1", ""},
@@ -144,6 +151,9 @@ func testElsewhere(t *testing.T, s *suite) {
 		{placed{ByJSON, "POST", "?voucher=V42", "application/json", `{"voucher":""}`, ""}, `The JSON value at "/voucher" is in another place.`},
 		{placed{ByJSON, "POST", "?voucher=V42", "", "", ""}, `The JSON value at "/voucher" is in another place.`},
 		{placed{ByJSON, "POST", "", formType, "voucher=V42", ""}, `The JSON value at "/voucher" is in another place.`},
+		{placed{ByNestedJSON, "POST", "", "application/json", `{"Order":{"voucher":"V42"}}`, ""}, `JSON at "/order/voucher": an object has a name in another spelling.`},
+		{placed{ByNestedJSON, "POST", "?voucher=V42", "application/x+json", `{}`, ""}, `The JSON value at "/order/voucher" is in another place.`},
+		{placed{ByNestedJSON, "POST", "?voucher=V42", "", "", ""}, `The JSON value at "/order/voucher" is in another place.`},
 		{placed{ByFormOrQuery, "POST", "?Voucher=V42", formType, "other=n1", ""}, "The query parameter voucher is in another spelling."},
 		{placed{ByFormOrQuery, "POST", "", multiType, voucher, ""}, "The form field voucher is in another place."},
 	} {
@@ -170,6 +180,7 @@ func testNoValue(t *testing.T, s *suite) {
 		{ByJSON, "POST", "?page=1", "application/json", `{"Voucher":null,"vouchers":"n1"}`, ""},
 		{ByJSON, "POST", "", formType, "vouchers=n1", ""},
 		{ByJSON, "DELETE", "?page=1", "", "", ""},
+		{ByNestedJSON, "POST", "?voucher=n1", "application/json", `{"order":{"vouchers":"n1"}}`, ""},
 		{ByFormOrQuery, "POST", "?page=1", formType, "vouchers=n1", ""},
 	} {
 		for range 2 {
