@@ -68,6 +68,28 @@ func orElsewhere(r *http.Request, part, name string, absent error) error {
 	return absent
 }
 
+// otherType is the error of a key function for a body of a type that it does not read. ShouldBindJSON of gin disregards the type, and
+// Bind goes by it, so only a body in which there is no such name is one without a key. [orElsewhere] looks into forms.
+func otherType(r *http.Request, name, text string) error {
+	if isForm(r) {
+		return KeyError(ErrKeyRequired, "%s", text)
+	}
+	body, err := peek(r)
+	switch {
+	case err != nil && !errors.Is(err, ErrKeyInvalid):
+		return err
+	case err == nil && len(body) == 0:
+		return KeyError(ErrKeyRequired, "%s", text)
+	case err == nil && isJSON(mediaType(r)):
+		if _, err := jsonFieldOf(body, "/"+pointerEscapes.Replace(name)); errors.Is(err, ErrKeyRequired) {
+			return KeyError(ErrKeyRequired, "%s", text)
+		}
+	}
+	return KeyError(errElsewhere, "%s", text)
+}
+
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
 // only returns the key of the one value of that name. An empty value counts as missing, since browsers send the fields that a user
 // has left blank.
 func (f fields) only(part, name string) (Key, error) {
@@ -156,11 +178,8 @@ var errFormMalformed = KeyError(ErrKeyInvalid, "the form is malformed") // the e
 
 // formOf returns the fields of the body of r if a handler could take it for a form, and leaves the body to be read.
 func formOf(r *http.Request) (fields, error) {
-	contentType := r.Header.Get("Content-Type")
-	means := strings.ToLower(contentType)
-	parts := strings.Contains(means, "multipart/form-data")
 	switch {
-	case !parts && !strings.Contains(means, "x-www-form-urlencoded"): // fasthttp also takes application/x-www-form-urlencoded-2
+	case !isForm(r):
 		return nil, nil
 	case len(r.PostForm) > 0:
 		return fields(r.PostForm), nil
@@ -169,14 +188,23 @@ func formOf(r *http.Request) (fields, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case parts:
-		return partsOf(body, contentType)
+	case hasParts(r):
+		return partsOf(body, r.Header.Get("Content-Type"))
 	}
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
 		return nil, errFormMalformed
 	}
 	return fields(form), nil
+}
+
+func isForm(r *http.Request) bool {
+	// fasthttp also takes application/x-www-form-urlencoded-2.
+	return hasParts(r) || strings.Contains(strings.ToLower(r.Header.Get("Content-Type")), "x-www-form-urlencoded")
+}
+
+func hasParts(r *http.Request) bool {
+	return strings.Contains(strings.ToLower(r.Header.Get("Content-Type")), "multipart/form-data")
 }
 
 func partsOf(body []byte, contentType string) (fields, error) {

@@ -332,15 +332,14 @@ const keyBodyLimit = 64 << 10
 // ByForm identifies requests by a field of the form in the body, which must occur exactly once. ByForm reads the body up to 64 KiB,
 // whatever [WithBodyLimit] says, and leaves it for the handler. Join it with the user: [ByContext].
 //
-// The error is [ErrKeyRequired] for a body of another type than application/x-www-form-urlencoded. It is [ErrKeyInvalid] for a form
-// that is larger, cannot be read, is malformed or has a Content-Encoding; for a field whose name differs by case or brackets only; and
-// if the query or a form of another type, such as multipart/form-data, has the name. What was read before the guard is missing, unless
-// the ParseForm of net/http or gin's ShouldBindBodyWith read it.
+// The error is [ErrKeyInvalid] for a form that is larger, cannot be read, is malformed or has a Content-Encoding; for a field whose name
+// differs by case or brackets only; if the query, a multipart form or a JSON document has the name; and for a body of another type, as it
+// might have the name. What was read before the guard is missing, unless the ParseForm of net/http or gin's ShouldBindBodyWith read it.
 func ByForm(name string) KeyFunc {
 	part := "form:" + name
 	find := func(r *http.Request) (Key, error) {
 		if mediaType(r) != formType {
-			return Key{}, KeyError(ErrKeyRequired, "the body is no form")
+			return Key{}, otherType(r, name, "the body is no form")
 		}
 		form, err := formOf(r)
 		if err != nil {
@@ -363,12 +362,12 @@ func ByForm(name string) KeyFunc {
 // the body up to 64 KiB, whatever [WithBodyLimit] says, and leaves it for the handler. Join it with the user:
 // [ByContext]. ByJSON panics if pointer is invalid.
 //
-// The error is [ErrKeyRequired] for a body of another type than application/json, or one that ends in +json. It is
-// [ErrKeyInvalid] for a body that is larger, cannot be read, is malformed or has a Content-Encoding; for an array or object at
-// the pointer; for an object on the path that has a name twice, or in a spelling that differs by case; for arrays and objects that
-// are nested more than 32 deep; and if the query or a form has the name in which the pointer ends, since ShouldBind of gin and Bind of
-// Echo may read that. For a nested value ("/order/id"), that name ("id") does not count beside a body of type application/json, in
-// lower case. What was read before the guard is missing, unless gin's ShouldBindBodyWith read it.
+// The error is [ErrKeyInvalid] for a body of another type than application/json, one that ends in +json, or a form; for a body that is
+// larger, cannot be read, is malformed or has a Content-Encoding; for an array or object at the pointer; for an object on the path that
+// has a name twice, or in a spelling that differs by case; for arrays and objects that are nested more than 32 deep; and if the query or
+// a form has the name in which the pointer ends, since ShouldBind of gin and Bind of Echo may read that. For a nested value
+// ("/order/id"), that name ("id") does not count beside a body of type application/json, in lower case. What was read before the guard
+// is missing, unless gin's ShouldBindBodyWith read it.
 func ByJSON(pointer string) KeyFunc {
 	if err := jsonfield.CheckPointer(pointer); err != nil {
 		panic(err)
@@ -376,8 +375,8 @@ func ByJSON(pointer string) KeyFunc {
 	part := "json:" + pointer
 	name, depth := jsonfield.Name(pointer)
 	find := func(r *http.Request) (Key, error) {
-		if mt := mediaType(r); mt != "application/json" && !strings.HasSuffix(mt, "+json") {
-			return Key{}, KeyError(ErrKeyRequired, "the Content-Type of the body is not application/json")
+		if !isJSON(mediaType(r)) {
+			return Key{}, otherType(r, name, "the Content-Type of the body is not application/json")
 		}
 		body, err := peek(r)
 		if err != nil {

@@ -56,5 +56,5 @@ func ExampleFirstOf() {
 	// <nil>
 	// <nil>
 	// holdfast: invalid key in the request: JSON at "/order/id": an object has a name twice
-	// holdfast: no key in the request: the Content-Type of the body is not application/json
+	// holdfast: invalid key in the request: the Content-Type of the body is not application/json
 }

@@ -419,8 +419,8 @@ func TestKeysOfTheBody(t *testing.T) {
 		"form, long value":   {byForm, typed(form, "id="+strings.Repeat("x", 256)), "", httplock.ErrKeyInvalid},
 		"form, not a query":  {httplock.ByForm("cart"), typed(form, "id=7"), "", httplock.ErrKeyInvalid},
 		"form of multiparts": {byForm, typed(multiForm, "--b--"), "", httplock.ErrKeyRequired},
-		"form, but JSON":     {byForm, typed(jsonType, "id=7"), "", httplock.ErrKeyRequired},
-		"form, no type":      {byForm, typed("", "id=7"), "", httplock.ErrKeyRequired},
+		"form, but JSON":     {byForm, typed(jsonType, seven), "", httplock.ErrKeyInvalid},
+		"form, no type":      {byForm, typed("", "id=7"), "", httplock.ErrKeyInvalid},
 		"form, no body": {byForm, func(r *http.Request) {
 			typed(form, "")(r)
 			r.Body = nil
@@ -433,8 +433,8 @@ func TestKeysOfTheBody(t *testing.T) {
 		"JSON, object":      {byJSON, typed(jsonType, `{"id":{}}`), "", httplock.ErrKeyInvalid},
 		"JSON, long value":  {byJSON, typed(jsonType, `{"id":"`+strings.Repeat("x", 249)+`"}`), "", httplock.ErrKeyInvalid},
 		"JSON, malformed":   {byJSON, typed(jsonType, seven+"x"), "", httplock.ErrKeyInvalid},
-		"JSON, but text":    {byJSON, typed("text/plain", seven), "", httplock.ErrKeyRequired},
-		"JSON, odd type":    {byJSON, typed("application/json; charset", seven), "", httplock.ErrKeyRequired},
+		"JSON, but text":    {byJSON, typed("text/plain", seven), "", httplock.ErrKeyInvalid},
+		"JSON, odd type":    {byJSON, typed("application/json; charset", seven), "", httplock.ErrKeyInvalid},
 		"JSON, broken body": {byJSON, func(r *http.Request) {
 			typed(jsonType, "")(r)
 			r.Body = io.NopCloser(io.MultiReader(strings.NewReader(seven), broken))
@@ -444,6 +444,8 @@ func TestKeysOfTheBody(t *testing.T) {
 			httplock.FirstOf(httplock.ByQuery("id"), httplock.ByHeader("X-Cart")), typed(form, "id="+strings.Repeat("x", 64<<10)),
 			"header:X-Cart 7", nil,
 		},
+		"first of both, JSON": {httplock.FirstOf(byForm, byJSON), typed(jsonType, seven), "json:/id number:7", nil},
+		"first of both, none": {httplock.FirstOf(byForm, byJSON), typed(jsonType, `{}`), "", httplock.ErrKeyRequired},
 		"first, nowhere but in another place": {
 			httplock.FirstOf(httplock.ByHeader("X-Absent"), byForm), rawQuery("id=7"), "", httplock.ErrKeyInvalid,
 		},
