@@ -415,6 +415,7 @@ func TestOptions(t *testing.T) {
 		"Once":               {second2(grpclock.NewOnce(locks, key, grpclock.WithIgnoredFields("a"))), "WithIgnoredFields"},
 		"Once, permits":      {second2(grpclock.NewOnce(locks, key, core.WithFixedTTL(time.Second))), "core.WithFixedTTL"},
 		"Idempotent":         {second2(grpclock.NewIdempotent(locks, key, grpclock.WithKey(nil))), "WithKey"},
+		"Idempotent, replay": {second2(grpclock.NewIdempotent(locks, key, grpclock.WithReplay())), "WithReplay"},
 		"empty field":        {second2(grpclock.NewIdempotent(locks, key, grpclock.WithIgnoredFields(""))), "WithIgnoredFields"},
 		"empty name":         {second2(grpclock.NewIdempotent(locks, key, grpclock.WithIgnoredFields("a..b"))), "WithIgnoredFields"},
 		"nil codec":          {second2(grpclock.NewIdempotent(locks, key, grpclock.WithCodec(nil))), "WithCodec"},

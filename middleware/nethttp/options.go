@@ -142,8 +142,8 @@ func WithDetachedContext() Option {
 
 // WithReplay makes Once answer a second request with the recorded answer of the first, instead of refusing it. Any
 // client that can send the key gets that answer, so join the key with the user. Two routes with one key have one effect: join
-// [ByRoute], unless that is what you want. The answer of one route is not replayed by another, which refuses the request. Defaults
-// to off: it is refused with 409.
+// [ByRoute], unless that is what you want. The answer of one route is not replayed by another, which refuses the request.
+// Idempotent always replays and refuses the option. Defaults to off: it is refused with 409.
 func WithReplay() Option {
 	return newOption("WithReplay", func(s *settings) { s.Replay = true })
 }
@@ -379,14 +379,16 @@ var exclusivePlace = guards.Place{
 	Otherwise: "it keeps no records; Once and Idempotent do",
 }
 
-var oncePlace = recordPlace("httplock.Once", nil, map[string]string{
+var oncePlace = recordPlace("httplock.Once", "httplock.WithReplay", map[string]string{
 	"core.WithQuota": "its keys have no scope; Idempotent counts those of a scope",
 })
 
-var idempotentPlace = recordPlace("httplock.Idempotent", []string{"core.WithQuota"}, nil)
+var idempotentPlace = recordPlace("httplock.Idempotent", "core.WithQuota", map[string]string{
+	"httplock.WithReplay": "it always replays",
+})
 
-// recordPlace returns a place whose guards keep records.
-func recordPlace(name string, takes []string, refuses map[string]string) guards.Place {
+// recordPlace returns a place whose guards keep records. takes is the option that only this place has.
+func recordPlace(name, takes string, refuses map[string]string) guards.Place {
 	reasons := map[string]string{
 		"core.WithFixedTTL": keptUntilReturned, "WithZombieGrace": keptUntilReturned,
 		"core.WithFingerprint": "each request has its own; httplock.WithFingerprint says of what",
@@ -395,9 +397,9 @@ func recordPlace(name string, takes []string, refuses map[string]string) guards.
 	maps.Copy(reasons, refuses)
 	return guards.Place{
 		Name: name,
-		Takes: slices.Concat(guards.OnceTakes, requestOptions, takes, []string{
-			"httplock.WithRetentionUntil", "httplock.WithCompletion", "httplock.WithDetachedContext", "httplock.WithReplay",
-			"httplock.WithCodec", "httplock.WithFingerprint", "httplock.WithComparedHeader", "httplock.WithKeyHeader", "httplock.WithMarkerField",
+		Takes: slices.Concat(guards.OnceTakes, requestOptions, []string{
+			takes, "httplock.WithRetentionUntil", "httplock.WithCompletion", "httplock.WithDetachedContext", "httplock.WithCodec",
+			"httplock.WithFingerprint", "httplock.WithComparedHeader", "httplock.WithKeyHeader", "httplock.WithMarkerField",
 		}),
 		Refuses: reasons,
 	}

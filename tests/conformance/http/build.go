@@ -136,7 +136,7 @@ func testOptionsOfPlaces(t *testing.T, s *suite) {
 		"httplock.WithRetentionUntil":  {httplock.WithRetentionUntil(until), records},
 		"httplock.WithCompletion":      {httplock.WithCompletion(judge), records},
 		"httplock.WithDetachedContext": {httplock.WithDetachedContext(), records},
-		"httplock.WithReplay":          {httplock.WithReplay(), records},
+		"httplock.WithReplay":          {httplock.WithReplay(), "Once"},
 		"httplock.WithCodec":           {httplock.WithCodec(codec), records},
 		"httplock.WithFingerprint":     {httplock.WithFingerprint(nil), records},
 		"httplock.WithKeyHeader":       {httplock.WithKeyHeader("X-Key"), records},
