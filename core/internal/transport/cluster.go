@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"strings"
 	"sync"
@@ -45,8 +46,8 @@ func (n *Nodes) RequestRefresh() {
 	}
 }
 
-// refreshSlots has go-redis read the slots. The timer calls it. It does nothing if maxRefreshes queries are in flight, or if Nodes
-// was closed.
+// refreshSlots has go-redis read the slots, and drops the nodes of masters that have left the Cluster. The timer calls it. It does
+// nothing if maxRefreshes queries are in flight, or if Nodes was closed.
 func (n *Nodes) refreshSlots() {
 	r := &n.refresh
 	r.mu.Lock()
@@ -61,7 +62,20 @@ func (n *Nodes) refreshSlots() {
 	// ForEachMaster begins with a query of its own. Not ReloadState, because it would wait for the query that is in flight,
 	// however long that one waits for a frozen node.
 	n.background.Recovered(func() {
-		_ = n.cluster.ForEachMaster(context.Background(), func(context.Context, *redis.Client) error { return nil })
+		var mu sync.Mutex
+		former := maps.Collect(n.byAddr.Range) // before the query, so that a master that becomes known meanwhile stays
+		err := n.cluster.ForEachMaster(context.Background(), func(_ context.Context, master *redis.Client) error {
+			mu.Lock()
+			defer mu.Unlock()
+			delete(former, master.Options().Addr)
+			return nil
+		})
+		if err != nil {
+			return
+		}
+		for addr, left := range former {
+			n.byAddr.CompareAndDelete(addr, left) // commands that are queued there are sent all the same
+		}
 	})
 	r.mu.Lock()
 	r.inFlight--

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -26,5 +27,27 @@ func TestFormerMasterIsNotBelieved(t *testing.T) {
 		if name == "then" && (!errors.Is(c.Err, ErrNotAnswered) || c.Reply != nil) || name != "then" && c.Err != nil {
 			t.Errorf("the master of %s answers %v, %v", name, c.Reply, c.Err)
 		}
+	}
+}
+
+// TestFormerMasterIsDropped: after a query for the slots, masters that have left have no node. Commands that are queued there are sent.
+func TestFormerMasterIsDropped(t *testing.T) {
+	t.Parallel()
+	e := NewExecutor(testkit.StartCluster(t, 2).Client(), Background{Now: keepalive.SystemClock, Recovered: func(call func()) { call() }}, nil)
+	testkit.Eventually(t, 20*time.Second, "the masters to be known", func() bool { return e.Nodes.master("name") != nil })
+	present, former, done := e.Nodes.of("name"), e.Nodes.newNode(), make(chan struct{})
+	e.Nodes.byAddr.Store("left:6379", former)
+	c := NewCommand(echoScript, []string{"name"}, "here", 1000)
+	c.node, c.Done = former, func(*Command) { close(done) }
+	former.commands = newBatchQueue(1, e.sendBatch)
+	former.commands.tryReserve()
+	former.commands.submit(c)
+	e.Nodes.refreshSlots()
+	if known := maps.Collect(e.Nodes.byAddr.Range); len(known) != 1 || e.Nodes.of("name") != present {
+		t.Errorf("nodes: %v", known)
+	}
+	former.commands.unreserve()
+	if <-done; !c.keys.written || !errors.Is(c.Err, ErrNotAnswered) {
+		t.Errorf("the queued command was written: %v, error %v", c.keys.written, c.Err)
 	}
 }
