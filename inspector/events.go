@@ -24,7 +24,13 @@ const (
 func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, p page, acts bool) {
 	q := p.asked(r.URL.Query())
 	key := fmt.Sprint(p.template, "?", q.Encode(), " ", acts)
-	v, leave, ok := h.live.join(key, func(ctx context.Context) event { return h.readEvent(ctx, p, q, acts) })
+	read := func(ctx context.Context) event { return h.readEvent(ctx, p, q, acts) }
+	v, leave, ok := h.live.join(key, acts || h.config.authorise == nil, read)
+	if !ok && !p.acts { // whose requests were not asked for an operator
+		if _, operates := h.operator(r); operates {
+			v, leave, ok = h.live.join(key, true, read)
+		}
+	}
 	if !ok {
 		// After 204 a browser does not reconnect.
 		w.WriteHeader(http.StatusNoContent)

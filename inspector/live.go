@@ -54,12 +54,16 @@ func newBroadcaster(most int) *broadcaster {
 	return &broadcaster{lifetime: lifetime, end: end, most: most, topics: make(map[string]*topic)}
 }
 
-// join makes a viewer of a topic. It returns false if there are too many viewers, or after close. read is only called if the
-// topic has no other viewer. The caller must call leave.
-func (b *broadcaster) join(key string, read func(ctx context.Context) event) (v *viewer, leave func(), ok bool) {
+// join makes a viewer of a topic. It returns false if there are too many viewers, or after close. A quarter of the places is for
+// operators. read is only called if the topic has no other viewer. The caller must call leave.
+func (b *broadcaster) join(key string, operator bool, read func(ctx context.Context) event) (v *viewer, leave func(), ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.viewers >= b.most || b.lifetime.Err() != nil {
+	most := b.most
+	if !operator {
+		most -= most / 4
+	}
+	if b.viewers >= most || b.lifetime.Err() != nil {
 		return nil, nil, false
 	}
 	b.viewers++

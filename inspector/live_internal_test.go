@@ -39,8 +39,8 @@ func TestReadersEnd(t *testing.T) {
 			time.Sleep(10 * time.Millisecond) // also after the end of its context
 			return event{html: time.Now().String()}
 		}
-		_, leaveFirst, _ := b.join("a", read)
-		_, leaveSecond, _ := b.join("a", read)
+		_, leaveFirst, _ := b.join("a", true, read)
+		_, leaveSecond, _ := b.join("a", true, read)
 		time.Sleep(2 * time.Second)
 		leaveFirst()
 		leaveSecond()
@@ -49,7 +49,7 @@ func TestReadersEnd(t *testing.T) {
 		if time.Sleep(time.Minute); before != reads.Load() || before < 3 || before > 5 {
 			t.Errorf("%d reads in two seconds, %d after them", before, reads.Load()-before)
 		}
-		if _, _, ok := b.join("b", read); !ok {
+		if _, _, ok := b.join("b", true, read); !ok {
 			t.Error("a viewer was turned away")
 		}
 		synctest.Wait()
@@ -57,7 +57,7 @@ func TestReadersEnd(t *testing.T) {
 		if b.close(); time.Since(began) != 10*time.Millisecond {
 			t.Errorf("close took %v, want the rest of a read", time.Since(began))
 		}
-		if _, _, ok := b.join("c", read); ok {
+		if _, _, ok := b.join("c", true, read); ok {
 			t.Error("a viewer has joined after the end")
 		}
 	})
@@ -70,7 +70,7 @@ func TestSlowViewer(t *testing.T) {
 		b := newBroadcaster(10)
 		defer b.close()
 		reads := 0
-		slow, leave, _ := b.join("a", func(context.Context) event {
+		slow, leave, _ := b.join("a", true, func(context.Context) event {
 			reads++
 			return event{html: time.Now().String()}
 		})
@@ -90,13 +90,13 @@ func TestLateViewer(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBroadcaster(10)
 			defer b.close()
-			_, leave, _ := b.join("a", func(context.Context) event {
+			_, leave, _ := b.join("a", true, func(context.Context) event {
 				time.Sleep(time.Second)
 				return event{html: time.Now().String(), problem: problem}
 			})
 			defer leave()
 			time.Sleep(time.Second + 2*leastInterval)
-			late, leaveLate, _ := b.join("a", nil)
+			late, leaveLate, _ := b.join("a", true, nil)
 			defer leaveLate()
 			if got := len(late.news) == 1; got != problem {
 				t.Errorf("problem %v: the late viewer has news: %v", problem, got)

@@ -164,6 +164,28 @@ func TestViewersShareReads(t *testing.T) {
 	}
 }
 
+// TestPlacesOfOperators: viewers who may not act leave a quarter of the places to those who may, on any page.
+func TestPlacesOfOperators(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, newClient(t, testkit.Start(t).Client()), inspector.WithViewers(8),
+		inspector.WithActions(func(r *http.Request) (string, error) {
+			return r.URL.Query().Get("operator"), nil
+		}))
+	refused := func(path string) {
+		if resp, _ := s.do(http.MethodGet, path, nil, "Accept", "text/event-stream"); resp.StatusCode != http.StatusNoContent {
+			t.Errorf("%s: status %d", path, resp.StatusCode)
+		}
+	}
+	for i := range 6 {
+		s.watch(fmt.Sprintf("?limit=%d", i+1))
+	}
+	refused("")
+	refused("lock?name=order:42")
+	s.watch("?operator=ada")
+	s.watch("lock?name=order:42&operator=ada")
+	refused("?operator=ada")
+}
+
 // TestCloseEndsStreams, and the page answers 503 afterwards.
 func TestCloseEndsStreams(t *testing.T) {
 	t.Parallel()

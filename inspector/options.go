@@ -55,7 +55,7 @@ func (c *config) refuse(format string, args ...any) {
 // which goes into the log and to [WithAudit]. With an error the request gets 403, and the error is not shown. An empty
 // name counts as an error. So does a panic, which leaves a line in the log. Pages without a permitted operator do not
 // offer actions. So authorise is called for each page of a lock, a record or a job too, and delays it: it should be
-// quick, and change nothing.
+// quick, and change nothing. For any page it decides about the last quarter of the places of [WithViewers].
 //
 // Authorise by what the browser sends by itself, such as the session of your login. The handler adds protection against forged
 // requests, which a session alone has not. Defaults to no actions: the page only reads.
@@ -113,7 +113,7 @@ func WithSecureCookies() Option {
 }
 
 // WithViewers sets how many pages may be kept up to date at the same time, 0 to 10,000. Further ones are answered, and stay as
-// they were loaded. 0 turns it off. Defaults to 64.
+// they were loaded. With [WithActions], a quarter is kept for operators. 0 turns it off. Defaults to 64.
 func WithViewers(most int) Option {
 	return optionFunc(func(c *config) {
 		if most < 0 || most > 10_000 {
