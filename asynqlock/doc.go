@@ -4,7 +4,7 @@
 // document, and keeps no record.
 //
 //	mux := asynq.NewServeMux()
-//	mux.Handle("receipt:send", asynqlock.Once(locks, asynqlock.ByPayload("order"))(sendReceipt))
+//	mux.Handle("receipt:send", asynqlock.Once(locks, asynqlock.ByPayload("order"))(asynq.HandlerFunc(sendReceipt)))
 //
 //	cfg := asynq.Config{Concurrency: 10}
 //	asynqlock.Configure(&cfg) // without it, each deferral uses up a retry
