@@ -18,6 +18,7 @@ var (
 	c     *cron.Cron
 	mux   *http.ServeMux
 	tasks *asynq.ServeMux
+	cfg   asynq.Config
 
 	user             httplock.KeyFunc
 	charge, report   func(context.Context) error

@@ -16,6 +16,7 @@ var (
 	c     *cron.Cron
 	mux   *http.ServeMux
 	tasks *asynq.ServeMux
+	cfg   asynq.Config
 
 	user            httplock.KeyFunc
 	handler         http.Handler
