@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,10 +46,12 @@ func TestResponseRoundTrip(t *testing.T) {
 // TestFieldValueIsOneLine: a value that a handler has set does not end its field in a server that sends it as it is.
 func TestFieldValueIsOneLine(t *testing.T) {
 	t.Parallel()
-	r := httprecord.Response{Status: 200, Header: http.Header{"X-Note": {"a\r\nSet-Cookie: b\x00", "\u00e9\n"}}}
-	got, err := httprecord.Decode(r.Encode())
-	if want := (http.Header{"X-Note": {"a  Set-Cookie: b ", "\u00e9 "}}); err != nil || !reflect.DeepEqual(got.Header, want) {
-		t.Errorf("%+v, %v, want %q", got, err, want)
+	for value, want := range map[string]string{"a\r\nSet-Cookie: b\x00": "a  Set-Cookie: b ", "\u00e9\n": "\u00e9 "} {
+		r := httprecord.Response{Status: 200, Header: http.Header{"X-Note": {value}}}
+		got, err := httprecord.Decode(r.Encode())
+		if err != nil || !slices.Equal(got.Header["X-Note"], []string{want}) {
+			t.Errorf("%+v, %v, want %q", got, err, want)
+		}
 	}
 }
 
