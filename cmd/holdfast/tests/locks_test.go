@@ -115,6 +115,8 @@ func TestWhereItLooked(t *testing.T) {
 	run(t, url, "--prefix", "other:", "ls").want(t, 0, "NAME", `prefix "other:" on unix://`+srv.Addr()+nothing)
 	run(t, url, "once", "charge:7", "--", "true")
 	run(t, url, "records").want(t, 0, "charge:7", where+"\n")
+	run(t, url, "once", "charge:8 ", "--", "true")
+	run(t, url, "records").want(t, 0, `"charge:8 "`, "") // not as charge:8
 	run(t, url, "records", "--state", "unkown").want(t, 64, "", "--state must be one of")
 }
 

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
 // TestTable: a table fits the terminal, and no name can send commands to it.
@@ -36,18 +38,30 @@ func TestTable(t *testing.T) {
 // TestNamesDiffer: the names of two locks are not shown as one.
 func TestNamesDiffer(t *testing.T) {
 	t.Parallel()
-	rows := map[string]string{}
-	for _, name := range []string{"\x1b[31m", `\x1b[31m`, "backup", "backup ", "backup\u3164", "backup\u2800", "backup\u115f"} {
-		var out strings.Builder
-		lockTable([]core.Entry{{Name: name}}, time.Time{}).write(&out, 0, false)
-		row := strings.Fields(out.String()[strings.Index(out.String(), "\n")+1:])
-		key := strings.Join(row, " ")
-		if other, is := rows[key]; is {
-			t.Errorf("%q and %q: %s", name, other, key)
-		}
-		rows[key] = name
-		if strings.ContainsAny(key, "\u3164\u2800\u115f\x1b") {
-			t.Errorf("%q: %q", name, key)
+	for output, write := range map[string]func(env *environment, name string) error{
+		"ls": func(env *environment, name string) error {
+			lockTable([]core.Entry{{Name: name}}, time.Time{}).print(env)
+			return nil
+		},
+		"show": func(env *environment, name string) error { return state{lock: core.Info{Name: name}}.print(env) },
+		"digest": func(env *environment, name string) error {
+			return (&digestCommand{}).print(env, seal.Named{Name: name}, "")
+		},
+	} {
+		rows := map[string]string{}
+		for _, name := range []string{"\x1b[31m", `\x1b[31m`, "backup", "backup ", "backup\u3164", "backup\u2800", "backup\u115f"} {
+			var out bytes.Buffer
+			if err := write(&environment{stdout: &stream{to: &out}, flags: new(grammar)}, name); err != nil {
+				t.Fatal(err)
+			}
+			shown := strings.Join(strings.Fields(out.String()), " ") // a blank more is not seen
+			if other, is := rows[shown]; is {
+				t.Errorf("%s: %q and %q: %s", output, name, other, shown)
+			}
+			rows[shown] = name
+			if strings.ContainsAny(shown, "\u3164\u2800\u115f\x1b") {
+				t.Errorf("%s: %q: %q", output, name, shown)
+			}
 		}
 	}
 }
