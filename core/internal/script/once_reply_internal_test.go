@@ -28,8 +28,8 @@ const limit = TokenLimit
 // wrongOnceReplies are replies that the script never makes, but that a co-tenant's write or another server can cause.
 var wrongOnceReplies = map[string][]any{
 	"begin": {
-		nil, "1", int64(0), int64(-1), int64(limit + 1), reply(), reply(0), reply(1), reply(1, 5), reply(1, 5, 1), reply(1, limit+1, 1, 5),
-		reply(1, 5, 0, 5), reply(1, 5, math.MaxInt64, 5), reply(0, 5), reply(0, 5, 7), reply(-1), reply(-1, 1), reply(-2), reply(-3),
+		nil, "1", int64(0), int64(-1), int64(limit + 1), reply(), reply(0), reply(1), reply(1, 5), reply(1, 5, 1), reply(1, int64(limit+1), 1, 5),
+		reply(1, 5, 0, 5), reply(1, 5, int64(math.MaxInt64), 5), reply(0, 5), reply(0, 5, 7), reply(-1), reply(-1, 1), reply(-2), reply(-3),
 		reply(-3, "running", 5, 5), reply(-3, "other", 5, 5, reply()), reply(-4, "completed", 5, 5, reply("a")), reply(-5), reply(-6, -1),
 		reply(-7, "5"), reply(-8, 5), reply(2, 5, 1, 5),
 	},

@@ -60,21 +60,21 @@ func reply(elements ...any) []any {
 var wrongReplies = map[string][]any{
 	"acquire": {
 		nil, "OK", int64(0), int64(-1), int64(math.MaxInt64), reply(), reply(0), reply(1), reply(1, 5), reply(1, 5, 0, 0), reply(1, 0, 0),
-		reply(1, TokenLimit+1, 0), reply(1, 5, 4), reply(0, 5), reply(0, 5, 0), reply(0, 5, 2, "o"), reply(0, 5, 0, 7), reply(0, "5", 0, "o"),
+		reply(1, int64(TokenLimit+1), 0), reply(1, 5, 4), reply(0, 5), reply(0, 5, 0), reply(0, 5, 2, "o"), reply(0, 5, 0, 7), reply(0, "5", 0, "o"),
 		reply(0, -3, 0, "o"), reply(-1), reply(-1, 7), reply(-2), reply(-3), reply(-4, 0), reply(2, 5, 0), reply("1", 5, 0), reply(reply(1), 5, 0),
 	},
 	"queue_acquire": {
 		nil, int64(0), int64(TokenLimit + 1), reply(), reply(0), reply(1), reply(0, 1), reply(0, 1, 2), reply(2), reply(3, 0, 5, 99), reply(1, 0),
-		reply(1, math.MaxInt64), reply(1, 5, 0), reply(1, 5, MaxLimit), reply(0, 5, 0, 0, 0, 0), reply(0, 5, -1, 0, 0, 0, "o"),
-		reply(0, 5, 0, 0, TokenLimit+1, 0, "o"), reply(0, 5, 0, 0, 0, 2, "o"), reply(-1, 0), reply(-3),
+		reply(1, int64(math.MaxInt64)), reply(1, 5, 0), reply(1, 5, MaxLimit), reply(0, 5, 0, 0, 0, 0), reply(0, 5, -1, 0, 0, 0, "o"),
+		reply(0, 5, 0, 0, int64(TokenLimit+1), 0, "o"), reply(0, 5, 0, 0, 0, 2, "o"), reply(-1, 0), reply(-3),
 	},
 	"queue_heartbeat": {
 		nil, reply(5, 0, 0, 0), reply(5, 0, 0, 0, 0), reply(5, 0, 0, 0, "o"), reply(5, 0, 0, 0, 0, 0, "o"), reply(5, 0, 2, 0, 0, "o"),
-		reply(5, TokenLimit+1, 0, 0, 0, "o"), reply(5, 0, 0, -2, 0, "o"),
+		reply(5, int64(TokenLimit+1), 0, 0, 0, "o"), reply(5, 0, 0, -2, 0, "o"),
 	},
 	"force_holder": {
 		nil, int64(1), reply(), reply(1), reply(-1, -1), reply(1, -2), reply(1, 0), reply(1, 1999), reply(1, 3001), reply(1002, -1), reply(1, -1, 0),
-		reply("1", -1), reply(math.MaxInt64, -1), reply(0, math.MaxInt64),
+		reply("1", -1), reply(int64(math.MaxInt64), -1), reply(0, int64(math.MaxInt64)),
 	},
 	"renew": {nil, "1", int64(-2), int64(6), int64(math.MaxInt64), reply(1)},
 	"inspect": {
@@ -89,10 +89,10 @@ var wrongReplies = map[string][]any{
 // rightReplies are replies that the scripts do make.
 var rightReplies = map[string][]any{
 	"acquire": {
-		int64(1), int64(TokenLimit), reply(1, 5, 3), reply(0, 5, 0, "o"), reply(0, -1, 1, ""), reply(0, math.MaxInt64, 0, "o"), reply(-1, 0),
+		int64(1), int64(TokenLimit), reply(1, 5, 3), reply(0, 5, 0, "o"), reply(0, -1, 1, ""), reply(0, int64(math.MaxInt64), 0, "o"), reply(-1, 0),
 		reply(-2, 0), reply(-3, 17),
 	},
-	"queue_acquire":        {int64(5), reply(1, 5), reply(1, 5, 4), reply(0, -1, 3, 1795880484326213, 7, 1, "o"), reply(-1), reply(-2)},
+	"queue_acquire":        {int64(5), reply(1, 5), reply(1, 5, 4), reply(0, -1, 3, int64(1795880484326213), 7, 1, "o"), reply(-1), reply(-2)},
 	"queue_heartbeat":      {reply(5, 0, 0, -1, 7, ""), reply(-1, 5, 1, 0, 0, "o")},
 	"force_holder":         {reply(0, -1), reply(1, -1), reply(1001, 2000), reply(0, 3000)},
 	"renew":                {int64(-1), int64(0), int64(1), int64(2), int64(3), int64(4), int64(5)},
@@ -141,7 +141,7 @@ func TestImpossibleNumbers(t *testing.T) {
 			}
 			state := s.state(10)
 			for _, h := range state.Holders {
-				if h.Token < 0 || h.Token > TokenLimit || h.Holds < 0 || h.Holds > maxExact || h.Permits < 0 || h.Permits > MaxPermits || h.Limit < 0 ||
+				if h.Token < 0 || h.Token > TokenLimit || h.Holds < 0 || int64(h.Holds) > maxExact || h.Permits < 0 || h.Permits > MaxPermits || h.Limit < 0 ||
 					h.Limit > MaxLimit || h.Slot < 0 || h.Slot >= MaxLimit || h.Granted.Year() > 2300 || !h.Granted.IsZero() && h.Granted.Year() < 1970 {
 					t.Errorf("%s: %q is read as %+v", kind, number, h)
 				}
