@@ -201,6 +201,7 @@ var All = []Suite{
 		},
 		Accepted: []Accepted{
 			{"test", "Test/ClientInitialHeaderEndStream", nil, reset},
+			{"test", "Test/ClientRequestBodyErrorCancelStreamingInput", nil, reset},
 			{"test", "Test/ClientSendDataAfterCloseSend", nil, reset},
 		},
 		Interop: true,

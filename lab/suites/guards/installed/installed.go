@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/holdfast-go/holdfast/core"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
@@ -43,7 +44,14 @@ func Which() (kind string, outermost bool) {
 // Baseline is a guard that guards nothing, and takes the time of one: it calls Ask before and after.
 const Baseline = "baseline"
 
-var baseline = sync.OnceValue(func() *redis.Client { return redis.NewClient(&redis.Options{Addr: os.Getenv(Redis)}) })
+var baseline = sync.OnceValue(connect)
+
+// connect returns a client of Redis without the goroutine that go-redis has for maintenance notifications, because grpc-go's tests look
+// for goroutines that they have left behind.
+func connect() *redis.Client {
+	off := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	return redis.NewClient(&redis.Options{Addr: os.Getenv(Redis), MaintNotificationsConfig: off})
+}
 
 // Ask asks Redis twice, which takes at least as long as a guard does at the beginning or at the end of a run.
 func Ask() {
@@ -57,7 +65,7 @@ const Innermost = ", innermost"
 
 // Locks returns the client of the guards.
 func Locks() *core.Client {
-	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv(Redis)})
+	rdb := connect()
 	count := func(what string) { rdb.HIncrBy(context.Background(), Counts, what, 1) }
 	locks, err := core.New(rdb,
 		core.WithLogger(slog.New(slog.NewTextHandler(lines{rdb}, nil))),
