@@ -98,6 +98,59 @@ func TestStalledSendersAreDropped(t *testing.T) {
 	})
 }
 
+// TestSendersWithoutABatchStay: a sender that a busy program has not run for longer than StallTimeout is not dropped, and sends.
+func TestSendersWithoutABatchStay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &sentBatches{sizes: make(chan int, 100)}
+		q := newBatchQueue(1, s.send)
+		late := new(sender)
+		q.senders[late] = struct{}{}
+		q.submit(new(Command))
+		time.Sleep(10 * StallTimeout)
+		synctest.Wait()
+		if len(s.sizes) != 0 {
+			t.Error("another sender was started")
+		}
+		q.run(late)
+		if len(s.sizes) != 1 || len(q.senders) != 0 {
+			t.Errorf("%d batches, %d senders left", len(s.sizes), len(q.senders))
+		}
+		time.Sleep(StallTimeout) // for the timer to stop
+	})
+}
+
+// TestSendersInABusyProgramDoNotYield: after a yield that has taken long, senders do not yield for a hundred times as long.
+func TestSendersInABusyProgramDoNotYield(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		yields := 0
+		q := newBatchQueue(1, nil)
+		for _, takes := range []time.Duration{longYield, longYield, 2 * longYield} {
+			q.letOthersRun(func() {
+				yields++
+				time.Sleep(takes)
+			})
+		}
+		if yields != 3 {
+			t.Errorf("%d yields, want 3: none before has taken long", yields)
+		}
+		yieldsIn := func(d time.Duration) (n int) {
+			for began := time.Now(); time.Since(began) < d; time.Sleep(longYield) {
+				q.letOthersRun(func() { n++ })
+			}
+			return n
+		}
+		rest := yieldRest * 2 * longYield // since the long yield began
+		if n := yieldsIn(rest - 3*longYield); n != 0 {
+			t.Errorf("%d yields while the senders should not", n)
+		}
+		if n := yieldsIn(rest); n < yieldRest {
+			t.Errorf("%d yields after that", n)
+		}
+	})
+}
+
 // TestRenewalsHaveTheirOwnQueue: while all senders of commands are busy, a renewal is sent at once.
 func TestRenewalsHaveTheirOwnQueue(t *testing.T) {
 	t.Parallel()

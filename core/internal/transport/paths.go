@@ -147,6 +147,10 @@ const (
 	// StallTimeout is how long a batch may be in flight before its sender no longer counts, because on a dead connection
 	// go-redis waits for its whole read timeout, and the commands in the queue must not wait with it.
 	StallTimeout = 250 * time.Millisecond
+	// longYield is how long it takes at most until the callers that a batch has woken have run, and yieldRest how many times as long
+	// senders do not yield after it has taken longer.
+	longYield = 5 * time.Millisecond
+	yieldRest = 100
 )
 
 // batchQueue sends commands in batches, with a bounded number of batches in flight (group commit). Commands that arrive
@@ -155,6 +159,8 @@ const (
 type batchQueue struct {
 	maxSenders int
 	send       func([]*Command) // returns when all commands of the batch were answered
+	start      time.Time        // zero point of yieldFrom
+	yieldFrom  atomic.Int64     // until when senders do not yield, in nanoseconds since start
 
 	mu sync.Mutex
 
@@ -168,13 +174,13 @@ type batchQueue struct {
 
 // sender is a goroutine that sends batches until the queue is empty.
 type sender struct {
-	// Of the present batch. Guarded by the mutex of the queue.
-	sentAt     time.Time
+	// Of the last batch. Guarded by the mutex of the queue.
+	sentAt     time.Time     // zero before the first
 	ackTimeout time.Duration // of WAIT, which comes on top of StallTimeout
 }
 
 func newBatchQueue(maxSenders int, send func([]*Command)) *batchQueue {
-	return &batchQueue{maxSenders: maxSenders, send: send, senders: make(map[*sender]struct{})}
+	return &batchQueue{maxSenders: maxSenders, send: send, start: time.Now(), senders: make(map[*sender]struct{})}
 }
 
 // submit queues commands and starts a sender if one is free. It does not wait for answers.
@@ -190,7 +196,7 @@ func (q *batchQueue) dispatchLocked() {
 	switch {
 	case len(q.queue) == 0:
 	case len(q.senders) < q.maxSenders:
-		s := &sender{sentAt: time.Now()}
+		s := new(sender)
 		q.senders[s] = struct{}{}
 		go q.run(s)
 	case q.stallTimer == nil:
@@ -225,13 +231,14 @@ func (q *batchQueue) unreserve() {
 }
 
 // dropStalled stops counting the senders whose batch has stalled, so that others may start. A dropped sender ends when its
-// batch is answered.
+// batch is answered. A sender that has sent none stays: if the program is so busy that it does not run, another would not either, and
+// if each was dropped before it runs, nothing would ever be sent.
 func (q *batchQueue) dropStalled() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.stallTimer = nil
 	for s := range q.senders {
-		if time.Since(s.sentAt) >= StallTimeout+s.ackTimeout {
+		if !s.sentAt.IsZero() && time.Since(s.sentAt) >= StallTimeout+s.ackTimeout {
 			delete(q.senders, s)
 		}
 	}
@@ -239,17 +246,28 @@ func (q *batchQueue) dropStalled() {
 }
 
 // run sends batches until the queue is empty, or until s was dropped.
-//
-// It lets the goroutines that can run go first, because the answers to one batch wake many callers, whose next commands then share
-// the next batch. If no other can run, that takes no time.
 func (q *batchQueue) run(s *sender) {
 	for {
-		runtime.Gosched()
+		q.letOthersRun(runtime.Gosched)
 		batch := q.nextBatch(s)
 		if len(batch) == 0 {
 			return
 		}
 		q.send(batch)
+	}
+}
+
+// letOthersRun calls yield, which lets the goroutines that can run go first, because the answers to one batch wake many callers, whose
+// next commands then share the next batch. In a program that keeps all its processors busy, a sender waits behind everything else
+// then. So it does not yield for a while after that has taken long.
+func (q *batchQueue) letOthersRun(yield func()) {
+	began := time.Since(q.start)
+	if began < time.Duration(q.yieldFrom.Load()) {
+		return
+	}
+	yield()
+	if took := time.Since(q.start) - began; took > longYield {
+		q.yieldFrom.Store(int64(began + yieldRest*took))
 	}
 }
 
