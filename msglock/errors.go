@@ -132,7 +132,7 @@ func (v *visit[M]) logParked(err error) {
 	switch {
 	case errors.Is(err, ErrNoKey):
 		reason = ReasonNoKey
-	case errors.Is(err, core.ErrFingerprintMismatch):
+	case v.err == nil && errors.Is(err, core.ErrFingerprintMismatch):
 		reason = ReasonKeyReused
 	case errors.Is(err, core.ErrCompleted):
 		reason = ReasonNoResult

@@ -206,7 +206,7 @@ func (m *memory) recordEnd(key string, away bool) (again bool, err error) {
 	e.taken = false
 	if !again && m.ends[key] == e {
 		m.drop(key)
-		m.recorded.add(key, e.state, time.Until(e.forget))
+		m.recorded.add(key, e.state, e.fingerprint, time.Until(e.forget))
 	}
 	return again, err
 }

@@ -134,10 +134,10 @@ func (m *memory) Refused(key string, err error) {
 	left := time.Duration(0)
 	switch {
 	case errors.As(err, &completed):
-		m.Recorded(key, core.StateCompleted, completed.Record.Retention)
+		m.Recorded(key, core.StateCompleted, completed.Record.Fingerprint, completed.Record.Retention)
 		return
 	case errors.As(err, &unknown):
-		m.Recorded(key, core.StateUnknown, unknown.Record.Retention)
+		m.Recorded(key, core.StateUnknown, unknown.Record.Fingerprint, unknown.Record.Retention)
 		return
 	case errors.As(err, &running):
 		left = running.RetryAfter
@@ -304,34 +304,40 @@ const mostRecorded = 500_000
 // this process: an outage that begins right after an effect must not repeat it. Redis decides again when it replies. The zero value
 // is empty.
 //
-// There are far more of them than of runs without Redis, so a key is kept as a hash of 8 bytes. Of two keys with one hash, which is
-// as likely as a collision of 8 random bytes, one would be refused in an outage. Two maps take turns, each for endMemory: what the
+// There are far more of them than of runs without Redis, so a key is kept as a hash of 8 bytes, and so is a fingerprint. Of two keys
+// with one hash, which is as likely as a collision of 8 random bytes, one would be refused in an outage. Two maps take turns, each for endMemory: what the
 // older one has when it is dropped has expired. A key for which there is no room might run again, so until its time has passed no key
 // runs without Redis.
 type recorded struct {
 	seed         maphash.Seed
-	newer, older map[uint64]int64 // until when, in ms since 1970; negative if the outcome of the run is unknown
-	began        time.Time        // when the newer one was made
-	unnoted      time.Time        // until then Redis may have the record of a key that is in neither
+	newer, older map[uint64]recordedEnd
+	began        time.Time // when the newer one was made
+	unnoted      time.Time // until then Redis may have the record of a key that is in neither
 }
 
-// Recorded notes that Redis has a record of a key, with that state, for so long.
-func (m *memory) Recorded(key string, state core.State, retention time.Duration) {
+// recordedEnd is the end of one key.
+type recordedEnd struct {
+	until       int64  // in ms since 1970; negative if the outcome of the run is unknown
+	fingerprint uint64 // a hash; 0 if there is none
+}
+
+// Recorded notes that Redis has a record of a key, with that state and fingerprint, for so long.
+func (m *memory) Recorded(key string, state core.State, fingerprint []byte, retention time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.recorded.add(key, state, min(retention, endMemory))
+	m.recorded.add(key, state, fingerprint, min(retention, endMemory))
 }
 
-func (r *recorded) add(key string, state core.State, left time.Duration) {
+func (r *recorded) add(key string, state core.State, fingerprint []byte, left time.Duration) {
 	if left <= 0 || state != core.StateCompleted && state != core.StateUnknown {
 		return
 	}
 	now := time.Now()
 	switch {
 	case r.newer == nil:
-		r.seed, r.newer, r.began = maphash.MakeSeed(), make(map[uint64]int64), now
+		r.seed, r.newer, r.began = maphash.MakeSeed(), make(map[uint64]recordedEnd), now
 	case now.Sub(r.began) >= endMemory:
-		r.newer, r.older, r.began = make(map[uint64]int64), r.newer, now
+		r.newer, r.older, r.began = make(map[uint64]recordedEnd), r.newer, now
 	}
 	hash, until := maphash.String(r.seed, key), now.Add(left)
 	if _, has := r.newer[hash]; !has && len(r.newer) >= mostRecorded {
@@ -341,10 +347,19 @@ func (r *recorded) add(key string, state core.State, left time.Duration) {
 		return
 	}
 	delete(r.older, hash)
-	r.newer[hash] = until.UnixMilli()
+	end := recordedEnd{until.UnixMilli(), r.mark(fingerprint)}
 	if state == core.StateUnknown {
-		r.newer[hash] *= -1
+		end.until *= -1
 	}
+	r.newer[hash] = end
+}
+
+// mark returns the hash of a fingerprint.
+func (r *recorded) mark(fingerprint []byte) uint64 {
+	if len(fingerprint) == 0 {
+		return 0
+	}
+	return max(maphash.Bytes(r.seed, fingerprint), 1)
 }
 
 func (r *recorded) drop(key string) {
@@ -361,15 +376,17 @@ func (r *recorded) end(q question, unavailable error) error {
 		return nil
 	}
 	hash := maphash.String(r.seed, q.Key)
-	until, ok := r.newer[hash]
+	end, ok := r.newer[hash]
 	if !ok {
-		until, ok = r.older[hash]
+		end, ok = r.older[hash]
 	}
-	left := time.Until(time.UnixMilli(max(until, -until)))
-	switch {
+	left := time.Until(time.UnixMilli(max(end.until, -end.until)))
+	switch mark := r.mark(q.Fingerprint); {
 	case !ok || left <= 0:
 		return nil
-	case until < 0:
+	case mark != 0 && end.fingerprint != 0 && mark != end.fingerprint:
+		return known{fmt.Errorf("%w: once %q", core.ErrFingerprintMismatch, q.Key), unavailable}
+	case end.until < 0:
 		return known{&core.OutcomeUnknownError{Record: core.Record{Key: q.Key, State: core.StateUnknown, Retention: left}}, unavailable}
 	}
 	return known{&core.CompletedError{Record: core.Record{Key: q.Key, State: core.StateCompleted, Omitted: true, Retention: left}}, unavailable}

@@ -134,9 +134,9 @@ func TestMemoryOfRecords(t *testing.T) {
 	client := newClient(t)
 	synctest.Test(t, func(t *testing.T) {
 		var m memory
-		m.Recorded("done", core.StateCompleted, time.Hour)
-		m.Recorded("brief", core.StateCompleted, time.Minute)
-		m.Recorded("released", core.StateNone, time.Hour)
+		m.Recorded("done", core.StateCompleted, nil, time.Hour)
+		m.Recorded("brief", core.StateCompleted, nil, time.Minute)
+		m.Recorded("released", core.StateNone, nil, time.Hour)
 		m.Refused("told", &core.CompletedError{Record: core.Record{Retention: time.Hour}})
 		m.Refused("unknown", &core.OutcomeUnknownError{Record: core.Record{Retention: time.Hour}})
 		want := func(key string, want error) {
@@ -165,6 +165,35 @@ func TestMemoryOfRecords(t *testing.T) {
 	})
 }
 
+// TestFingerprintsOfRecords: in an outage, another request under the key of a record is refused as one, as by Redis.
+func TestFingerprintsOfRecords(t *testing.T) {
+	t.Parallel()
+	one, other := []byte("one"), []byte("other")
+	var m memory
+	m.Recorded("done", core.StateCompleted, one, time.Hour)
+	m.Recorded("uncompared", core.StateCompleted, nil, time.Hour)
+	m.Refused("told", &core.CompletedError{Record: core.Record{Fingerprint: one, Retention: time.Hour}})
+	m.Refused("unknown", &core.OutcomeUnknownError{Record: core.Record{Fingerprint: one, Retention: time.Hour}})
+	for _, test := range []struct {
+		key         string
+		fingerprint []byte
+		want        error
+	}{
+		{"done", one, core.ErrCompleted},
+		{"done", other, core.ErrFingerprintMismatch},
+		{"done", nil, core.ErrCompleted},
+		{"uncompared", other, core.ErrCompleted},
+		{"told", one, core.ErrCompleted},
+		{"told", other, core.ErrFingerprintMismatch},
+		{"unknown", one, core.ErrOutcomeUnknown},
+		{"unknown", other, core.ErrFingerprintMismatch},
+	} {
+		if err := m.Known(question{Key: test.key, Fingerprint: test.fingerprint}, errAway); !errors.Is(err, test.want) {
+			t.Errorf("%s, %s: %v, want %v", test.key, test.fingerprint, err, test.want)
+		}
+	}
+}
+
 // TestMemoryFullOfRecords: keys that clients choose do not make it forget that another one took effect within ten minutes. Beyond its
 // bound, no key runs without Redis that it does not know.
 func TestMemoryFullOfRecords(t *testing.T) {
@@ -174,7 +203,7 @@ func TestMemoryFullOfRecords(t *testing.T) {
 		var m memory
 		record := func(from, to int) {
 			for i := from; i < to; i++ {
-				m.Recorded(fmt.Sprint(i), core.StateCompleted, time.Hour)
+				m.Recorded(fmt.Sprint(i), core.StateCompleted, nil, time.Hour)
 			}
 		}
 		record(0, 500_000)

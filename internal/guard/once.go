@@ -290,7 +290,7 @@ func (r *running) remember(value []byte) {
 	case !r.FailOpen || state == core.StateNone:
 		return
 	case r.grant != nil && r.outcome.Unrecorded == nil:
-		r.memory.Recorded(r.ask.Name, state, retention)
+		r.memory.Recorded(r.ask.Name, state, r.ask.Fingerprint, retention)
 		return
 	}
 	end := end{state: state, fingerprint: r.ask.Fingerprint, note: r.ask.Note, until: until}
