@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -210,13 +212,32 @@ func CheckPointer(pointer string) error {
 	return err
 }
 
-// Name returns the name or index in which a pointer ends, "" for the whole document, and how deep the value there is nested.
-func Name(pointer string) (name string, depth int) {
-	path, err := parsePointer(pointer)
-	if err != nil || len(path) == 0 {
-		return "", 0
+// Names returns the names and indexes on the way to the value at a pointer, none for the whole document.
+func Names(pointer string) []string {
+	path, _ := parsePointer(pointer)
+	return path
+}
+
+// Has reports whether any object in a document has a value that is neither null nor an empty string by one of the names, in any case.
+// What is not JSON may have one.
+func Has(document []byte, names ...string) bool {
+	if !json.Valid(document) {
+		return true
 	}
-	return path[len(path)-1], len(path)
+	d := json.NewDecoder(bytes.NewReader(document))
+	d.UseNumber()
+	for named := false; ; {
+		token, err := d.Token()
+		switch {
+		case err != nil:
+			return err != io.EOF
+		case named && token != nil && token != "":
+			return true
+		}
+		text, _ := token.(string)
+		isName := bytes.HasPrefix(bytes.TrimLeft(document[d.InputOffset():], " \t\r\n"), []byte(":"))
+		named = isName && slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, text) })
+	}
 }
 
 func parsePointer(pointer string) ([]string, error) {

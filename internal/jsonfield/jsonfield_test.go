@@ -23,3 +23,19 @@ func TestFindStrings(t *testing.T) {
 		}
 	}
 }
+
+// TestHas: names count at any depth and in any case, but not as values, and not with an empty value.
+func TestHas(t *testing.T) {
+	t.Parallel()
+	for document, want := range map[string]bool{
+		`{"a":1}`: true, `{"b":2}`: true, ` { "A" : [ ] } `: true, `{"x":{"a":{}}}`: true, `[[{"x":1,"\u0061":false}]]`: true,
+		`{"a":1,"a":null}`: true, `{"a":null,"x":{"a":""},"b":0}`: true,
+		`{}`: false, `{"x":"a"}`: false, `["a","b"]`: false, `"a"`: false, `{"aa":1}`: false, `{"a":null,"B":""}`: false,
+		`{"x":"\"a\":1"}`: false, `{"x":1e999}`: false,
+		``: true, `{"x":1}{"a":1}`: true, `{"x":1`: true,
+	} {
+		if got := jsonfield.Has([]byte(document), "a", "b"); got != want {
+			t.Errorf("%s: %t, want %t", document, got, want)
+		}
+	}
+}

@@ -10,7 +10,10 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/jsonfield"
 )
 
 // fields are the named values in one place of a request. A handler may find a value there by another spelling of its name than the
@@ -31,13 +34,13 @@ var (
 	theForm  = place{"the form", formOf}
 )
 
-// lacks returns the key of a value of that name in r, and refuses the request if this place has the name too.
-func (p place) lacks(r *http.Request, name string, key Key) (Key, error) {
+// lacks returns the key of a value in r, and refuses the request if this place has one of its names too.
+func (p place) lacks(r *http.Request, key Key, names ...string) (Key, error) {
 	others, err := p.of(r)
 	switch {
 	case err != nil:
 		return Key{}, err
-	case others.times(name) > 0:
+	case others.times(names...) > 0:
 		return Key{}, KeyError(ErrKeyInvalid, "%s is in %s too", partWords(key.parts[0].name), p.name)
 	}
 	return key, nil
@@ -47,9 +50,9 @@ func (p place) lacks(r *http.Request, name string, key Key) (Key, error) {
 // tries the next function, which may be that of the place. [OptionalKey] does not take it for a missing key.
 var errElsewhere = fmt.Errorf("%w", ErrKeyInvalid)
 
-// orElsewhere returns absent, the error of a key function that found no value of that name, unless a handler could find one in the query
-// or the form of r.
-func orElsewhere(r *http.Request, part, name string, absent error) error {
+// orElsewhere returns absent, the error of a key function that found no value of these names, unless a handler could find one in the
+// query or the form of r.
+func orElsewhere(r *http.Request, part string, absent error, names ...string) error {
 	if !errors.Is(absent, ErrKeyRequired) {
 		return absent
 	}
@@ -61,7 +64,7 @@ func orElsewhere(r *http.Request, part, name string, absent error) error {
 			return KeyError(errElsewhere, "%s is missing, and %s", partWords(part), unreadable.text)
 		case err != nil:
 			return err
-		case others.filled(name):
+		case others.filled(names...):
 			return KeyError(errElsewhere, "%s is in another place", partWords(part))
 		}
 	}
@@ -70,25 +73,26 @@ func orElsewhere(r *http.Request, part, name string, absent error) error {
 
 // otherType is the error of a key function for a body of a type that it does not read. ShouldBindJSON of gin disregards the type, and
 // Bind goes by it, so only a body in which there is no such name is one without a key. [orElsewhere] looks into forms.
-func otherType(r *http.Request, name, text string) error {
-	if isForm(r) {
-		return KeyError(ErrKeyRequired, "%s", text)
-	}
+func otherType(r *http.Request, text string, names ...string) error {
 	body, err := peek(r)
+	mt := mediaType(r)
 	switch {
 	case err != nil && !errors.Is(err, ErrKeyInvalid):
 		return err
-	case err == nil && len(body) == 0:
+	case (mt == formType || mt == multipartType) && !beginsJSON(body),
+		err == nil && len(body) == 0,
+		err == nil && isJSON(mt) && !jsonfield.Has(body, names...):
 		return KeyError(ErrKeyRequired, "%s", text)
-	case err == nil && isJSON(mediaType(r)):
-		if _, err := jsonFieldOf(body, "/"+pointerEscapes.Replace(name)); errors.Is(err, ErrKeyRequired) {
-			return KeyError(ErrKeyRequired, "%s", text)
-		}
 	}
 	return KeyError(errElsewhere, "%s", text)
 }
 
-var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+// beginsJSON reports whether a decoder could read an object or array in a body, which may be labelled as a form and go on as one. Forms
+// do not begin so: browsers escape these characters in names, and a multipart form begins with a dash.
+func beginsJSON(body []byte) bool {
+	body = bytes.TrimLeft(body, " \t\r\n")
+	return len(body) > 0 && (body[0] == '{' || body[0] == '[')
+}
 
 // only returns the key of the one value of that name. An empty value counts as missing, since browsers send the fields that a user
 // has left blank.
@@ -104,16 +108,19 @@ func (f fields) only(part, name string) (Key, error) {
 	return Key{}, missing(part)
 }
 
-// times returns how many values a handler could take for the one of that name.
-func (f fields) times(name string) int { return len(f.values(name)) }
+// times returns how many values a handler could take for one of these names.
+func (f fields) times(names ...string) int { return len(f.values(names)) }
 
 // filled reports whether one of them is not empty.
-func (f fields) filled(name string) bool { return strings.Join(f.values(name), "") != "" }
+func (f fields) filled(names ...string) bool { return strings.Join(f.values(names), "") != "" }
 
-func (f fields) values(name string) (all []string) {
-	path := dotted(name)
+func (f fields) values(names []string) (all []string) {
 	for spelling, values := range f {
-		if named := dotted(spelling); strings.EqualFold(named, path) || below(named, path) {
+		named := dotted(spelling)
+		if slices.ContainsFunc(names, func(name string) bool {
+			path := dotted(name)
+			return strings.EqualFold(named, path) || below(named, path)
+		}) {
 			all = append(all, values...)
 		}
 	}
@@ -204,7 +211,7 @@ func isForm(r *http.Request) bool {
 }
 
 func hasParts(r *http.Request) bool {
-	return strings.Contains(strings.ToLower(r.Header.Get("Content-Type")), "multipart/form-data")
+	return strings.Contains(strings.ToLower(r.Header.Get("Content-Type")), multipartType)
 }
 
 func partsOf(body []byte, contentType string) (fields, error) {

@@ -33,7 +33,8 @@ func TestFormField(t *testing.T) {
 		"id=%zz":           invalid,
 		"id=7&a=%":         invalid,
 		"id=7;a=8":         invalid,
-		`{"id":"7"}`:       required,
+		`{"id":"7"}`:       invalid,
+		`{"id":8}&id=7`:    invalid,
 		"id=7&secret=%zz&": invalid,
 	} {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))

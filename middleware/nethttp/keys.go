@@ -71,9 +71,9 @@ func ByQuery(name string) KeyFunc {
 		}
 		key, err := query.only(part, name)
 		if err != nil {
-			return Key{}, orElsewhere(r, part, name, err)
+			return Key{}, orElsewhere(r, part, err, name)
 		}
-		return theForm.lacks(r, name, key)
+		return theForm.lacks(r, key, name)
 	})
 }
 
@@ -332,27 +332,34 @@ const keyBodyLimit = 64 << 10
 // ByForm identifies requests by a field of the form in the body, which must occur exactly once. ByForm reads the body up to 64 KiB,
 // whatever [WithBodyLimit] says, and leaves it for the handler. Join it with the user: [ByContext].
 //
-// The error is [ErrKeyInvalid] for a form that is larger, cannot be read, is malformed or has a Content-Encoding; for a field whose name
-// differs by case or brackets only; if the query, a multipart form or a JSON document has the name; and for a body of another type, as it
-// might have the name. What was read before the guard is missing, unless the ParseForm of net/http or gin's ShouldBindBodyWith read it.
+// The error is [ErrKeyInvalid] for a form that is larger, cannot be read, is malformed or has a Content-Encoding; for one that begins
+// with { or [, as JSON labelled as a form does; for a field whose name differs by case or brackets only; if the query, a multipart form
+// or a JSON document has the name, the latter at any depth; and for a body of another type, as it might have the name. What was read
+// before the guard is missing, unless the ParseForm of net/http or gin's ShouldBindBodyWith read it.
 func ByForm(name string) KeyFunc {
 	part := "form:" + name
+	noForm := func(r *http.Request) (Key, error) {
+		return Key{}, otherType(r, "the body is no form", strings.Split(dotted(name), ".")...)
+	}
 	find := func(r *http.Request) (Key, error) {
 		if mediaType(r) != formType {
-			return Key{}, otherType(r, name, "the body is no form")
+			return noForm(r)
 		}
 		form, err := formOf(r)
 		if err != nil {
 			return Key{}, err
+		}
+		if body, _ := peek(r); beginsJSON(body) {
+			return noForm(r)
 		}
 		return form.only(part, name)
 	}
 	return orOfText(named(part), func(r *http.Request) (Key, error) {
 		key, err := find(r)
 		if err != nil {
-			return Key{}, orElsewhere(r, part, name, err)
+			return Key{}, orElsewhere(r, part, err, name)
 		}
-		return theQuery.lacks(r, name, key)
+		return theQuery.lacks(r, key, name)
 	})
 }
 
@@ -362,21 +369,21 @@ func ByForm(name string) KeyFunc {
 // the body up to 64 KiB, whatever [WithBodyLimit] says, and leaves it for the handler. Join it with the user:
 // [ByContext]. ByJSON panics if pointer is invalid.
 //
-// The error is [ErrKeyInvalid] for a body of another type than application/json, one that ends in +json, or a form; for a body that is
-// larger, cannot be read, is malformed or has a Content-Encoding; for an array or object at the pointer; for an object on the path that
-// has a name twice, or in a spelling that differs by case; for arrays and objects that are nested more than 32 deep; and if the query or
-// a form has the name in which the pointer ends, since ShouldBind of gin and Bind of Echo may read that. For a nested value
-// ("/order/id"), that name ("id") does not count beside a body of type application/json, in lower case. What was read before the guard
-// is missing, unless gin's ShouldBindBodyWith read it.
+// The error is [ErrKeyInvalid] for a body of another type than application/json, one that ends in +json, or a form, and for a form that
+// begins with { or [; for a body that is larger, cannot be read, is malformed or has a Content-Encoding; for an array or object at the
+// pointer; for an object on the path that has a name twice, or in a spelling that differs by case; for arrays and objects that are nested
+// more than 32 deep; and if the query or a form has any name of the pointer ("order" or "id" for "/order/id"), since the binders of gin,
+// Echo and fiber may read that. For a nested value, these names do not count beside a body of type application/json, in lower case.
+// What was read before the guard is missing, unless gin's ShouldBindBodyWith read it.
 func ByJSON(pointer string) KeyFunc {
 	if err := jsonfield.CheckPointer(pointer); err != nil {
 		panic(err)
 	}
 	part := "json:" + pointer
-	name, depth := jsonfield.Name(pointer)
+	names := jsonfield.Names(pointer)
 	find := func(r *http.Request) (Key, error) {
 		if !isJSON(mediaType(r)) {
-			return Key{}, otherType(r, name, "the Content-Type of the body is not application/json")
+			return Key{}, otherType(r, "the Content-Type of the body is not application/json", names...)
 		}
 		body, err := peek(r)
 		if err != nil {
@@ -391,12 +398,12 @@ func ByJSON(pointer string) KeyFunc {
 	return orOfText(named(part), func(r *http.Request) (Key, error) {
 		key, err := find(r)
 		switch {
-		case depth == 0, depth > 1 && bindsJSON(r):
+		case len(names) > 1 && bindsJSON(r):
 			return key, err
 		case err != nil:
-			return Key{}, orElsewhere(r, part, name, err)
+			return Key{}, orElsewhere(r, part, err, names...)
 		}
-		return theQuery.lacks(r, name, key)
+		return theQuery.lacks(r, key, names...)
 	})
 }
 

@@ -22,6 +22,8 @@ var errBodyRead = errors.New("holdfast: the body was read in front of the guard:
 // formType is the type of the forms that net/http parses into PostForm alone.
 const formType = "application/x-www-form-urlencoded"
 
+const multipartType = "multipart/form-data"
+
 // usedUp reports whether the body was read in front of its guard, as far as that can be seen: nothing is left of it, or it
 // continues behind more than what was buffered. An empty body looks the same.
 func (b *bodyBuffer) usedUp() bool {
@@ -90,7 +92,7 @@ func parsedForm(r *http.Request, limit int64) ([]byte, error) {
 			return nil, errBodyTooLarge
 		}
 		return []byte(r.PostForm.Encode()), nil
-	case mediaType != "multipart/form-data" || r.MultipartForm == nil:
+	case mediaType != multipartType || r.MultipartForm == nil:
 		return nil, nil
 	case len(r.MultipartForm.Value)+len(r.MultipartForm.File) == 0:
 		return nil, nil

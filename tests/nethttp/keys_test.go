@@ -403,6 +403,13 @@ func encoded(coding, contentType, body string) func(*http.Request) {
 func TestKeysOfTheBody(t *testing.T) {
 	t.Parallel()
 	byForm, byJSON := httplock.ByForm("id"), httplock.ByJSON("/id")
+	nested := httplock.ByJSON("/order/id")
+	beside := func(method, query string) func(*http.Request) {
+		return func(r *http.Request) {
+			typed(jsonType, `{"order":{"id":7}}`)(r)
+			r.Method, r.URL.RawQuery = method, query
+		}
+	}
 	seven, broken := `{"id":7}`, iotest.ErrReader(errors.New("broken"))
 	for name, test := range map[string]struct {
 		key  httplock.KeyFunc
@@ -434,6 +441,7 @@ func TestKeysOfTheBody(t *testing.T) {
 		"JSON, long value":  {byJSON, typed(jsonType, `{"id":"`+strings.Repeat("x", 249)+`"}`), "", httplock.ErrKeyInvalid},
 		"JSON, malformed":   {byJSON, typed(jsonType, seven+"x"), "", httplock.ErrKeyInvalid},
 		"JSON, but text":    {byJSON, typed("text/plain", seven), "", httplock.ErrKeyInvalid},
+		"JSON, nested":      {nested, beside("POST", "id=8"), "json:/order/id number:7", nil},
 		"JSON, odd type":    {byJSON, typed("application/json; charset", seven), "", httplock.ErrKeyInvalid},
 		"JSON, broken body": {byJSON, func(r *http.Request) {
 			typed(jsonType, "")(r)

@@ -58,7 +58,8 @@ const (
 	ByQuery
 	ByCookie
 	ByJSON
-	// ByNestedJSON is the voucher in the order of the JSON document, joined with X-User.
+	// ByNestedForm and ByNestedJSON are the voucher in the order of the form and of the JSON document, joined with X-User.
+	ByNestedForm
 	ByNestedJSON
 	// ByFormOrQuery is ByForm, or else ByQuery.
 	ByFormOrQuery
@@ -86,6 +87,8 @@ func (k Key) Func() httplock.KeyFunc {
 		return httplock.Keys(user, httplock.ByCookie("voucher"))
 	case ByJSON:
 		return httplock.Keys(user, httplock.ByJSON("/voucher"))
+	case ByNestedForm:
+		return httplock.Keys(user, httplock.ByForm("order[voucher]"))
 	case ByNestedJSON:
 		return httplock.Keys(user, httplock.ByJSON("/order/voucher"))
 	case ByFormOrQuery:

@@ -45,7 +45,7 @@ func (p placed) request(user string) request {
 
 func (s *suite) byPlace(t *testing.T, h http.Handler, opts ...httplock.Option) map[Key]*site {
 	sites := map[Key]*site{}
-	for _, key := range []Key{ByForm, ByQuery, ByCookie, ByJSON, ByNestedJSON, ByFormOrQuery} {
+	for _, key := range []Key{ByForm, ByQuery, ByCookie, ByJSON, ByNestedForm, ByNestedJSON, ByFormOrQuery} {
 		sites[key] = s.mount(t, h, must(t)(s.Once(s.locks, key, unhurried(opts)...)))
 	}
 	return sites
@@ -92,6 +92,9 @@ func testTwoPlaces(t *testing.T, s *suite) {
 		{placed{ByNestedJSON, "POST", "?voucher=V42", "application/x+json", nested, ""}, `The JSON value at "/order/voucher" is in the query too.`},
 		{placed{ByNestedJSON, "POST", "?Voucher=V42", "application/x+json; a=b", nested, ""}, `The JSON value at "/order/voucher" is in the query too.`},
 		{placed{ByNestedJSON, "POST", "?voucher=V42", "Application/JSON", nested, ""}, `The JSON value at "/order/voucher" is in the query too.`},
+		{placed{ByNestedJSON, "POST", "?order.voucher=V42", "application/x+json", nested, ""}, `The JSON value at "/order/voucher" is in the query too.`},
+		{placed{ByNestedJSON, "POST", `?order={"voucher":"V42"}`, "application/x+json", nested, ""}, `The JSON value at "/order/voucher" is in the query too.`},
+		{placed{ByForm, "POST", "", formType, `{"voucher":"V42"}&voucher=n1`, ""}, "The body is no form."},
 	} {
 		p := sites[test.key].do(test.request("two-places")).refused(t, http.StatusBadRequest, httplock.CodeKeyInvalid)
 		if p.Detail != test.detail {
@@ -113,7 +116,7 @@ func testOnePlace(t *testing.T, s *suite) {
 		{ByCookie, "POST", "?voucher=n1", "", "", "session=a; voucher=V6"},
 		{ByJSON, "POST", "?page=1", "application/json", `{"voucher":"V7"}`, ""},
 		{ByNestedJSON, "POST", "?voucher=n1", "application/json; charset=utf-8", nested, ""},
-		{ByNestedJSON, "POST", "?order=n1", "application/x+json", strings.Replace(nested, "n1", "n2", 1), ""},
+		{ByNestedJSON, "POST", "?orders=n1", "application/x+json", strings.Replace(nested, "n1", "n2", 1), ""},
 		{ByFormOrQuery, "POST", "", formType, "voucher=V8", ""},
 		{ByFormOrQuery, "POST", "?voucher=V9", "", "", ""},
 		{ByFormOrQuery, "POST", "?voucher=V10", formType, "other=n1", ""},
@@ -138,7 +141,7 @@ func testElsewhere(t *testing.T, s *suite) {
 		{placed{ByForm, "POST", "?voucher=V42", formType, "voucher=", ""}, "The form field voucher is in another place."},
 		{placed{ByForm, "DELETE", "?Voucher=V42", "", "", ""}, "The form field voucher is in another place."},
 		{placed{ByForm, "POST", "", multiType, voucher, ""}, "The form field voucher is in another place."},
-		{placed{ByForm, "POST", "", "application/a+x-www-form-urlencoded", "voucher=V42", ""}, "The form field voucher is in another place."},
+		{placed{ByForm, "POST", "", "application/a+x-www-form-urlencoded", "voucher=V42", ""}, "The body is no form."},
 		{placed{ByForm, "POST", "?voucher=V42&%zz", formType, "other=n1", ""}, "The form field voucher is missing, and the query is malformed."},
 		{placed{ByQuery, "POST", "?Voucher=V42", "", "", ""}, "The query parameter voucher is in another spelling."},
 		{placed{ByQuery, "POST", "?voucher[0]=V42", "", "", ""}, "The query parameter voucher is in another spelling."},
@@ -155,9 +158,20 @@ func testElsewhere(t *testing.T, s *suite) {
 		{placed{ByJSON, "POST", "", "application/json; charset", `{"voucher":"V42"}`, ""}, "The Content-Type of the body is not application/json."},
 		{placed{ByForm, "POST", "", "application/json", `{"voucher":"V42"}`, ""}, "The body is no form."},
 		{placed{ByForm, "POST", "", "application/xml", "<a><voucher>V42</voucher></a>", ""}, "The body is no form."},
+		{placed{ByForm, "POST", "", "application/xml; a=x-www-form-urlencoded", "<a><voucher>V42</voucher></a>", ""}, "The body is no form."},
+		{placed{ByForm, "POST", "", "application/json; a=x-www-form-urlencoded", `{"voucher":"V42"}`, ""}, "The body is no form."},
+		{placed{ByForm, "POST", "", "application/json", nested, ""}, "The body is no form."},
+		{placed{ByForm, "POST", "", formType, `{"voucher":"V42"}`, ""}, "The body is no form."},
+		{placed{ByForm, "POST", "", multiType, `[{"voucher":"V42"}]` + "\r\n" + other, ""}, "The body is no form."},
+		{placed{ByNestedForm, "POST", "", "application/json", nested, ""}, "The body is no form."},
+		{placed{ByJSON, "POST", "", formType, `{"voucher":"V42"}`, ""}, "The Content-Type of the body is not application/json."},
+		{placed{ByJSON, "POST", "", multiType, "\n" + `{"voucher":"V42"}` + "\r\n" + other, ""}, "The Content-Type of the body is not application/json."},
 		{placed{ByNestedJSON, "POST", "", "application/json", `{"Order":{"voucher":"V42"}}`, ""}, `JSON at "/order/voucher": an object has a name in another spelling.`},
 		{placed{ByNestedJSON, "POST", "?voucher=V42", "application/x+json", `{}`, ""}, `The JSON value at "/order/voucher" is in another place.`},
 		{placed{ByNestedJSON, "POST", "?voucher=V42", "", "", ""}, `The JSON value at "/order/voucher" is in another place.`},
+		{placed{ByNestedJSON, "POST", "?order[voucher]=V42", "", "", ""}, `The JSON value at "/order/voucher" is in another place.`},
+		{placed{ByNestedJSON, "POST", "", formType, "order[voucher]=V42", ""}, `The JSON value at "/order/voucher" is in another place.`},
+		{placed{ByNestedJSON, "POST", "", formType, "Order.voucher=V42", ""}, `The JSON value at "/order/voucher" is in another place.`},
 		{placed{ByFormOrQuery, "POST", "?Voucher=V42", formType, "other=n1", ""}, "The query parameter voucher is in another spelling."},
 		{placed{ByFormOrQuery, "POST", "", multiType, voucher, ""}, "The form field voucher is in another place."},
 	} {
@@ -178,7 +192,9 @@ func testNoValue(t *testing.T, s *suite) {
 		{ByForm, "POST", "?voucher=", formType, "voucher=", ""},
 		{ByForm, "POST", "?page=1", multiType, other, ""},
 		{ByForm, "POST", "", "application/json", `{"vouchers":"n1"}`, ""},
+		{ByForm, "POST", "", "application/json", `{"a":[{"Voucher":"","b":"voucher"}],"voucher":null}`, ""},
 		{ByForm, "DELETE", "", "text/plain", "", ""},
+		{ByNestedForm, "POST", "", "application/json", `{"vouchers":"n1"}`, ""},
 		{ByQuery, "POST", "?page=1", formType, "vouchers=n1", ""},
 		{ByQuery, "POST", "?voucher=", multiType, strings.Replace(voucher, "V42", "", 1), ""},
 		{ByQuery, "POST", "", "application/json", `{"a":"` + strings.Repeat("x", 64<<10) + `"}`, ""},
