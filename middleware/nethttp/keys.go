@@ -373,8 +373,8 @@ func ByForm(name string) KeyFunc {
 // begins with { or [; for a body that is larger, cannot be read, is malformed or has a Content-Encoding; for an array or object at the
 // pointer; for an object on the path that has a name twice, or in a spelling that differs by case; for arrays and objects that are nested
 // more than 32 deep; and if the query or a form has any name of the pointer ("order" or "id" for "/order/id"), since the binders of gin,
-// Echo and fiber may read that. For a nested value, these names do not count beside a body of type application/json, in lower case.
-// What was read before the guard is missing, unless gin's ShouldBindBodyWith read it.
+// Echo and fiber may read that. For a nested value, these names do not count beside a body of type application/json, in lower case,
+// unless the method is GET, HEAD, DELETE or QUERY. What was read before the guard is missing, unless gin's ShouldBindBodyWith read it.
 func ByJSON(pointer string) KeyFunc {
 	if err := jsonfield.CheckPointer(pointer); err != nil {
 		panic(err)
@@ -407,9 +407,14 @@ func ByJSON(pointer string) KeyFunc {
 	})
 }
 
-// bindsJSON reports whether ShouldBind of gin takes the body of r for JSON, for which the case of the type counts. If it does not, a
-// field of a nested struct gets the value of its name in the query or form.
+// bindsJSON reports whether ShouldBind of gin and Bind of Echo take the body of r for JSON and leave out the query. The case of the type
+// counts for gin. Otherwise a field of a nested struct gets the value of its name in the query or form. With the methods below, Echo
+// takes from the query what the body lacks, and gin with GET all of it.
 func bindsJSON(r *http.Request) bool {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodDelete, "QUERY":
+		return false
+	}
 	contentType, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	return strings.TrimRight(contentType, " ") == "application/json"
 }

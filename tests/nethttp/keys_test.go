@@ -442,6 +442,10 @@ func TestKeysOfTheBody(t *testing.T) {
 		"JSON, malformed":   {byJSON, typed(jsonType, seven+"x"), "", httplock.ErrKeyInvalid},
 		"JSON, but text":    {byJSON, typed("text/plain", seven), "", httplock.ErrKeyInvalid},
 		"JSON, nested":      {nested, beside("POST", "id=8"), "json:/order/id number:7", nil},
+		"JSON, GET":         {nested, beside("GET", "id=8"), "", httplock.ErrKeyInvalid},
+		"JSON, HEAD":        {nested, beside("HEAD", "order[id]=8"), "", httplock.ErrKeyInvalid},
+		"JSON, QUERY":       {nested, beside("QUERY", "order=8"), "", httplock.ErrKeyInvalid},
+		"JSON, GET alone":   {nested, beside("GET", "a=8"), "json:/order/id number:7", nil},
 		"JSON, odd type":    {byJSON, typed("application/json; charset", seven), "", httplock.ErrKeyInvalid},
 		"JSON, broken body": {byJSON, func(r *http.Request) {
 			typed(jsonType, "")(r)

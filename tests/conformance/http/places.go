@@ -94,6 +94,7 @@ func testTwoPlaces(t *testing.T, s *suite) {
 		{placed{ByNestedJSON, "POST", "?voucher=V42", "Application/JSON", nested, ""}, `The JSON value at "/order/voucher" is in the query too.`},
 		{placed{ByNestedJSON, "POST", "?order.voucher=V42", "application/x+json", nested, ""}, `The JSON value at "/order/voucher" is in the query too.`},
 		{placed{ByNestedJSON, "POST", `?order={"voucher":"V42"}`, "application/x+json", nested, ""}, `The JSON value at "/order/voucher" is in the query too.`},
+		{placed{ByNestedJSON, "DELETE", "?voucher=V42", "application/json", nested, ""}, `The JSON value at "/order/voucher" is in the query too.`},
 		{placed{ByForm, "POST", "", formType, `{"voucher":"V42"}&voucher=n1`, ""}, "The body is no form."},
 	} {
 		p := sites[test.key].do(test.request("two-places")).refused(t, http.StatusBadRequest, httplock.CodeKeyInvalid)
@@ -172,6 +173,7 @@ func testElsewhere(t *testing.T, s *suite) {
 		{placed{ByNestedJSON, "POST", "?order[voucher]=V42", "", "", ""}, `The JSON value at "/order/voucher" is in another place.`},
 		{placed{ByNestedJSON, "POST", "", formType, "order[voucher]=V42", ""}, `The JSON value at "/order/voucher" is in another place.`},
 		{placed{ByNestedJSON, "POST", "", formType, "Order.voucher=V42", ""}, `The JSON value at "/order/voucher" is in another place.`},
+		{placed{ByNestedJSON, "DELETE", "?voucher=V42", "application/json", "{}", ""}, `The JSON value at "/order/voucher" is in another place.`},
 		{placed{ByFormOrQuery, "POST", "?Voucher=V42", formType, "other=n1", ""}, "The query parameter voucher is in another spelling."},
 		{placed{ByFormOrQuery, "POST", "", multiType, voucher, ""}, "The form field voucher is in another place."},
 	} {
