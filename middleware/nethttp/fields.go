@@ -94,6 +94,17 @@ func beginsJSON(body []byte) bool {
 	return len(body) > 0 && (body[0] == '{' || body[0] == '[')
 }
 
+// spelled returns names and the Go names that fields of them usually have, for which case does not count: voucher_code is VoucherCode.
+// The binders of gin and fiber take the Go name of a field that has no tag for forms, although it has one for JSON.
+func spelled(names []string) []string {
+	for _, name := range names {
+		names = append(names, wordBreaks.Replace(name))
+	}
+	return names
+}
+
+var wordBreaks = strings.NewReplacer("_", "", "-", "")
+
 // only returns the key of the one value of that name. An empty value counts as missing, since browsers send the fields that a user
 // has left blank.
 func (f fields) only(part, name string) (Key, error) {

@@ -339,7 +339,7 @@ const keyBodyLimit = 64 << 10
 func ByForm(name string) KeyFunc {
 	part := "form:" + name
 	noForm := func(r *http.Request) (Key, error) {
-		return Key{}, otherType(r, "the body is no form", strings.Split(dotted(name), ".")...)
+		return Key{}, otherType(r, "the body is no form", spelled(strings.Split(dotted(name), "."))...)
 	}
 	find := func(r *http.Request) (Key, error) {
 		if mediaType(r) != formType {
@@ -373,14 +373,17 @@ func ByForm(name string) KeyFunc {
 // begins with { or [; for a body that is larger, cannot be read, is malformed or has a Content-Encoding; for an array or object at the
 // pointer; for an object on the path that has a name twice, or in a spelling that differs by case; for arrays and objects that are nested
 // more than 32 deep; and if the query or a form has any name of the pointer ("order" or "id" for "/order/id"), since the binders of gin,
-// Echo and fiber may read that. For a nested value, these names do not count beside a body of type application/json, in lower case,
-// unless the method is GET, HEAD, DELETE or QUERY. What was read before the guard is missing, unless gin's ShouldBindBodyWith read it.
+// Echo and fiber may read that. They take the Go name of a field that has no tag for forms: VoucherCode counts for voucher_code, but
+// if yours is unlike the JSON name, add the tag. For a nested value, these names do not count beside a body of type application/json, in
+// lower case, unless the method is GET, HEAD, DELETE or QUERY. What was read before the guard is missing, unless gin's ShouldBindBodyWith
+// read it.
 func ByJSON(pointer string) KeyFunc {
 	if err := jsonfield.CheckPointer(pointer); err != nil {
 		panic(err)
 	}
 	part := "json:" + pointer
-	names := jsonfield.Names(pointer)
+	path := jsonfield.Names(pointer)
+	names := spelled(path)
 	find := func(r *http.Request) (Key, error) {
 		if !isJSON(mediaType(r)) {
 			return Key{}, otherType(r, "the Content-Type of the body is not application/json", names...)
@@ -398,7 +401,7 @@ func ByJSON(pointer string) KeyFunc {
 	return orOfText(named(part), func(r *http.Request) (Key, error) {
 		key, err := find(r)
 		switch {
-		case len(names) > 1 && bindsJSON(r):
+		case len(path) > 1 && bindsJSON(r):
 			return key, err
 		case err != nil:
 			return Key{}, orElsewhere(r, part, err, names...)

@@ -445,8 +445,16 @@ func TestKeysOfTheBody(t *testing.T) {
 		"JSON, GET":         {nested, beside("GET", "id=8"), "", httplock.ErrKeyInvalid},
 		"JSON, HEAD":        {nested, beside("HEAD", "order[id]=8"), "", httplock.ErrKeyInvalid},
 		"JSON, QUERY":       {nested, beside("QUERY", "order=8"), "", httplock.ErrKeyInvalid},
-		"JSON, GET alone":   {nested, beside("GET", "a=8"), "json:/order/id number:7", nil},
-		"JSON, odd type":    {byJSON, typed("application/json; charset", seven), "", httplock.ErrKeyInvalid},
+		"JSON, Go name": {
+			httplock.ByJSON("/voucher_code"), func(r *http.Request) {
+				typed("application/x+json", `{"voucher_code":7}`)(r)
+				r.URL.RawQuery = "VoucherCode=8"
+			}, "", httplock.ErrKeyInvalid,
+		},
+		"JSON, Go name in a form": {httplock.ByJSON("/voucher_code"), typed(form, "VoucherCode=8"), "", httplock.ErrKeyInvalid},
+		"form, Go name in JSON":   {httplock.ByForm("voucher_code"), typed(jsonType, `{"VoucherCode":8}`), "", httplock.ErrKeyInvalid},
+		"JSON, GET alone":         {nested, beside("GET", "a=8"), "json:/order/id number:7", nil},
+		"JSON, odd type":          {byJSON, typed("application/json; charset", seven), "", httplock.ErrKeyInvalid},
 		"JSON, broken body": {byJSON, func(r *http.Request) {
 			typed(jsonType, "")(r)
 			r.Body = io.NopCloser(io.MultiReader(strings.NewReader(seven), broken))
