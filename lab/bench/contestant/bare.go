@@ -76,7 +76,7 @@ func (b bare) enter(ctx context.Context, name string) (h *shape.Hold, reply any,
 }
 
 func (b bare) leave(ctx context.Context, h *shape.Hold, locked any) error {
-	reply, err := b.shape.Unlock(h, locked).Run(ctx, b.through)
+	reply, err := b.shape.Release(h, locked, func(c shape.Command) (any, error) { return c.Run(ctx, b.through) })
 	if err == nil && !b.shape.Released(reply) {
 		err = fmt.Errorf("unlock: unexpected reply %v", reply)
 	}

@@ -185,7 +185,8 @@ func TestShapesExclude(t *testing.T) {
 			if reply := run(t, rdb, s.Lock(other)); s.Granted(reply) != shares {
 				t.Errorf("the second hold: %v", reply)
 			}
-			if reply := run(t, rdb, s.Unlock(h, locked)); !s.Released(reply) {
+			send := func(c shape.Command) (any, error) { return run(t, rdb, c), nil }
+			if reply, _ := s.Release(h, locked, send); !s.Released(reply) {
 				t.Errorf("released: %v", reply)
 			}
 			remembers := strings.Contains(strings.ToLower(s.Name), "once")

@@ -75,8 +75,14 @@ func mutex(script source) Shape {
 			return Command{release, []string{h.key()}, []any{h.id()}}
 		},
 		Released: equals(int64(1)),
+		Met: func(h *Hold) Command {
+			return Command{release, []string{h.key(), h.released(), "holdfast:waiting_clients" + h.tag()}, []any{h.id(), "PUBLISH"}}
+		},
 	}
 }
+
+// met is the reply to Unlock that asks for Met, see release_fast.lua.
+const met = int64(5)
 
 // Fair sends what core.Client.Fair does.
 func Fair() Shape { return fair(luasource.Script) }
@@ -97,24 +103,25 @@ func write(script source) Shape { return queue(script, "holdfast Write", "writin
 func queue(script source, name, mode string) Shape {
 	acquire := script(luasource.QueueAcquire...)
 	release := script(luasource.QueueRelease...)
-	command := func(script *redis.Script, h *Hold, args ...any) Command {
+	command := func(script *redis.Script, h *Hold, more []string, args ...any) Command {
 		tag := h.tag()
 		keys := []string{
 			h.key(), "holdfast:token", "holdfast:share_expiries" + tag, "holdfast:exclusive_queue" + tag,
-			"holdfast:shared_queue" + tag, "holdfast:waiters" + tag, h.released(), "holdfast:slots" + tag,
+			"holdfast:shared_queue" + tag, "holdfast:waiters" + tag, h.released(),
 		}
-		return Command{script, keys, append([]any{h.channel(), "PUBLISH", h.id()}, args...)}
+		return Command{script, append(keys, more...), append([]any{h.channel(), "PUBLISH", h.id()}, args...)}
 	}
 	return Shape{
 		Name: name, Scripts: []*redis.Script{acquire, release},
 		Lock: func(h *Hold) Command {
-			return command(acquire, h, milliseconds(TTL), mode, 1)
+			return command(acquire, h, []string{"holdfast:slots" + h.tag()}, milliseconds(TTL), mode, 1)
 		},
 		Granted: isGrant,
 		Unlock: func(h *Hold, _ any) Command {
 			return Command{release, []string{h.key()}, []any{h.id()}}
 		},
 		Released: equals(int64(1)),
+		Met:      func(h *Hold) Command { return command(release, h, nil, mode == "writing") },
 	}
 }
 

@@ -80,7 +80,7 @@ func Reply(cmd *redis.Cmd) (any, error) {
 	return reply, err
 }
 
-// Shape is what a library sends for a lock and an unlock: one command each.
+// Shape is what a library sends for a lock and an unlock that no other meets: one command each.
 type Shape struct {
 	Name    string
 	Scripts []*redis.Script // must be loaded before
@@ -90,6 +90,18 @@ type Shape struct {
 	Granted  func(reply any) bool              // reports whether the lock was granted, by the reply to Lock
 	Unlock   func(h *Hold, locked any) Command // locked is the reply to Lock
 	Released func(reply any) bool              // reports whether the lock was released, by the reply to Unlock
+	// Met is what is sent in place of Unlock if others have asked for the lock meanwhile, as the reply to Unlock says; nil if that is the
+	// same.
+	Met func(h *Hold) Command
+}
+
+// Release runs Unlock, and Met if the reply asks for it. It returns the reply to the last.
+func (s Shape) Release(h *Hold, locked any, run func(Command) (any, error)) (any, error) {
+	reply, err := run(s.Unlock(h, locked))
+	if err == nil && s.Met != nil && reply == met {
+		return run(s.Met(h))
+	}
+	return reply, err
 }
 
 // All returns every shape, in the order of the tables.
