@@ -67,8 +67,7 @@ func (e *DeferredError) Unwrap() error { return e.Err }
 
 // ParkedError says that a message has to be looked at by a person. The wrapped error is the reason: [ErrNoKey],
 // [core.ErrFingerprintMismatch] (see [ComparePayload]), or [core.ErrCompleted] if a result has to be replayed that was not recorded. A
-// handler may return one too, for a message that
-// it cannot read: its key stays free, unless the guard has [core.HoldFailures].
+// handler may return one too, for a message that it cannot read: its key stays free, unless the guard has [core.HoldFailures].
 type ParkedError struct{ Err error }
 
 // Error returns the reason.

@@ -305,9 +305,9 @@ const mostRecorded = 500_000
 // is empty.
 //
 // There are far more of them than of runs without Redis, so a key is kept as a hash of 8 bytes, and so is a fingerprint. Of two keys
-// with one hash, which is as likely as a collision of 8 random bytes, one would be refused in an outage. Two maps take turns, each for endMemory: what the
-// older one has when it is dropped has expired. A key for which there is no room might run again, so until its time has passed no key
-// runs without Redis.
+// with one hash, which is as likely as a collision of 8 random bytes, one would be refused in an outage. Two maps take turns, each for
+// endMemory: what the older one has when it is dropped has expired. A key for which there is no room might run again, so until its time
+// has passed no key runs without Redis.
 type recorded struct {
 	seed         maphash.Seed
 	newer, older map[uint64]recordedEnd

@@ -437,7 +437,7 @@ type Command struct {
 }
 
 // bufferedArgs is how many arguments take no memory of their own: as many as any strategy needs for a free lock. It is not more, because
-// of the memory that a lock leaves to the garbage collector, commands are half.
+// half of what a lock leaves to the garbage collector are its commands.
 const bufferedArgs = 9
 
 // Ack is how many replicas have to acknowledge a command's writes, and how long they have for it. The zero value asks

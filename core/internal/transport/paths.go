@@ -147,8 +147,8 @@ const (
 	// StallTimeout is how long a batch may be in flight before its sender no longer counts, because on a dead connection
 	// go-redis waits for its whole read timeout, and the commands in the queue must not wait with it.
 	StallTimeout = 250 * time.Millisecond
-	// longYield is how long it takes at most until the callers that a batch has woken have run, and yieldRest how many times as long
-	// senders do not yield after it has taken longer.
+	// longYield is longer than the callers that a batch has woken need to run. After a yield that took longer still, senders do not
+	// yield for yieldRest times as long.
 	longYield = 5 * time.Millisecond
 	yieldRest = 100
 )
@@ -258,8 +258,8 @@ func (q *batchQueue) run(s *sender) {
 }
 
 // letOthersRun calls yield, which lets the goroutines that can run go first, because the answers to one batch wake many callers, whose
-// next commands then share the next batch. In a program that keeps all its processors busy, a sender waits behind everything else
-// then. So it does not yield for a while after that has taken long.
+// next commands then share the next batch. In a program that keeps all its processors busy, the sender comes after everything else that
+// can run. So after a long yield, senders do not yield for a while.
 func (q *batchQueue) letOthersRun(yield func()) {
 	began := time.Since(q.start)
 	if began < time.Duration(q.yieldFrom.Load()) {
