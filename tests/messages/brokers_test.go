@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -63,16 +62,6 @@ var brokers = map[string]broker{
 var ignored = []goleak.Option{
 	goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*Server).Start"),
 	goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*fileStore).flushLoop"),
-}
-
-func freePort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // Redis Streams
@@ -319,7 +308,7 @@ func startRabbitMQ(t *testing.T) running {
 	if _, err := os.Stat(program); err != nil {
 		t.Skip("rabbitmq-server is not installed: apt-get install rabbitmq-server")
 	}
-	r := &rabbit{dir: t.TempDir(), port: freePort(t), dist: freePort(t), epmd: freePort(t)}
+	r := &rabbit{dir: t.TempDir(), port: testkit.Port(t), dist: testkit.Port(t), epmd: testkit.Port(t)}
 	r.names = exec.Command("epmd", "-port", strconv.Itoa(r.epmd), "-address", "127.0.0.1")
 	r.names.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := r.names.Start(); err != nil {
@@ -342,7 +331,12 @@ func (r *rabbit) env() []string {
 
 func (r *rabbit) up(t *testing.T) {
 	r.cmd = exec.Command("/usr/lib/rabbitmq/bin/rabbitmq-server")
-	r.cmd.Env, r.cmd.Dir = r.env(), r.dir
+	output, err := os.Create(filepath.Join(r.dir, "output"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer output.Close()
+	r.cmd.Env, r.cmd.Dir, r.cmd.Stdout, r.cmd.Stderr = r.env(), r.dir, output, output
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -354,6 +348,12 @@ func (r *rabbit) up(t *testing.T) {
 		_ = r.cmd.Wait()
 	}()
 	testkit.Eventually(t, within, "RabbitMQ", func() bool {
+		select {
+		case <-done:
+			said, _ := os.ReadFile(output.Name())
+			t.Fatalf("RabbitMQ has ended:\n%s", said)
+		default:
+		}
 		conn, err := r.dial()
 		if err == nil {
 			_ = conn.Close()
