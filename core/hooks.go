@@ -416,26 +416,33 @@ func bothStarts[T any](first, second func(context.Context, T) context.Context) f
 	}
 }
 
-// Each method makes the struct of a hook only if the hook is set, because most clients have none.
-
 // errHookPanics is the error that hooks get of a call that a panic of another hook has ended.
 var errHookPanics = errors.New("holdfast: a hook panics")
 
-// nowFor reads the clock if wanted is true, and returns 0 otherwise.
-func (e *engine) nowFor(wanted bool) keepalive.Instant {
-	if !wanted {
-		return 0
+// runWithHooks is run with the hooks before and after it.
+func (a *acquisition) runWithHooks(ctx context.Context, try bool) (lease *Lease, err error) {
+	hooks, h := &a.engine.hooks, &a.Hold
+	began := a.engine.now()
+	if hooks.AcquireStart != nil {
+		ctx = cmp.Or(hooks.AcquireStart(ctx, AcquireStart{
+			Name: h.Name, Owner: h.Owner, Mode: modeOf(a.Strategy), Permits: h.Permits, Limit: h.Limit, Try: try,
+		}), ctx)
 	}
-	return e.now()
-}
-
-func (e *engine) acquireStarts(ctx context.Context, s script.Strategy, h *script.Hold, try bool) context.Context {
-	if e.hooks.AcquireStart == nil {
-		return ctx
-	}
-	return cmp.Or(e.hooks.AcquireStart(ctx, AcquireStart{
-		Name: h.Name, Owner: h.Owner, Mode: modeOf(s), Permits: h.Permits, Limit: h.Limit, Try: try,
-	}), ctx)
+	ran, handed := false, false
+	defer func() {
+		switch {
+		case !ran: // the hook of the wait panics: the others have to see the call end
+			a.acquireEnds(ctx, began, errHookPanics)
+		case lease != nil && !handed: // the hook panics: no caller gets the lease
+			_ = lease.release(ctx, script.NeverHeld)
+		}
+	}()
+	lease, err = a.run(ctx)
+	ran = true
+	a.acquireEnds(ctx, began, err)
+	handed = true
+	a.recycle()
+	return lease, err
 }
 
 // acquireEnds calls the hook for an acquisition that has returned err.
@@ -471,32 +478,35 @@ func (a *acquisition) Waiting(ctx context.Context, position int, holderTTL time.
 	}
 }
 
-// releaseStarts returns the context of the call and the context of ReleaseEnd. Without ReleaseStart the call keeps its own, because
-// each value that it looks up in one of hooks would cost an allocation.
-func (l *Lease) releaseStarts(ctx context.Context, left time.Duration) (call, end context.Context) {
-	hooks, h := &l.engine.hooks, &l.hold
-	if hooks.ReleaseStart == nil && hooks.ReleaseEnd == nil {
-		return ctx, ctx
+// unlockWithHooks is unlock with the hooks before and after it. The hooks get a context of their own, and the call keeps its own unless
+// there is a ReleaseStart, because each value that it looks up in one of hooks would cost an allocation.
+func (l *Lease) unlockWithHooks(ctx context.Context, live bool, what script.ReleaseReason) error {
+	hooks, h, asked, left := &l.engine.hooks, &l.hold, false, time.Duration(0)
+	if live {
+		left = l.left()
 	}
-	end = l.hookContext(ctx)
-	if hooks.ReleaseStart == nil {
-		return ctx, end
+	defer func() {
+		if live && !asked { // the hook panics
+			l.engine.acquiring.ReleaseInBackground(l.strategy, l.expiring(), what)
+		}
+	}()
+	end := l.hookContext(ctx)
+	if hooks.ReleaseStart != nil {
+		end = cmp.Or(hooks.ReleaseStart(end, ReleaseStart{
+			Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: h.Limit,
+			Token: l.token, Left: left,
+		}), end)
+		ctx = end
 	}
-	end = cmp.Or(hooks.ReleaseStart(end, ReleaseStart{
-		Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: h.Limit,
-		Token: l.token, Left: left,
-	}), end)
-	return end, end
-}
-
-func (l *Lease) releaseEnds(ctx context.Context, left time.Duration, err error) {
-	hooks, h := &l.engine.hooks, &l.hold
+	asked = true
+	err := l.unlock(ctx, live, what)
 	if hooks.ReleaseEnd != nil {
-		hooks.ReleaseEnd(ctx, ReleaseEnd{
+		hooks.ReleaseEnd(end, ReleaseEnd{
 			Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: h.Limit,
 			Token: l.token, Held: l.engine.now().Sub(l.entry.Granted), Left: left, Err: err,
 		})
 	}
+	return err
 }
 
 func (e *engine) renewEnds(l *Lease, answer keepalive.Answer) {

@@ -9,7 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/script"
 )
 
-// TestNoHooksCostNothing: without hooks nothing is allocated for them.
+// TestNoHooksCostNothing: without hooks nothing is allocated for them. Acquisitions and releases do not call runWithHooks and
+// unlockWithHooks then.
 func TestNoHooksCostNothing(t *testing.T) {
 	e := newEngine(newClientConfig([]Option{WithInstance("")}), nil, drift)
 	defer e.stop()
@@ -23,11 +24,8 @@ func TestNoHooksCostNothing(t *testing.T) {
 	client := &Client{engine: e}
 	attempt := &Attempt{once: &Once{client: client}, lease: l}
 	allocated := testing.AllocsPerRun(100, func() {
-		ctx = e.acquireStarts(ctx, strategy, &hold, false)
 		a.acquireEnds(ctx, 0, nil)
 		a.Waiting(ctx, 1, time.Second)
-		_, end := l.releaseStarts(ctx, 0)
-		l.releaseEnds(end, 0, nil)
 		e.renewEnds(l, keepalive.Answer{})
 		e.loses(l, errGone)
 		a.beginEnds(ctx, 0, nil)

@@ -239,20 +239,10 @@ func (l *Lease) release(ctx context.Context, what script.ReleaseReason) error {
 	if live {
 		l.end.Set(ErrNotHeld)
 	}
-	hooks, asked, left := &l.engine.hooks, false, time.Duration(0)
-	if live && (hooks.ReleaseStart != nil || hooks.ReleaseEnd != nil) {
-		left = l.left()
+	if l.engine.hooks.ReleaseStart != nil || l.engine.hooks.ReleaseEnd != nil {
+		return l.unlockWithHooks(ctx, live, what)
 	}
-	defer func() {
-		if live && !asked { // the hook panics
-			l.engine.acquiring.ReleaseInBackground(l.strategy, l.expiring(), what)
-		}
-	}()
-	ctx, end := l.releaseStarts(ctx, left)
-	asked = true
-	err := l.unlock(ctx, live, what)
-	l.releaseEnds(end, left, err)
-	return err
+	return l.unlock(ctx, live, what)
 }
 
 func (l *Lease) unlock(ctx context.Context, live bool, what script.ReleaseReason) error {

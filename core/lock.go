@@ -148,23 +148,10 @@ func (l *singleLock) acquire(ctx context.Context, try bool, opts []LockOption) (
 	}
 	defer e.operations.Finish()
 	a := l.newAcquisition(ctx, config)
-	began := e.nowFor(e.hooks.AcquireEnd != nil)
-	ctx = e.acquireStarts(ctx, l.strategy, &a.Hold, try || config.once)
-	var lease *Lease
-	var err error
-	ran, handed := false, false
-	defer func() {
-		switch {
-		case !ran: // the hook of the wait panics: the others have to see the call end
-			a.acquireEnds(ctx, began, errHookPanics)
-		case lease != nil && !handed: // the hook panics: no caller gets the lease
-			_ = lease.release(ctx, script.NeverHeld)
-		}
-	}()
-	lease, err = a.run(ctx)
-	ran = true
-	a.acquireEnds(ctx, began, err)
-	handed = true
+	if e.hooks.AcquireStart != nil || e.hooks.AcquireEnd != nil {
+		return a.runWithHooks(ctx, try || config.once)
+	}
+	lease, err := a.run(ctx)
 	a.recycle()
 	return lease, err
 }

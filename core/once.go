@@ -142,7 +142,7 @@ func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 	}
 	defer e.operations.Finish()
 	a := o.newAcquisition(ctx)
-	began := e.nowFor(e.hooks.BeginEnd != nil)
+	began := e.now()
 	if e.hooks.BeginStart != nil {
 		ctx = cmp.Or(e.hooks.BeginStart(ctx, BeginStart{Key: o.key}), ctx)
 	}

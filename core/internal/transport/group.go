@@ -41,12 +41,8 @@ func groupMemberFrom(ctx context.Context) *groupMember {
 	return m
 }
 
-// grouped returns true if the first command of a batch group's member is still to come. Contexts of leases carry a member for longer.
-func grouped(ctx context.Context) bool {
-	m := groupMemberFrom(ctx)
-	if m == nil {
-		return false
-	}
+// pending returns true if the first command of the member is still to come. Contexts of leases carry a member for longer.
+func (m *groupMember) pending() bool {
 	m.group.mu.Lock()
 	defer m.group.mu.Unlock()
 	return !m.done && !m.group.sent

@@ -376,7 +376,8 @@ func (p *directPath) tryReserve(c *Command) bool {
 		return false
 	}
 	end, ends := c.ctx.Deadline()
-	if ends && time.Until(end) < directConnectTimeout+directTimeout || grouped(c.ctx) || c.ctx.Err() != nil {
+	member, grouped := c.ctx.Value(groupMemberKey{}).(*groupMember)
+	if ends && time.Until(end) < directConnectTimeout+directTimeout || grouped && member.pending() || c.ctx.Err() != nil {
 		c.node.commands.unreserve()
 		return false
 	}
