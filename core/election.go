@@ -42,7 +42,7 @@ func (c *Client) Election(name string, opts ...ElectionOption) *Election {
 	queue := c.queue("fair")
 	queue.Observed = true
 	l := c.newLock(name, queue, nil)
-	l.config = config.lock
+	l.config = &config.lock
 	return &Election{handle: seal.HandleOf(electionFacts{l}), lock: l, redis: c.server.Instance, value: config.value}
 }
 

@@ -107,7 +107,7 @@ type singleLock struct {
 	keys     script.Keys
 	args     script.LockArgs // what all holds have in common
 	strategy script.Strategy
-	config   lockConfig
+	config   *lockConfig
 	err      error // name refused
 
 	abilities script.Abilities // of the strategy
@@ -139,15 +139,15 @@ func (l *singleLock) acquire(ctx context.Context, try bool, opts []LockOption) (
 	if err := config.check(l.engine.redis); err != nil {
 		return nil, err
 	}
-	if try {
-		config.wait = 0
-	}
 	e := l.engine
 	if !e.operations.Start() {
 		return nil, ErrClosed
 	}
 	defer e.operations.Finish()
 	a := l.newAcquisition(ctx, config)
+	if try {
+		a.Wait = 0
+	}
 	if e.hooks.AcquireStart != nil || e.hooks.AcquireEnd != nil {
 		return a.runWithHooks(ctx, try || config.once)
 	}
@@ -292,9 +292,10 @@ func (c *lockConfig) hold(name string, k script.Keys) script.Hold {
 	return script.Hold{Name: name, Keys: k, Owner: c.owner, TTL: c.ttl, MinHold: c.minHold, Ack: c.ack, Permits: c.permits, Limit: c.limit}
 }
 
-func (c *lockConfig) with(opts []LockOption) lockConfig {
+// with returns c with further options. It returns c itself if there are none.
+func (c *lockConfig) with(opts []LockOption) *lockConfig {
 	if len(opts) == 0 {
-		return *c
+		return c
 	}
 	changed := *c
 	for _, opt := range opts {
@@ -302,11 +303,11 @@ func (c *lockConfig) with(opts []LockOption) lockConfig {
 			opt.applyLock(&changed)
 		}
 	}
-	return changed
+	return &changed
 }
 
 // check returns the first invalid option, or what is wrong with them taken together, for locks on these servers.
-func (c lockConfig) check(rdbs []redis.UniversalClient) error {
+func (c *lockConfig) check(rdbs []redis.UniversalClient) error {
 	return cmp.Or(c.err, checkAck(c.ack, c.ttl, rdbs), checkPermits(c.permits, c.limit),
 		checkRestartDelay(c.restartDelay, max(c.ttl, c.minHold)))
 }
@@ -359,7 +360,7 @@ func checkAck(a transport.Ack, ttl time.Duration, rdbs []redis.UniversalClient) 
 type acquisition struct {
 	acquire.Acquisition
 	engine *engine
-	config lockConfig
+	config *lockConfig
 
 	parent *holding // the lease under which the hold was a re-entry at first; nil if there is none, see outer
 
@@ -368,7 +369,7 @@ type acquisition struct {
 }
 
 // newAcquisition prepares the acquisition of one lock. Its memory comes from a pool.
-func (l *singleLock) newAcquisition(ctx context.Context, config lockConfig) *acquisition {
+func (l *singleLock) newAcquisition(ctx context.Context, config *lockConfig) *acquisition {
 	e := l.engine
 	a, _ := e.acquisitions.Get().(*acquisition)
 	*a = acquisition{engine: e, config: config}
@@ -414,7 +415,7 @@ func (a *acquisition) run(caller context.Context) (*Lease, error) {
 
 // Accept implements acquire.Caller.
 func (a *acquisition) Accept(ctx context.Context, h *script.Hold, g script.Grant) (err error) {
-	a.lease, err = a.engine.newLease(ctx, a.Strategy, *h, g, &a.config, a.outer().entered(a.engine, g.Token))
+	a.lease, err = a.engine.newLease(ctx, a.Strategy, *h, g, a.config, a.outer().entered(a.engine, g.Token))
 	if err == nil {
 		a.lease.chain = a.Chain
 		a.grant, a.grant.Token = g, a.lease.token

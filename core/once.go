@@ -197,16 +197,17 @@ func (o *Once) newHold() script.Hold {
 
 func (o *Once) newAcquisition(ctx context.Context) *acquisition {
 	e := o.client.engine
-	config := o.config.lock
+	config := &o.config.lock
+	wait := config.wait
 	if holdingFrom(ctx).of(e, o.keys.Lock) != nil {
-		config.wait = 0 // it would wait for itself
+		wait = 0 // it would wait for itself
 	}
 	a := &acquisition{engine: e, config: config}
 	a.Request = acquire.Request{
-		Env: &e.acquiring, Strategy: o.backend(), Caller: a, Wait: config.wait,
+		Env: &e.acquiring, Strategy: o.backend(), Caller: a, Wait: wait,
 		Hold: o.newHold(),
 	}
-	if config.wait != 0 {
+	if wait != 0 {
 		a.Question = o.config.record.Question(config.ack)
 	}
 	e.ids.Renew(&a.Hold)
