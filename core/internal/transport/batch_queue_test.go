@@ -21,18 +21,24 @@ func (s *sentBatches) send(batch []*Command) {
 	time.Sleep(s.takes)
 }
 
+// newQueued returns a command for whose answer nobody waits.
+func newQueued() *Command { return &Command{Done: func(*Command) {}} }
+
+// noWait is the endWait of a queue of such commands.
+func noWait(*Command) {}
+
 // TestCommandsShareBatches: commands that arrive while all senders are busy are sent in as few batches as possible.
 func TestCommandsShareBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &sentBatches{sizes: make(chan int, 100), takes: StallTimeout / 2}
-		q := newBatchQueue(2, s.send)
-		q.submit(new(Command))
+		q := newBatchQueue(2, s.send, noWait)
+		q.submit(newQueued())
 		synctest.Wait()
-		q.submit(new(Command))
+		q.submit(newQueued())
 		synctest.Wait()
 		for range MaxBatch + 10 { // all senders are busy
-			q.submit(new(Command))
+			q.submit(newQueued())
 		}
 		time.Sleep(10 * StallTimeout)
 		synctest.Wait()
@@ -52,8 +58,8 @@ func TestWithdrawnCommandsStay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &sentBatches{sizes: make(chan int, 100), takes: StallTimeout / 2}
-		q := newBatchQueue(1, s.send)
-		sent, withdrawn, last := new(Command), new(Command), new(Command)
+		q := newBatchQueue(1, s.send, noWait)
+		sent, withdrawn, last := newQueued(), newQueued(), newQueued()
 		q.submit(sent)
 		synctest.Wait()
 		q.submit(withdrawn, last)
@@ -77,9 +83,9 @@ func TestStalledSendersAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		s := &sentBatches{sizes: make(chan int, 100), takes: time.Minute}
-		q := newBatchQueue(2, s.send)
+		q := newBatchQueue(2, s.send, noWait)
 		for range 5 {
-			q.submit(new(Command))
+			q.submit(newQueued())
 			synctest.Wait()
 		}
 		<-s.sizes
@@ -103,10 +109,10 @@ func TestSendersWithoutABatchStay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &sentBatches{sizes: make(chan int, 100)}
-		q := newBatchQueue(1, s.send)
+		q := newBatchQueue(1, s.send, noWait)
 		late := new(sender)
-		q.senders[late] = struct{}{}
-		q.submit(new(Command))
+		q.addLocked(late)
+		q.submit(newQueued())
 		time.Sleep(10 * StallTimeout)
 		synctest.Wait()
 		if len(s.sizes) != 0 {
@@ -125,7 +131,7 @@ func TestSendersInABusyProgramDoNotYield(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		yields := 0
-		q := newBatchQueue(1, nil)
+		q := newBatchQueue(1, nil, nil)
 		for _, takes := range []time.Duration{longYield, longYield, 2 * longYield} {
 			q.letOthersRun(func() {
 				yields++
@@ -151,20 +157,37 @@ func TestSendersInABusyProgramDoNotYield(t *testing.T) {
 	})
 }
 
+// TestNothingFollowsAnAnswer: after its answer, a command is no longer looked at by beats. Its channel may serve another command then.
+func TestNothingFollowsAnAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := NewExecutor(nil, Background{}, nil)
+		q := newBatchQueue(1, func([]*Command) {}, e.endWait)
+		answered := &Command{answered: make(chan bool, 2), beatsLeft: 1}
+		q.submit(answered, &Command{Done: func(*Command) { q.beat() }})
+		synctest.Wait()
+		if n := len(answered.answered); n != 1 || !<-answered.answered {
+			t.Errorf("%d values, and the first was not that of the answer", n)
+		}
+	})
+}
+
 // TestRenewalsHaveTheirOwnQueue: while all senders of commands are busy, a renewal is sent at once.
 func TestRenewalsHaveTheirOwnQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &sentBatches{sizes: make(chan int, 100), takes: StallTimeout / 2}
-		e := &Executor{Nodes: newNodes(nil, new(Background), s.send)}
+		e := &Executor{Nodes: newNodes(nil, new(Background), s.send, noWait)}
 		for range maxCommandsInFlight + 5 {
-			e.Nodes.only.commands.submit(new(Command))
+			e.Nodes.only.commands.submit(newQueued())
 			synctest.Wait()
 		}
 		if n := len(s.sizes); n != maxCommandsInFlight {
 			t.Fatalf("%d batches, want %d", n, maxCommandsInFlight)
 		}
-		e.SubmitRenewals([]*Command{NewCommand(echoScript, []string{"k"})})
+		renewal := NewCommand(echoScript, []string{"k"})
+		renewal.Done = func(*Command) {}
+		e.SubmitRenewals([]*Command{renewal})
 		synctest.Wait()
 		if n := len(s.sizes); n != maxCommandsInFlight+1 {
 			t.Error("the renewal waits behind the commands")
@@ -183,9 +206,8 @@ func TestClientsKeepNothingInCommon(t *testing.T) {
 			e.Nodes = newNodes(nil, new(Background), func(batch []*Command) {
 				for _, c := range batch {
 					c.Reply = int64(1)
-					c.deliver()
 				}
-			})
+			}, e.endWait)
 			if _, err := e.Do(context.Background(), echoScript, []string{"k"}); err != nil {
 				t.Error(err)
 			}

@@ -57,7 +57,7 @@ func TestDirectPathKeepsDeadlines(t *testing.T) {
 			directConnectTimeout + directTimeout: true, directConnectTimeout + directTimeout - 1: false, directTimeout: false, 0: false,
 		} {
 			ctx, cancel := context.WithTimeout(context.Background(), left)
-			c := &Command{ctx: ctx, node: &node{commands: newBatchQueue(1, nil)}}
+			c := &Command{ctx: ctx, node: &node{commands: newBatchQueue(1, nil, nil)}}
 			if reserved := p.tryReserve(c); reserved != want {
 				t.Errorf("%v before its deadline: reserved %v", left, reserved)
 			}

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"regexp"
 	"strconv"
@@ -42,16 +43,19 @@ type Executor struct {
 
 	direct directPath
 
-	wakeups sync.Pool // of *wakeup; one pool per client, because a bubble of testing/synctest allows no sharing with another
+	answers sync.Pool // of chan bool, see Command; one pool per client, because a bubble of testing/synctest allows no sharing with another
 }
+
+// newAnswers returns a channel for Command.answered.
+func newAnswers() any { return make(chan bool, 2) }
 
 // NewExecutor returns an executor that sends to rdb. Waiting callers return when stop is closed; nil never is. The direct
 // path is not in use until UseDirectPath is called.
 func NewExecutor(rdb redis.UniversalClient, background Background, stop <-chan struct{}) *Executor {
-	e := &Executor{Client: rdb, background: background, stop: stop, wakeups: sync.Pool{New: newWakeup}}
+	e := &Executor{Client: rdb, background: background, stop: stop, answers: sync.Pool{New: newAnswers}}
 	e.direct.start = time.Now()
 	e.direct.deadline.idle = e.direct.giveBack
-	e.Nodes = newNodes(rdb, &e.background, e.sendBatch)
+	e.Nodes = newNodes(rdb, &e.background, e.sendBatch, e.endWait)
 	return e
 }
 
@@ -107,36 +111,23 @@ func (e *Executor) Run(ctx context.Context, c *Command) error {
 
 // doQueued sends a command through its batch queue, and waits for the answer. It returns the same errors as Do.
 func (e *Executor) doQueued(ctx context.Context, c *Command) error {
-	w, _ := e.wakeups.Get().(*wakeup)
-	c.answered = w.answered
+	c.answered, _ = e.answers.Get().(chan bool)
+	timeout := AnswerTimeout + c.Ack.Timeout
+	_, detached := ctx.(*DetachedContext)
+	if detached {
+		timeout = FirstAnswerTimeout
+	}
+	c.beatsLeft = beatsOf(timeout)
 	submit(ctx, c.node.queueFor(c), c)
-	if e.awaitReply(ctx, c, w) {
-		e.wakeups.Put(w)
-		return c.timeoutError(ctx)
-	}
-	if c.withdraw() {
+	switch {
+	case awaitReply(ctx, c, detached):
+		e.answers.Put(c.answered) // an end of the wait would have come before the answer
+	case c.withdraw():
 		return ErrNotSent
-	}
-	select {
-	case <-c.answered:
-		return c.timeoutError(ctx) // the answer and the end of the wait came at the same moment
-	default:
+	case !c.hasReply():
 		return ErrNotAnswered
 	}
-}
-
-// wakeup is the channel and the timer of one wait for an answer. It is reused after an answer. If there was none, it is not,
-// because a late answer would end the wait of another command.
-type wakeup struct {
-	answered chan struct{} // holds one element
-	timer    *time.Timer
-}
-
-// newWakeup returns a wakeup whose timer is stopped.
-func newWakeup() any {
-	w := &wakeup{answered: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
-	w.timer.Stop()
-	return w
+	return c.timeoutError(ctx)
 }
 
 // AnswerTimeout bounds the wait for the answer to a command, whatever the caller's context allows, because go-redis may take
@@ -148,40 +139,58 @@ const AnswerTimeout = 5 * time.Second
 //   - AnswerTimeout and the timeout for replicas have passed; for a DetachedContext, FirstAnswerTimeout;
 //   - the executor was stopped;
 //   - the key belongs to another master than before, which is checked every StallTimeout in a Cluster.
-func (e *Executor) awaitReply(ctx context.Context, c *Command, w *wakeup) bool {
-	var stalled <-chan time.Time
-	if e.InCluster() {
-		ticker := time.NewTicker(StallTimeout)
-		defer ticker.Stop()
-		stalled = ticker.C
+//
+// All but the first are found by endWait.
+func awaitReply(ctx context.Context, c *Command, detached bool) bool {
+	select {
+	case answered := <-c.answered:
+		return answered
+	case <-ctx.Done():
 	}
-	timeout := AnswerTimeout + c.Ack.Timeout
-	_, detached := ctx.(*DetachedContext)
-	if detached {
-		timeout = FirstAnswerTimeout
+	if !detached {
+		return false
 	}
-	w.timer.Reset(timeout)
-	defer w.timer.Stop()
-	for end := ctx.Done(); ; {
-		select {
-		case <-w.answered:
-			return true
-		case <-end:
-			if !detached {
-				return false
-			}
-			end = nil
-			w.timer.Reset(ReleaseGrace)
-		case <-w.timer.C:
-			return false
-		case <-e.stop:
-			return false
-		case <-stalled:
-			e.Nodes.RequestRefresh()
-			if e.Nodes.rerouted(c) {
-				return false
-			}
+	grace := time.NewTimer(ReleaseGrace)
+	defer grace.Stop()
+	select {
+	case answered := <-c.answered:
+		return answered
+	case <-grace.C:
+		return false
+	}
+}
+
+const (
+	// waitBeat is how often a queue looks for waits that are over, see batchQueue.beat. Not a timer for each wait, because nearly all
+	// waits end by an answer long before, and a timer in the select of each costs more than all else that a wait does. So a wait may
+	// last longer than its timeout by as much.
+	waitBeat = 50 * time.Millisecond
+	// stallBeats is how many beats a StallTimeout has.
+	stallBeats = uint16(StallTimeout / waitBeat)
+)
+
+// beatsOf returns after how many beats a wait of that timeout is over. The first may come at once.
+func beatsOf(timeout time.Duration) uint16 {
+	return uint16(min((timeout+waitBeat-1)/waitBeat+1, math.MaxUint16))
+}
+
+// endWait ends the wait for a command if it is over. The mutex of its queue is held.
+func (e *Executor) endWait(c *Command) {
+	if c.beatsLeft == 0 {
+		return // nobody waits, or the wait is over
+	}
+	c.beatsLeft--
+	if c.beatsLeft%stallBeats == 0 && e.InCluster() {
+		e.Nodes.RequestRefresh() // the command may have been sent to a master that is down
+		if e.Nodes.rerouted(c) {
+			c.beatsLeft = 0
 		}
+	}
+	if keepalive.Closed(e.stop) {
+		c.beatsLeft = 0
+	}
+	if c.beatsLeft == 0 {
+		c.answered <- false
 	}
 }
 
@@ -199,7 +208,7 @@ func (e *Executor) SubmitRenewals(renewals []*Command) {
 	}
 }
 
-// sendBatch sends a batch and delivers the answer of each of its commands.
+// sendBatch sends a batch and sets reply or error of each of its commands.
 //
 // An answer does not count if the key belongs to another master by then, because a master that was frozen until its replica was
 // promoted executes the commands that have waited for it. It does not know yet that its writes are lost.
@@ -215,7 +224,6 @@ func (e *Executor) sendBatch(batch []*Command) {
 			c.Reply, c.Err = nil, ErrNotAnswered
 		}
 		e.judge(c)
-		c.deliver()
 	}
 }
 
@@ -416,6 +424,9 @@ type Command struct {
 	Ack    Ack    // of replicas; in one queue all commands want one, or none does
 	OnSend func() // called when the command is sent in a batch; may be nil
 
+	// beatsLeft is after how many beats of its queue the wait for its answer is over. It is 0 if nobody waits any more. Guarded by
+	// the mutex of the queue while the command is in it or in flight.
+	beatsLeft  uint16
 	sendAsking bool // true if ASKING has to be sent before the command
 	// Repeated is true if the command was sent a second time because the first had no answer in directTimeout. The first
 	// may still arrive, whatever the answer to the second is.
@@ -425,10 +436,11 @@ type Command struct {
 	SentAt     keepalive.Instant // read before the command was sent; zero on the direct path
 	connectCtx connectContext    // on the direct path: what ctx refers to, see connectDeadline
 
-	// Done is called when the command is answered, on a goroutine of the executor. If Done is nil, a value is sent on
-	// answered.
-	Done     func(*Command)
-	answered chan struct{}
+	// Done is called when the command is answered, on a goroutine of the executor. If Done is nil, answered receives true.
+	Done func(*Command)
+	// answered receives false when the wait is over. It has room for both. If there was no answer, it is not used for another command,
+	// because a late answer would end the wait of that one.
+	answered chan bool
 
 	Reply any
 	Err   error // nil if the script has returned a reply
@@ -492,7 +504,17 @@ func (c *Command) deliver() {
 		c.Done(c)
 		return
 	}
-	c.answered <- struct{}{}
+	c.answered <- true
+}
+
+// hasReply returns true if the answer has come by now, after a wait without it.
+func (c *Command) hasReply() bool {
+	select {
+	case answered := <-c.answered:
+		return answered
+	default:
+		return false
+	}
 }
 
 // withdraw cancels a command in a batch queue. It returns false if a sender has taken the command before.

@@ -30,7 +30,60 @@ func TestEveryWaitEnds(t *testing.T) {
 		e := NewExecutor(rdb, Background{Now: keepalive.SystemClock}, nil)
 		began := time.Now()
 		_, err := e.Do(context.Background(), echoScript, []string{"key"})
-		if took := time.Since(began); err != ErrNotAnswered || took != AnswerTimeout {
+		if took := time.Since(began); err != ErrNotAnswered || took < AnswerTimeout || took > AnswerTimeout+waitBeat {
+			t.Errorf("%v after %v", err, took)
+		}
+		close(rdb.answer)
+	})
+}
+
+// TestLateAnswersEndNoOtherWait: what comes after the end of a wait, be it the answer or another end of the wait, does not end the wait
+// for a later command.
+func TestLateAnswersEndNoOtherWait(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]func(e *Executor, answer chan struct{}){
+		"answer after the timeout": func(_ *Executor, answer chan struct{}) {
+			time.Sleep(2 * AnswerTimeout)
+			answer <- struct{}{}
+		},
+		"answer at the timeout": func(e *Executor, answer chan struct{}) {
+			for range beatsOf(AnswerTimeout) {
+				e.Nodes.only.commands.beat()
+			}
+			answer <- struct{}{}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rdb := &silentClient{answer: make(chan struct{})}
+				e := NewExecutor(rdb, Background{Now: keepalive.SystemClock}, nil)
+				go func() {
+					synctest.Wait()
+					answer(e, rdb.answer)
+				}()
+				_, _ = e.Do(context.Background(), echoScript, []string{"key"})
+				time.Sleep(3 * AnswerTimeout)
+				synctest.Wait()
+				began := time.Now()
+				if _, err := e.Do(context.Background(), echoScript, []string{"key"}); err != ErrNotAnswered || time.Since(began) < AnswerTimeout {
+					t.Errorf("%v after %v", err, time.Since(began))
+				}
+				close(rdb.answer)
+			})
+		})
+	}
+}
+
+// TestStopEndsWaits: nobody waits for an answer any more once the executor was stopped.
+func TestStopEndsWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, stop := &silentClient{answer: make(chan struct{})}, make(chan struct{})
+		e := NewExecutor(rdb, Background{Now: keepalive.SystemClock}, stop)
+		time.AfterFunc(time.Second, func() { close(stop) })
+		began := time.Now()
+		_, err := e.Do(context.Background(), echoScript, []string{"key"})
+		if took := time.Since(began); err != ErrNotAnswered || took < time.Second || took > time.Second+waitBeat {
 			t.Errorf("%v after %v", err, took)
 		}
 		close(rdb.answer)

@@ -22,7 +22,7 @@ func TestFormerMasterIsNotBelieved(t *testing.T) {
 		"then": e.Nodes.newNode(), "now": e.Nodes.of("name"), "when none was known": e.Nodes.only,
 	} {
 		c := NewCommand(echoScript, []string{"name"}, "here", 1000)
-		c.node, c.Done = n, func(*Command) {}
+		c.node = n
 		e.sendBatch([]*Command{c})
 		if name == "then" && (!errors.Is(c.Err, ErrNotAnswered) || c.Reply != nil) || name != "then" && c.Err != nil {
 			t.Errorf("the master of %s answers %v, %v", name, c.Reply, c.Err)
@@ -39,7 +39,7 @@ func TestFormerMasterIsDropped(t *testing.T) {
 	e.Nodes.byAddr.Store("left:6379", former)
 	c := NewCommand(echoScript, []string{"name"}, "here", 1000)
 	c.node, c.Done = former, func(*Command) { close(done) }
-	former.commands = newBatchQueue(1, e.sendBatch)
+	former.commands = newBatchQueue(1, e.sendBatch, e.endWait)
 	former.commands.tryReserve()
 	former.commands.submit(c)
 	e.Nodes.refreshSlots()

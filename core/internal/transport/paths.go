@@ -48,6 +48,7 @@ func (n *node) renewalQueueFor(c *Command) *batchQueue {
 type Nodes struct {
 	background *Background
 	sendBatch  func([]*Command)
+	endWait    func(*Command)
 	only       *node                // of all keys without a Cluster; in a Cluster, of keys whose master is not known
 	cluster    *redis.ClusterClient // nil without a Cluster
 
@@ -59,9 +60,9 @@ type Nodes struct {
 	byAddr   sync.Map    // of *node, by the address of the master
 }
 
-// newNodes returns the nodes of rdb. Their batch queues send with sendBatch. It does no I/O. The caller must call Close.
-func newNodes(rdb redis.UniversalClient, background *Background, sendBatch func([]*Command)) *Nodes {
-	n := &Nodes{background: background, sendBatch: sendBatch, queries: keepalive.NewOperations()}
+// newNodes returns the nodes of rdb. Their batch queues have these functions. It does no I/O. The caller must call Close.
+func newNodes(rdb redis.UniversalClient, background *Background, sendBatch func([]*Command), endWait func(*Command)) *Nodes {
+	n := &Nodes{background: background, sendBatch: sendBatch, endWait: endWait, queries: keepalive.NewOperations()}
 	n.only = n.newNode()
 	n.cluster, _ = rdb.(*redis.ClusterClient)
 	return n
@@ -69,9 +70,10 @@ func newNodes(rdb redis.UniversalClient, background *Background, sendBatch func(
 
 // newNode returns a node with empty queues.
 func (n *Nodes) newNode() *node {
+	queue := func(maxSenders int) *batchQueue { return newBatchQueue(maxSenders, n.sendBatch, n.endWait) }
 	return &node{
-		commands: newBatchQueue(maxCommandsInFlight, n.sendBatch), renewals: newBatchQueue(maxRenewalsInFlight, n.sendBatch),
-		ackedCommands: newBatchQueue(maxCommandsInFlight, n.sendBatch), ackedRenewals: newBatchQueue(maxRenewalsInFlight, n.sendBatch),
+		commands: queue(maxCommandsInFlight), renewals: queue(maxRenewalsInFlight),
+		ackedCommands: queue(maxCommandsInFlight), ackedRenewals: queue(maxRenewalsInFlight),
 		pending: newPending(n.background),
 	}
 }
@@ -159,28 +161,33 @@ const (
 type batchQueue struct {
 	maxSenders int
 	send       func([]*Command) // returns when all commands of the batch were answered
+	endWait    func(*Command)   // is called in each beat for each command that is queued or in flight
 	start      time.Time        // zero point of yieldFrom
 	yieldFrom  atomic.Int64     // until when senders do not yield, in nanoseconds since start
 
 	mu sync.Mutex
 
 	// Guarded by mu.
-	queue      []*Command
-	senders    map[*sender]struct{} // those that count: in flight, and not stalled
-	stallTimer *time.Timer          // set while commands are queued and all senders are busy
-	reserved   *sender              // for a caller on the direct path; nil if there is none
-	spare      *sender              // memory for the next reserved one; nil if that is in use
+	queue    []*Command
+	senders  map[*sender]struct{} // all that run, and the reserved one
+	counting int                  // how many of them count: not those that were dropped as stalled
+	beats    *time.Timer          // nil before the first
+	beating  bool                 // true while the timer is set
+	reserved *sender              // for a caller on the direct path; nil if there is none
+	spare    *sender              // memory for the next reserved one; nil if that is in use
 }
 
 // sender is a goroutine that sends batches until the queue is empty.
 type sender struct {
-	// Of the last batch. Guarded by the mutex of the queue.
-	sentAt     time.Time     // zero before the first
-	ackTimeout time.Duration // of WAIT, which comes on top of StallTimeout
+	// Guarded by the mutex of the queue.
+	batch      []*Command    // that is in flight
+	sentAt     time.Time     // of the last batch; zero before the first
+	ackTimeout time.Duration // of its WAIT, which comes on top of StallTimeout
+	dropped    bool          // true if it does not count, because a batch has stalled
 }
 
-func newBatchQueue(maxSenders int, send func([]*Command)) *batchQueue {
-	return &batchQueue{maxSenders: maxSenders, send: send, start: time.Now(), senders: make(map[*sender]struct{})}
+func newBatchQueue(maxSenders int, send func([]*Command), endWait func(*Command)) *batchQueue {
+	return &batchQueue{maxSenders: maxSenders, send: send, endWait: endWait, start: time.Now(), senders: make(map[*sender]struct{})}
 }
 
 // submit queues commands and starts a sender if one is free. It does not wait for answers.
@@ -188,19 +195,62 @@ func (q *batchQueue) submit(commands ...*Command) {
 	q.mu.Lock()
 	q.queue = append(q.queue, commands...)
 	q.dispatchLocked()
+	if !q.beating {
+		q.beating = true
+		if q.beats == nil {
+			q.beats = time.AfterFunc(waitBeat, q.beat)
+		} else {
+			q.beats.Reset(waitBeat)
+		}
+	}
 	q.mu.Unlock()
 }
 
-// dispatchLocked starts a sender if commands are queued and one more may run. Otherwise it sets the stall timer.
+// dispatchLocked starts a sender if commands are queued and one more may run.
 func (q *batchQueue) dispatchLocked() {
-	switch {
-	case len(q.queue) == 0:
-	case len(q.senders) < q.maxSenders:
+	if len(q.queue) > 0 && q.counting < q.maxSenders {
 		s := new(sender)
-		q.senders[s] = struct{}{}
+		q.addLocked(s)
 		go q.run(s)
-	case q.stallTimer == nil:
-		q.stallTimer = time.AfterFunc(StallTimeout, q.dropStalled)
+	}
+}
+
+func (q *batchQueue) addLocked(s *sender) {
+	q.senders[s] = struct{}{}
+	q.counting++
+}
+
+// removeLocked takes out a sender that has ended.
+func (q *batchQueue) removeLocked(s *sender) {
+	delete(q.senders, s)
+	q.stopCountingLocked(s)
+}
+
+func (q *batchQueue) stopCountingLocked(s *sender) {
+	if !s.dropped {
+		s.dropped = true
+		q.counting--
+	}
+}
+
+// beat ends the waits that are over, and drops the senders that have stalled while commands are queued. The timer calls it every
+// waitBeat while commands are queued or in flight.
+func (q *batchQueue) beat() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.dropStalledLocked()
+	q.beating = len(q.queue) > 0
+	for _, c := range q.queue {
+		q.endWait(c)
+	}
+	for s := range q.senders {
+		q.beating = q.beating || len(s.batch) > 0
+		for _, c := range s.batch {
+			q.endWait(c)
+		}
+	}
+	if q.beating {
+		q.beats.Reset(waitBeat)
 	}
 }
 
@@ -209,15 +259,15 @@ func (q *batchQueue) dispatchLocked() {
 func (q *batchQueue) tryReserve() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.reserved != nil || len(q.senders) > 0 || len(q.queue) > 0 {
+	if q.reserved != nil || q.counting > 0 || len(q.queue) > 0 {
 		return false
 	}
 	if q.spare == nil {
 		q.spare = new(sender)
 	}
 	q.reserved, q.spare = q.spare, nil
-	q.reserved.sentAt, q.reserved.ackTimeout = time.Now(), 0
-	q.senders[q.reserved] = struct{}{}
+	*q.reserved = sender{sentAt: time.Now()}
+	q.addLocked(q.reserved)
 	return true
 }
 
@@ -225,21 +275,21 @@ func (q *batchQueue) tryReserve() bool {
 func (q *batchQueue) unreserve() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	delete(q.senders, q.reserved)
+	q.removeLocked(q.reserved)
 	q.reserved, q.spare = nil, q.reserved
 	q.dispatchLocked()
 }
 
-// dropStalled stops counting the senders whose batch has stalled, so that others may start. A dropped sender ends when its
-// batch is answered. A sender that has sent none stays: if the program is so busy that it does not run, another would not either, and
+// dropStalledLocked stops counting the senders whose batch has stalled, so that others may start, if commands are queued. A dropped
+// sender ends when its batch is answered. A sender that has sent none stays: if the program is so busy that it does not run, another would not either, and
 // if each was dropped before it runs, nothing would ever be sent.
-func (q *batchQueue) dropStalled() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.stallTimer = nil
+func (q *batchQueue) dropStalledLocked() {
+	if len(q.queue) == 0 {
+		return
+	}
 	for s := range q.senders {
 		if !s.sentAt.IsZero() && time.Since(s.sentAt) >= StallTimeout+s.ackTimeout {
-			delete(q.senders, s)
+			q.stopCountingLocked(s)
 		}
 	}
 	q.dispatchLocked()
@@ -254,7 +304,19 @@ func (q *batchQueue) run(s *sender) {
 			return
 		}
 		q.send(batch)
+		q.returned(s)
+		for _, c := range batch {
+			c.deliver()
+		}
 	}
+}
+
+// returned takes note that the batch of s is in flight no more. It must be called before the answers are delivered: after that, what
+// beat sends on their channels would end the waits of other commands.
+func (q *batchQueue) returned(s *sender) {
+	q.mu.Lock()
+	s.batch = nil
+	q.mu.Unlock()
 }
 
 // letOthersRun calls yield, which lets the goroutines that can run go first, because the answers to one batch wake many callers, whose
@@ -276,7 +338,8 @@ func (q *batchQueue) letOthersRun(yield func()) {
 func (q *batchQueue) nextBatch(s *sender) []*Command {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if _, counts := q.senders[s]; !counts {
+	if s.dropped {
+		q.removeLocked(s)
 		return nil
 	}
 	n, batch := 0, make([]*Command, 0, min(len(q.queue), MaxBatch))
@@ -287,9 +350,10 @@ func (q *batchQueue) nextBatch(s *sender) []*Command {
 	}
 	q.queue = slices.Delete(q.queue, 0, n)
 	if len(batch) == 0 {
-		delete(q.senders, s)
+		q.removeLocked(s)
 		return nil
 	}
+	s.batch = batch
 	s.sentAt, s.ackTimeout = time.Now(), strictestAck(batch).Timeout
 	q.dispatchLocked() // if the queue was longer than a batch, another sender may take the rest
 	return batch

@@ -8,7 +8,7 @@ import (
 // TestConfirmationNotifies: each confirmation notifies the subscribers. A later subscriber is notified at once.
 func TestConfirmationNotifies(t *testing.T) {
 	t.Parallel()
-	s := NewSubscriptions(nil, newNodes(nil, new(Background), nil), nil)
+	s := NewSubscriptions(nil, newNodes(nil, new(Background), nil, nil), nil)
 	s.closed = true // no connection
 	first := s.Subscribe("c", "")
 	if first.Confirmed() || len(first.C) != 0 {
@@ -27,7 +27,7 @@ func TestConfirmationNotifies(t *testing.T) {
 // TestIdleChannelsAreDropped: a channel is unsubscribed after maxIdleRounds without a subscriber, and never with one.
 func TestIdleChannelsAreDropped(t *testing.T) {
 	t.Parallel()
-	s := NewSubscriptions(nil, newNodes(nil, new(Background), nil), nil)
+	s := NewSubscriptions(nil, newNodes(nil, new(Background), nil, nil), nil)
 	s.closed = true
 	busy, idle := s.Subscribe("busy", ""), s.Subscribe("idle", "")
 	idle.Close()
@@ -45,7 +45,7 @@ func TestIdleChannelsAreDropped(t *testing.T) {
 // TestAddressedMessages: a message with an address notifies the subscriber with that address, and no other.
 func TestAddressedMessages(t *testing.T) {
 	t.Parallel()
-	s := NewSubscriptions(nil, newNodes(nil, new(Background), nil), nil)
+	s := NewSubscriptions(nil, newNodes(nil, new(Background), nil, nil), nil)
 	s.closed = true
 	if s.SubscribeIfActive("c", "a:1") != nil {
 		t.Error("subscribed to a channel that was not requested")
@@ -87,7 +87,7 @@ func TestAddressedMessages(t *testing.T) {
 // TestChannelsThatMove: channels that a master refuses, or unsubscribes by itself, are requested again. No others are.
 func TestChannelsThatMove(t *testing.T) {
 	t.Parallel()
-	s := NewSubscriptions(nil, newNodes(nil, new(Background), nil), nil)
+	s := NewSubscriptions(nil, newNodes(nil, new(Background), nil, nil), nil)
 	s.closed = true
 	heard := s.Subscribe("heard", "")
 	s.Subscribe("refused", "")
