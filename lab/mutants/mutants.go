@@ -294,6 +294,19 @@ var locks = []Mutant{
 		inTransport("TestEveryWaitEnds"),
 	},
 	{
+		"late answer for another command", "the channel of a wait without an answer serves the next command", "core/internal/transport/executor.go",
+		[][2]string{{"		return ErrNotSent\n	case !c.hasReply():", "		return ErrNotSent\n	case !c.hasReply():\n		e.answers.Put(c.answered)"}},
+		inTransport("TestLateAnswersEndNoOtherWait"),
+	},
+	{
+		"answer before the end of the watch", "the end of one wait ends that of another command", "core/internal/transport/paths.go",
+		[][2]string{{
+			"		q.returned(s)\n		for _, c := range batch {\n			c.deliver()\n		}\n",
+			"		for _, c := range batch {\n			c.deliver()\n		}\n		q.returned(s)\n",
+		}},
+		inTransport("TestNothingFollowsAnAnswer"),
+	},
+	{
 		"no connect deadline", "an unlock waits for as long as go-redis dials", "core/internal/transport/paths.go",
 		[][2]string{{"	c.ctx = &c.connectCtx\n", ""}},
 		inTests("outage", "TestNoConnectionToBeHad"),
