@@ -22,7 +22,7 @@ type call struct {
 func walk() *svg.Picture {
 	lock := []call{
 		{0, "Client.Mutex", "core/lock.go", ""},
-		{0, "Lock.Lock, singleLock.acquire", "core/lock.go", "hooks: core/hooks.go"},
+		{0, "Lock.Lock, singleLock.acquire", "core/lock.go", "hooks, if any are set: core/hooks.go"},
 		{1, "newAcquisition", "core/lock.go", "owner: core/lease.go; hold and ID: script/strategy.go"},
 		{1, "Acquisition.Run", "acquire/acquisition.go", "limit of waiters: acquire/waiters.go"},
 		{2, "waitInList, pollAsHead", "acquire/waiters.go", "only the first of a name asks"},
