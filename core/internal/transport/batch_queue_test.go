@@ -25,7 +25,7 @@ func (s *sentBatches) send(batch []*Command) {
 func newQueued() *Command { return &Command{Done: func(*Command) {}} }
 
 // noWait is the endWait of a queue of such commands.
-func noWait(*Command) {}
+func noWait(*Command, bool) bool { return false }
 
 // TestCommandsShareBatches: commands that arrive while all senders are busy are sent in as few batches as possible.
 func TestCommandsShareBatches(t *testing.T) {
@@ -163,7 +163,7 @@ func TestNothingFollowsAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := NewExecutor(nil, Background{}, nil)
 		q := newBatchQueue(1, func([]*Command) {}, e.endWait)
-		answered := &Command{answered: make(chan bool, 2), beatsLeft: 1}
+		answered := &Command{answered: make(chan bool, 2), waitUntil: -1}
 		q.submit(answered, &Command{Done: func(*Command) { q.beat() }})
 		synctest.Wait()
 		if n := len(answered.answered); n != 1 || !<-answered.answered {

@@ -5,7 +5,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"regexp"
 	"strconv"
@@ -117,7 +116,7 @@ func (e *Executor) doQueued(ctx context.Context, c *Command) error {
 	if detached {
 		timeout = FirstAnswerTimeout
 	}
-	c.beatsLeft = beatsOf(timeout)
+	c.waitUntil = e.direct.now() + timeout
 	submit(ctx, c.node.queueFor(c), c)
 	switch {
 	case awaitReply(ctx, c, detached):
@@ -138,7 +137,7 @@ const AnswerTimeout = 5 * time.Second
 //   - ctx has ended; for a DetachedContext, ReleaseGrace later;
 //   - AnswerTimeout and the timeout for replicas have passed; for a DetachedContext, FirstAnswerTimeout;
 //   - the executor was stopped;
-//   - the key belongs to another master than before, which is checked every StallTimeout in a Cluster.
+//   - the key belongs to another master than before, which is looked for in a Cluster once a batch has stalled.
 //
 // All but the first are found by endWait.
 func awaitReply(ctx context.Context, c *Command, detached bool) bool {
@@ -160,38 +159,27 @@ func awaitReply(ctx context.Context, c *Command, detached bool) bool {
 	}
 }
 
-const (
-	// waitBeat is how often a queue looks for waits that are over, see batchQueue.beat. Not a timer for each wait, because nearly all
-	// waits end by an answer long before, and a timer in the select of each costs more than all else that a wait does. So a wait may
-	// last longer than its timeout by as much.
-	waitBeat = 50 * time.Millisecond
-	// stallBeats is how many beats a StallTimeout has.
-	stallBeats = uint16(StallTimeout / waitBeat)
-)
+// waitBeat is how often a queue looks for waits that are over, see batchQueue.beat. Not a timer for each wait, because nearly all waits
+// end by an answer long before, and a timer in the select of each costs more than all else that a wait does. So a wait may last longer
+// than its timeout by as much.
+const waitBeat = 50 * time.Millisecond
 
-// beatsOf returns after how many beats a wait of that timeout is over. The first may come at once.
-func beatsOf(timeout time.Duration) uint16 {
-	return uint16(min((timeout+waitBeat-1)/waitBeat+1, math.MaxUint16))
-}
-
-// endWait ends the wait for a command if it is over. The mutex of its queue is held.
-func (e *Executor) endWait(c *Command) {
-	if c.beatsLeft == 0 {
-		return // nobody waits, or the wait is over
+// endWait ends the wait for a command if it is over. It returns true if somebody waits further. The batch of a stalled command is in
+// flight for longer than StallTimeout, or one before it. The mutex of its queue is held.
+func (e *Executor) endWait(c *Command, stalled bool) bool {
+	if c.waitUntil == 0 {
+		return false
 	}
-	c.beatsLeft--
-	if c.beatsLeft%stallBeats == 0 && e.InCluster() {
+	over := e.direct.now() >= c.waitUntil || keepalive.Closed(e.stop)
+	if !over && stalled && e.InCluster() {
 		e.Nodes.RequestRefresh() // the command may have been sent to a master that is down
-		if e.Nodes.rerouted(c) {
-			c.beatsLeft = 0
-		}
+		over = e.Nodes.rerouted(c)
 	}
-	if keepalive.Closed(e.stop) {
-		c.beatsLeft = 0
-	}
-	if c.beatsLeft == 0 {
+	if over {
+		c.waitUntil = 0
 		c.answered <- false
 	}
+	return !over
 }
 
 // SubmitRenewals sends renewals without waiting for answers. Each command must have a function Done. It is called on a
@@ -424,9 +412,9 @@ type Command struct {
 	Ack    Ack    // of replicas; in one queue all commands want one, or none does
 	OnSend func() // called when the command is sent in a batch; may be nil
 
-	// beatsLeft is after how many beats of its queue the wait for its answer is over. It is 0 if nobody waits any more. Guarded by
-	// the mutex of the queue while the command is in it or in flight.
-	beatsLeft  uint16
+	// waitUntil is when the wait for the answer is over, by the clock of the direct path. It is 0 if nobody waits any more. Guarded
+	// by the mutex of the queue while the command is in it or in flight.
+	waitUntil  time.Duration
 	sendAsking bool // true if ASKING has to be sent before the command
 	// Repeated is true if the command was sent a second time because the first had no answer in directTimeout. The first
 	// may still arrive, whatever the answer to the second is.

@@ -47,9 +47,13 @@ func TestLateAnswersEndNoOtherWait(t *testing.T) {
 			answer <- struct{}{}
 		},
 		"answer at the timeout": func(e *Executor, answer chan struct{}) {
-			for range beatsOf(AnswerTimeout) {
-				e.Nodes.only.commands.beat()
+			q := e.Nodes.only.commands
+			q.mu.Lock()
+			for s := range q.senders {
+				s.batch[0].waitUntil = -1
 			}
+			q.mu.Unlock()
+			q.beat()
 			answer <- struct{}{}
 		},
 	} {
@@ -72,6 +76,37 @@ func TestLateAnswersEndNoOtherWait(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWaitsEndByTheClock: a beat that comes late, because the program did not run, ends all waits that are over by then. After that
+// there are no beats, although the command is still in flight.
+func TestWaitsEndByTheClock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb := &silentClient{answer: make(chan struct{})}
+		e := NewExecutor(rdb, Background{Now: keepalive.SystemClock}, nil)
+		q := e.Nodes.only.commands
+		go func() {
+			synctest.Wait()
+			q.mu.Lock()
+			q.beats.Stop()
+			q.mu.Unlock()
+			time.Sleep(AnswerTimeout)
+			q.beat()
+		}()
+		began := time.Now()
+		_, err := e.Do(context.Background(), echoScript, []string{"key"})
+		if took := time.Since(began); err != ErrNotAnswered || took != AnswerTimeout {
+			t.Errorf("%v after %v", err, took)
+		}
+		synctest.Wait()
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if q.beating {
+			t.Error("a beat is due for which nobody waits")
+		}
+		close(rdb.answer)
+	})
 }
 
 // TestStopEndsWaits: nobody waits for an answer any more once the executor was stopped.

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"maps"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -49,5 +52,26 @@ func TestFormerMasterIsDropped(t *testing.T) {
 	former.commands.unreserve()
 	if <-done; !c.keys.written || !errors.Is(c.Err, ErrNotAnswered) {
 		t.Errorf("the queued command was written: %v, error %v", c.keys.written, c.Err)
+	}
+}
+
+// TestOnlyStalledCommandsRefresh: the slots of a Cluster are read again because of a command without an answer after StallTimeout, and
+// not because a beat finds one in flight.
+func TestOnlyStalledCommandsRefresh(t *testing.T) {
+	t.Parallel()
+	for takes, want := range map[time.Duration]bool{StallTimeout - 1: false, StallTimeout + waitBeat: true} {
+		synctest.Test(t, func(t *testing.T) {
+			e := NewExecutor(nil, Background{}, nil)
+			e.Nodes.cluster = new(redis.ClusterClient)
+			e.Nodes.Close(0) // so nothing is sent
+			c := &Command{answered: make(chan bool, 2), node: e.Nodes.only, waitUntil: AnswerTimeout}
+			newBatchQueue(1, func([]*Command) { time.Sleep(takes) }, e.endWait).submit(c)
+			<-c.answered
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if refreshed := !e.Nodes.refresh.at.IsZero(); refreshed != want {
+				t.Errorf("an answer after %v: the slots were read again: %v", takes, refreshed)
+			}
+		})
 	}
 }

@@ -48,7 +48,7 @@ func (n *node) renewalQueueFor(c *Command) *batchQueue {
 type Nodes struct {
 	background *Background
 	sendBatch  func([]*Command)
-	endWait    func(*Command)
+	endWait    endWait
 	only       *node                // of all keys without a Cluster; in a Cluster, of keys whose master is not known
 	cluster    *redis.ClusterClient // nil without a Cluster
 
@@ -61,7 +61,7 @@ type Nodes struct {
 }
 
 // newNodes returns the nodes of rdb. Their batch queues have these functions. It does no I/O. The caller must call Close.
-func newNodes(rdb redis.UniversalClient, background *Background, sendBatch func([]*Command), endWait func(*Command)) *Nodes {
+func newNodes(rdb redis.UniversalClient, background *Background, sendBatch func([]*Command), endWait endWait) *Nodes {
 	n := &Nodes{background: background, sendBatch: sendBatch, endWait: endWait, queries: keepalive.NewOperations()}
 	n.only = n.newNode()
 	n.cluster, _ = rdb.(*redis.ClusterClient)
@@ -161,7 +161,7 @@ const (
 type batchQueue struct {
 	maxSenders int
 	send       func([]*Command) // returns when all commands of the batch were answered
-	endWait    func(*Command)   // is called in each beat for each command that is queued or in flight
+	endWait    endWait          // is called in each beat for each command that is queued or in flight
 	start      time.Time        // zero point of yieldFrom
 	yieldFrom  atomic.Int64     // until when senders do not yield, in nanoseconds since start
 
@@ -186,7 +186,15 @@ type sender struct {
 	dropped    bool          // true if it does not count, because a batch has stalled
 }
 
-func newBatchQueue(maxSenders int, send func([]*Command), endWait func(*Command)) *batchQueue {
+// stalled returns true if the last batch was sent longer ago than StallTimeout and more.
+func (s *sender) stalled(more time.Duration) bool {
+	return !s.sentAt.IsZero() && time.Since(s.sentAt) >= StallTimeout+more
+}
+
+// endWait is [Executor.endWait].
+type endWait = func(c *Command, stalled bool) (waits bool)
+
+func newBatchQueue(maxSenders int, send func([]*Command), endWait endWait) *batchQueue {
 	return &batchQueue{maxSenders: maxSenders, send: send, endWait: endWait, start: time.Now(), senders: make(map[*sender]struct{})}
 }
 
@@ -234,20 +242,23 @@ func (q *batchQueue) stopCountingLocked(s *sender) {
 }
 
 // beat ends the waits that are over, and drops the senders that have stalled while commands are queued. The timer calls it every
-// waitBeat while commands are queued or in flight.
+// waitBeat while commands are queued, or in flight and waited for.
 func (q *batchQueue) beat() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.dropStalledLocked()
 	q.beating = len(q.queue) > 0
-	for _, c := range q.queue {
-		q.endWait(c)
-	}
+	anyStalled := false
 	for s := range q.senders {
-		q.beating = q.beating || len(s.batch) > 0
+		stalled := s.stalled(0)
+		anyStalled = anyStalled || stalled
 		for _, c := range s.batch {
-			q.endWait(c)
+			waits := q.endWait(c, stalled)
+			q.beating = q.beating || waits
 		}
+	}
+	for _, c := range q.queue {
+		q.endWait(c, anyStalled)
 	}
 	if q.beating {
 		q.beats.Reset(waitBeat)
@@ -288,7 +299,7 @@ func (q *batchQueue) dropStalledLocked() {
 		return
 	}
 	for s := range q.senders {
-		if !s.sentAt.IsZero() && time.Since(s.sentAt) >= StallTimeout+s.ackTimeout {
+		if s.stalled(s.ackTimeout) {
 			q.stopCountingLocked(s)
 		}
 	}
