@@ -52,6 +52,7 @@ type visit struct {
 	ask  Ask
 	run  Run
 	came time.Time
+	last time.Time // when Redis was asked last; came before that
 
 	once     *Once // nil for Exclusive
 	claim    func(ctx context.Context, wait time.Duration) (grant, error)
@@ -62,7 +63,8 @@ type visit struct {
 
 func (e *engine) visit(ask Ask, run Run) *visit {
 	ask.Place = e.place
-	return &visit{engine: e, ask: ask, run: run, came: time.Now()}
+	now := time.Now()
+	return &visit{engine: e, ask: ask, run: run, came: now, last: now}
 }
 
 // Patience returns how long a work item waits at a guard that lets it wait for so long, at most until it is too late to answer
@@ -141,6 +143,7 @@ func (v *visit) asks(ctx context.Context, wait time.Duration) (err error) {
 		}
 		wait = max(wait-time.Since(began), 0)
 	}
+	v.last = time.Now()
 	if v.granted, err = v.claim(ctx, wait); v.FailOpen {
 		v.memory.Refused(v.ask.Name, err)
 	}
@@ -198,7 +201,7 @@ func (e *engine) finishing(ctx context.Context, ask Ask) (context.Context, conte
 func (v *visit) refuse(ctx context.Context, err error) error {
 	not := core.NotRun{Work: v.ask.Work, Waited: time.Since(v.came), RetryAfter: retryAfter(err), Err: err}
 	if v.answer(ctx, &not); not.Err != nil && v.ask.NoKey == nil {
-		v.logRefused(ctx, v.ask.Work, err)
+		v.logRefused(ctx, v.ask.Work, err, time.Since(v.last))
 	}
 	v.hooks.NotRun(ctx, not)
 	return not.Err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -111,8 +112,19 @@ func InnerType(err error) string {
 	return fmt.Sprintf("%T", err)
 }
 
-// logRefused logs work that is not run, unless that is the guard's purpose or the caller's doing.
-func (l *Log) logRefused(ctx context.Context, w core.Work, err error) {
+// shortestSilence is how long Redis must have been silent before the log blames it for work whose caller stopped waiting. A shorter
+// deadline may pass while Redis is well. AskTimeout would be too long: the deadlines of many calls are shorter.
+const shortestSilence = 100 * time.Millisecond
+
+// callerLeft returns true if work was not run only because ctx ended. silence is the time since Redis was asked. A cancelled call counts
+// like one whose deadline has passed: at its deadline a client cancels the call, which often arrives first.
+func callerLeft(ctx context.Context, err error, silence time.Duration) bool {
+	return ctx.Err() != nil && errors.Is(err, ctx.Err()) && silence < shortestSilence
+}
+
+// logRefused logs work that is not run, unless that is the guard's purpose or the caller's doing. silence is as for
+// [callerLeft].
+func (l *Log) logRefused(ctx context.Context, w core.Work, err error, silence time.Duration) {
 	switch {
 	case errors.Is(err, core.ErrOutcomeUnknown):
 		if l.unknown.First(w.KeyHash) { // a run whose process crashed, for instance
@@ -122,7 +134,7 @@ func (l *Log) logRefused(ctx context.Context, w core.Work, err error) {
 		l.Event(ctx, slog.LevelWarn, "unknown", logUnknown, w, nil)
 	case Mistaken(err):
 		l.Event(ctx, slog.LevelError, "mistake", logMistake, w, err)
-	case ctx.Err() != nil: // the caller has left
+	case callerLeft(ctx, err, silence):
 	case errors.Is(err, core.ErrUndecided):
 		l.Event(ctx, slog.LevelError, "undecided", logUndecided, w, err)
 	case errors.Is(err, core.ErrUnavailable), errors.Is(err, core.ErrMisconfigured), errors.Is(err, core.ErrPermission), replyCode(err) != "":

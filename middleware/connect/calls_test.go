@@ -7,6 +7,7 @@ import (
 	"crypto/x509/pkix"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -475,4 +476,38 @@ func TestLargeMessages(t *testing.T) {
 	c.want(t, 1)
 	call(t.Context(), small, "k", large).want(t, 0, "", false)
 	call(t.Context(), small, "k", large).want(t, connect.CodeAlreadyExists, "ALREADY_COMPLETED", false)
+}
+
+// TestShortDeadlineIsLogged: calls whose deadline passes before the guard gives up on a frozen Redis leave the line of the outage, once.
+func TestShortDeadlineIsLogged(t *testing.T) {
+	t.Parallel()
+	for _, p := range protocols {
+		server, log, nots := testkit.Start(t), new(testkit.Log), make(chan core.NotRun, 100)
+		locks, err := core.New(server.Client(), core.WithLogger(slog.New(slog.NewTextHandler(log, nil))), core.WithHooks(core.Hooks{
+			NotRun: func(_ context.Context, n core.NotRun) { nots <- n },
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = locks.Close() })
+		cl := serve(t, p, counting(new(counter)), patientIdempotent(locks, connectlock.Unscoped()))
+		call(t.Context(), cl, "before", "x").want(t, 0, "", false)
+		server.Pause()
+		const line = "Redis did not answer or refused the guard's command"
+		for i := 0; i < 3 || i < 50 && !strings.Contains(log.String(), line); i++ { // a busy machine may ask Redis just before the deadline
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			if a := call(ctx, cl, "k", "x"); a.err == nil {
+				t.Errorf("%s: a call was answered without Redis", p.name)
+			}
+			cancel()
+			select {
+			case <-nots:
+			case <-time.After(time.Second): // the call did not reach the guard
+			}
+		}
+		server.Resume()
+		if text := log.String(); strings.Count(text, line) != 1 || !strings.Contains(text, "level=ERROR") {
+			t.Errorf("%s: log: %s", p.name, text)
+		}
+	}
 }

@@ -237,3 +237,50 @@ func TestCheckOfBothKinds(t *testing.T) {
 		}
 	}
 }
+
+// TestShortDeadlineIsLogged: calls whose deadline passes before the guard gives up on a frozen Redis leave the line of the outage, once.
+func TestShortDeadlineIsLogged(t *testing.T) {
+	t.Parallel()
+	key := grpclock.ByMetadata("idempotency-key")
+	for name, guard := range map[string]func(*core.Client) grpc.UnaryServerInterceptor{
+		"Idempotent": func(c *core.Client) grpc.UnaryServerInterceptor { return patientIdempotent(c, grpclock.Unscoped()) },
+		"Exclusive":  func(c *core.Client) grpc.UnaryServerInterceptor { return patientExclusive(c.Mutex, key) },
+		"FailOpen": func(c *core.Client) grpc.UnaryServerInterceptor {
+			return patientExclusive(c.Fair, key, grpclock.FailOpen())
+		},
+		"WithWait": func(c *core.Client) grpc.UnaryServerInterceptor {
+			return patientExclusive(c.Mutex, key, core.WithWait(time.Minute))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, log, nots := testkit.Start(t), new(testkit.Log), make(chan core.NotRun, 100)
+			locks, err := core.New(server.Client(), core.WithLogger(slog.New(slog.NewTextHandler(log, nil))), core.WithHooks(core.Hooks{
+				NotRun: func(_ context.Context, n core.NotRun) { nots <- n },
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = locks.Close() })
+			client := serve(t, counting(new(counter)), grpc.UnaryInterceptor(guard(locks)))
+			call(t.Context(), client, "before", "x").want(t, codes.OK, "", false)
+			server.Pause()
+			defer server.Resume()
+			const line = "Redis did not answer or refused the guard's command"
+			for i := 0; i < 3 || i < 50 && !strings.Contains(log.String(), line); i++ { // a busy machine may ask Redis just before the deadline
+				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				if a := call(ctx, client, "k", "x"); a.err == nil {
+					t.Error("a call was answered without Redis")
+				}
+				cancel()
+				select {
+				case <-nots:
+				case <-time.After(time.Second): // the call did not reach the guard
+				}
+			}
+			if text := log.String(); strings.Count(text, line) != 1 || !strings.Contains(text, "level=ERROR") {
+				t.Errorf("log: %s", text)
+			}
+		})
+	}
+}

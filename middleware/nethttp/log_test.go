@@ -2,11 +2,15 @@ package httplock
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/tests/testkit"
@@ -74,6 +78,51 @@ func TestKeyFailureOfAStrategy(t *testing.T) {
 	refuseKey(t.Context(), &e.guard, ErrNoRoute)
 	if !strings.Contains(logged.String(), "level=ERROR") {
 		t.Errorf("the client's logger got %q", &logged)
+	}
+}
+
+// TestShortDeadlineIsLogged: requests whose deadline passes before the guard gives up on a frozen Redis leave the line of the outage, and so
+// do those of clients that left. A request that came too late does not.
+func TestShortDeadlineIsLogged(t *testing.T) {
+	t.Parallel()
+	server := testkit.Start(t)
+	for name, end := range map[string]func(context.Context) (context.Context, context.CancelFunc){
+		"deadline": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, 300*time.Millisecond)
+		},
+		"client": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			time.AfterFunc(300*time.Millisecond, cancel)
+			return ctx, cancel
+		},
+	} {
+		var logged testkit.Log
+		locks := coretest.NewClient(t, server.Client(), core.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
+		handler := Exclusive(locks.Mutex, Unscoped(), WithAskTimeout(10*time.Second))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		serve := func(ctx context.Context) int {
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodPost, "/orders", nil))
+			return w.Code
+		}
+		late, cancel := context.WithTimeout(t.Context(), -1)
+		if serve(late) == http.StatusOK || logged.String() != "" {
+			t.Errorf("%s: a late request: logged %q", name, logged.String())
+		}
+		cancel()
+		if code := serve(t.Context()); code != http.StatusOK {
+			t.Errorf("%s: status %d", name, code)
+		}
+		server.Pause()
+		const line = "Redis did not answer or refused the guard's command"
+		for i := 0; i < 3 || i < 50 && !strings.Contains(logged.String(), line); i++ { // a busy machine may ask Redis just before the deadline
+			ctx, cancel := end(t.Context())
+			serve(ctx)
+			cancel()
+		}
+		server.Resume()
+		if text := logged.String(); strings.Count(text, line) != 1 || !strings.Contains(text, "level=ERROR") {
+			t.Errorf("%s: log: %s", name, text)
+		}
 	}
 }
 
