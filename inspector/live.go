@@ -54,14 +54,14 @@ func newBroadcaster(most int) *broadcaster {
 	return &broadcaster{lifetime: lifetime, end: end, most: most, topics: make(map[string]*topic)}
 }
 
-// join makes a viewer of a topic. It returns false if there are too many viewers, or after close. A quarter of the places is for
-// operators. read is only called if the topic has no other viewer. The caller must call leave.
+// join makes a viewer of a topic. It returns false if there are too many viewers, or after close. A quarter of the places, at
+// least one, is for operators. read is only called if the topic has no other viewer. The caller must call leave.
 func (b *broadcaster) join(key string, operator bool, read func(ctx context.Context) event) (v *viewer, leave func(), ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	most := b.most
 	if !operator {
-		most -= most / 4
+		most -= max(most/4, 1)
 	}
 	if b.viewers >= most || b.lifetime.Err() != nil {
 		return nil, nil, false

@@ -42,6 +42,9 @@ func newConfig(opts []Option) config {
 		}
 		o.apply(&c)
 	}
+	if c.viewers == 1 && c.authorise != nil {
+		c.refuse("WithViewers(1): with WithActions its only place would be kept for operators: set 2 or more, or 0 to turn it off")
+	}
 	return c
 }
 
@@ -113,7 +116,8 @@ func WithSecureCookies() Option {
 }
 
 // WithViewers sets how many pages may be kept up to date at the same time, 0 to 10,000. Further ones are answered, and stay as
-// they were loaded. With [WithActions], a quarter is kept for operators. 0 turns it off. Defaults to 64.
+// they were loaded. With [WithActions], a quarter of the places, at least one, is kept for operators, so 1 is refused then. 0 turns it
+// off. Defaults to 64.
 func WithViewers(most int) Option {
 	return optionFunc(func(c *config) {
 		if most < 0 || most > 10_000 {

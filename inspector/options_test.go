@@ -34,6 +34,22 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+// TestOnePlace is enough for a page that only reads. With actions it would be an operator's, and nobody else's page would be kept up to date.
+func TestOnePlace(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, testkit.Start(t).Client())
+	newSite(t, locks, inspector.WithViewers(1)).watch("")
+	actions := inspector.WithActions(func(*http.Request) (string, error) { return "ada", nil })
+	for _, opts := range [][]inspector.Option{{actions, inspector.WithViewers(1)}, {inspector.WithViewers(1), actions}} {
+		if _, err := inspector.New(locks, opts...); err == nil || !strings.Contains(err.Error(), "set 2 or more, or 0") {
+			t.Errorf("error %v", err)
+		}
+	}
+	for _, most := range []int{0, 2} {
+		newSite(t, locks, inspector.WithViewers(most), actions)
+	}
+}
+
 // TestProcess: what this process holds and waits for.
 func TestProcess(t *testing.T) {
 	t.Parallel()
