@@ -92,21 +92,27 @@ func (c *cronLsCommand) Run(env *environment) error {
 		if err != nil {
 			return err
 		}
-		t := &table{head: []string{"JOB", "SPEC", "ZONE", "LAST TICK", "NEXT TICK", "MISSED", "PAUSED", "SERVICE"}}
-		for _, j := range jobs {
-			if env.flags.JSON {
+		if !env.flags.JSON {
+			jobTable(jobs).print(env)
+		} else {
+			for _, j := range jobs {
 				if err := env.printJSON(jobInJSON(j)); err != nil {
 					return err
 				}
 			}
-			t.add(named(j.Name), j.Spec, j.Zone, clockTime(j.LastTick), clockTime(j.NextTick), missed(j), paused(j), j.Service)
-		}
-		if !env.flags.JSON {
-			t.print(env)
 		}
 		all.report(env, len(jobs) > 0, "no job is registered")
 		return nil
 	})
+}
+
+// jobTable is the table of cron ls.
+func jobTable(jobs []cronlock.JobInfo) *table {
+	t := &table{head: []string{"JOB", "SPEC", "ZONE", "LAST TICK", "NEXT TICK", "MISSED", "PAUSED", "SERVICE"}}
+	for _, j := range jobs {
+		t.add(named(j.Name), j.Spec, j.Zone, clockTime(j.LastTick), clockTime(j.NextTick), missed(j), paused(j), j.Service)
+	}
+	return t
 }
 
 // paused returns who has paused a job, and when; "-" if it is not paused.

@@ -4,12 +4,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/mattn/go-runewidth"
+
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/cronlock"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
@@ -62,6 +67,63 @@ func TestForeignText(t *testing.T) {
 					t.Errorf("%s: a forged line: %q", output, line)
 				}
 			}
+		}
+	}
+}
+
+// TestForeignNamesKeepColumns: whatever the names of jobs and locks are, cron ls and top print one row for each, whose columns begin where
+// those of the head do, and which is no wider than the terminal.
+func TestForeignNamesKeepColumns(t *testing.T) {
+	t.Parallel()
+	names := append(slices.Clone(nastyTexts), "backup", "a\tb", "a\vb\fc", "\u0301accent", "e\u0301"+strings.Repeat("\u0301", 300), strings.Repeat("x", 512),
+		strings.Repeat("订", 170), "🙂👨\u200d👩\u200d👧 🇩🇪", "☎\ufe0f", "\u1100\u1161", "नि", " ", "")
+	jobs, locks := make([]cronlock.JobInfo, 0, len(names)), make([]core.Entry, 0, len(names))
+	for _, name := range names {
+		jobs = append(jobs, cronlock.JobInfo{Name: name, Spec: "@SPEC", Zone: name, Service: name, Paused: true, PausedBy: name})
+		locks = append(locks, core.Entry{Name: name, Mode: "@MODE", Value: name, Holds: 1})
+	}
+	unfit := func(line string, width int) bool {
+		return strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) || width > 0 && runewidth.StringWidth(line) > width
+	}
+	commands := regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]") // of top itself
+	for _, width := range []int{0, 60, 80, 200} {
+		view := &top{env: &environment{stdout: &stream{to: new(bytes.Buffer)}}, order: "name", entries: locks, width: width, height: len(names) + 4, chosen: 3}
+		var list bytes.Buffer
+		jobTable(jobs).write(&list, width, false)
+		shown := func() []string { return strings.Split(commands.ReplaceAllString(view.draw(), ""), "\r\n") }
+		for output, test := range map[string]struct {
+			lines        []string
+			column, cell string
+		}{
+			"cron ls": {strings.Split(strings.TrimSuffix(list.String(), "\n"), "\n"), "SPEC", "@SPEC"},
+			"top":     {shown()[2 : len(names)+3], "MODE", "@MODE"},
+		} {
+			if len(test.lines) != len(names)+1 {
+				t.Fatalf("%s, %d columns: %d lines", output, width, len(test.lines))
+			}
+			head, _, _ := strings.Cut(test.lines[0], test.column)
+			for _, line := range test.lines[1:] {
+				before, _, found := strings.Cut(line, test.cell)
+				if !found || runewidth.StringWidth(before) != runewidth.StringWidth(head) {
+					t.Errorf("%s, %d columns: the second column of %.200q begins elsewhere than in the head", output, width, line)
+				}
+				if unfit(line, width) {
+					t.Errorf("%s, %d columns: %.200q", output, width, line)
+				}
+			}
+		}
+		for i, name := range names { // the question, and the filter in the head
+			view.chosen = i
+			view.press("u")
+			view.filter = name
+			lines := shown()
+			if foot := lines[len(lines)-1]; view.prompt == nil || unfit(foot, width) || !strings.HasSuffix(foot, "Type yes: ") {
+				t.Errorf("%d columns: the question %.200q", width, foot)
+			}
+			if unfit(lines[0], width) {
+				t.Errorf("%d columns: the head %.200q", width, lines[0])
+			}
+			view.prompt, view.filter = nil, ""
 		}
 	}
 }

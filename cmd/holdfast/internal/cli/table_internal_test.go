@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/cronlock"
 	"github.com/holdfast-go/holdfast/internal/seal"
 )
 
@@ -41,6 +42,10 @@ func TestNamesDiffer(t *testing.T) {
 	for output, write := range map[string]func(env *environment, name string) error{
 		"ls": func(env *environment, name string) error {
 			lockTable([]core.Entry{{Name: name}}, time.Time{}).print(env)
+			return nil
+		},
+		"cron ls": func(env *environment, name string) error {
+			jobTable([]cronlock.JobInfo{{Name: name}}).print(env)
 			return nil
 		},
 		"show": func(env *environment, name string) error { return state{lock: core.Info{Name: name}}.print(env) },
