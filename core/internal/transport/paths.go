@@ -246,12 +246,11 @@ func (q *batchQueue) stopCountingLocked(s *sender) {
 func (q *batchQueue) beat() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.dropStalledLocked()
 	q.beating = len(q.queue) > 0
-	anyStalled := false
+	anyStalled := false // not one that was dropped: the queue waits for it no more
 	for s := range q.senders {
 		stalled := s.stalled(0)
-		anyStalled = anyStalled || stalled
+		anyStalled = anyStalled || stalled && !s.dropped
 		for _, c := range s.batch {
 			waits := q.endWait(c, stalled)
 			q.beating = q.beating || waits
@@ -260,6 +259,7 @@ func (q *batchQueue) beat() {
 	for _, c := range q.queue {
 		q.endWait(c, anyStalled)
 	}
+	q.dropStalledLocked()
 	if q.beating {
 		q.beats.Reset(waitBeat)
 	}
