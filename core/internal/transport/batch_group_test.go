@@ -71,7 +71,7 @@ func TestDirectPathAfterGroup(t *testing.T) {
 	e.direct.observeRTT(e.direct.now(), true)
 	direct := func(ctx context.Context) bool {
 		c := &Command{ctx: ctx, node: e.Nodes.only}
-		reserved := e.direct.tryReserve(c)
+		reserved := e.direct.tryReserve(c, e.direct.now())
 		if reserved {
 			c.node.commands.unreserve()
 		}

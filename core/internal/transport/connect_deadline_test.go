@@ -58,7 +58,7 @@ func TestDirectPathKeepsDeadlines(t *testing.T) {
 		} {
 			ctx, cancel := context.WithTimeout(context.Background(), left)
 			c := &Command{ctx: ctx, node: &node{commands: newBatchQueue(1, nil, nil)}}
-			if reserved := p.tryReserve(c); reserved != want {
+			if reserved := p.tryReserve(c, p.now()); reserved != want {
 				t.Errorf("%v before its deadline: reserved %v", left, reserved)
 			}
 			cancel()

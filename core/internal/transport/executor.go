@@ -87,10 +87,11 @@ func (e *Executor) DoWithAck(ctx context.Context, a Ack, s *Script, keys []strin
 func (e *Executor) Run(ctx context.Context, c *Command) error {
 	c.ctx = ctx
 	c.node = e.Nodes.of(c.key())
-	if !e.direct.tryReserve(c) {
-		return e.doQueued(ctx, c)
+	now := e.direct.now()
+	if !e.direct.tryReserve(c, now) {
+		return e.doQueued(ctx, c, now)
 	}
-	if e.sendDirect(c); !timedOut(c.Err) {
+	if e.sendDirect(c, now); !timedOut(c.Err) {
 		return c.timeoutError(ctx)
 	}
 	first := c.keys.written
@@ -101,7 +102,7 @@ func (e *Executor) Run(ctx context.Context, c *Command) error {
 		return ErrNotSent
 	}
 	c.Repeated, c.keys.written = first, false
-	err := e.doQueued(ctx, c)
+	err := e.doQueued(ctx, c, e.direct.now())
 	if err == ErrNotSent && first {
 		err = ErrNotAnswered
 	}
@@ -109,14 +110,14 @@ func (e *Executor) Run(ctx context.Context, c *Command) error {
 }
 
 // doQueued sends a command through its batch queue, and waits for the answer. It returns the same errors as Do.
-func (e *Executor) doQueued(ctx context.Context, c *Command) error {
+func (e *Executor) doQueued(ctx context.Context, c *Command, now time.Duration) error {
 	c.answered, _ = e.answers.Get().(chan bool)
 	timeout := AnswerTimeout + c.Ack.Timeout
 	_, detached := ctx.(*DetachedContext)
 	if detached {
 		timeout = FirstAnswerTimeout
 	}
-	c.waitUntil = e.direct.now() + timeout
+	c.waitUntil = now + timeout
 	submit(ctx, c.node.queueFor(c), c)
 	switch {
 	case awaitReply(ctx, c, detached):
@@ -407,7 +408,6 @@ type Command struct {
 	script *Script
 	Args   []any             // of EVALSHA; the keys begin at firstKey
 	buffer [bufferedArgs]any // the memory of Args, unless there are more
-	keys   keyCount
 	node   *node
 	Ack    Ack    // of replicas; in one queue all commands want one, or none does
 	OnSend func() // called when the command is sent in a batch; may be nil
@@ -415,6 +415,7 @@ type Command struct {
 	// waitUntil is when the wait for the answer is over, by the clock of the direct path. It is 0 if nobody waits any more. Guarded
 	// by the mutex of the queue while the command is in it or in flight.
 	waitUntil  time.Duration
+	keys       keyCount
 	sendAsking bool // true if ASKING has to be sent before the command
 	// Repeated is true if the command was sent a second time because the first had no answer in directTimeout. The first
 	// may still arrive, whatever the answer to the second is.
@@ -476,7 +477,7 @@ func NewCommand(s *Script, keys []string, args ...any) *Command {
 // beside NewCommand because callers that have their keys as values of type any save allocations.
 func (c *Command) Init(s *Script, keys int, args ...any) {
 	c.ctx, c.script = context.Background(), s
-	c.keys = keyCount{n: keys}
+	c.keys = keyCount{n: uint16(keys)}
 	c.Args = append(append(c.buffer[:0], evalsha, s.shaArg, &c.keys), args...)
 }
 
@@ -586,7 +587,7 @@ func (c *Command) markUnwritten(err error) error {
 // It is this argument because go-redis encodes it when it writes the command to a connection, and not before. So written stays
 // false if a hook, a limiter or the connection pool refuses the command. It costs no allocation.
 type keyCount struct {
-	n       int
+	n       uint16
 	written bool    // true if the command was written to a connection
 	digits  [4]byte // the memory of the encoded number
 }
@@ -598,7 +599,7 @@ func (k *keyCount) MarshalBinary() ([]byte, error) {
 }
 
 // String returns the number in decimal digits, for hooks that print commands.
-func (k *keyCount) String() string { return strconv.Itoa(k.n) }
+func (k *keyCount) String() string { return strconv.Itoa(int(k.n)) }
 
 // Script is a Lua script and the SHA-1 under which servers know it. It is not changed, so it is safe for concurrent use.
 type Script struct {

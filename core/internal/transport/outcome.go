@@ -398,10 +398,11 @@ const ownKeys = "holdfast:"
 
 // names returns the keys of the command.
 func (c *Command) names() []any {
-	if len(c.Args) < firstKey+c.keys.n {
+	end := firstKey + int(c.keys.n)
+	if len(c.Args) < end {
 		return nil
 	}
-	return c.Args[firstKey : firstKey+c.keys.n]
+	return c.Args[firstKey:end]
 }
 
 // SentinelAddr is what go-redis calls the address that Sentinel returned. During a failover it may lead to a replica.

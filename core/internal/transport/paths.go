@@ -437,17 +437,17 @@ func (p *directPath) observeRTT(sentAt time.Duration, replied bool) {
 	p.fastUntil.Store(int64(until))
 }
 
-// tryReserve decides whether c may be sent on the caller's goroutine. If it returns true, the batch queue of c is reserved
+// tryReserve decides whether c may be sent on the caller's goroutine now. If it returns true, the batch queue of c is reserved
 // and the caller must call unreserve on that queue. It returns false if
 //   - c waits for replicas, or for the others of a batch group;
 //   - the server has not answered within fastRTTLimit lately;
 //   - other commands are queued or in flight;
 //   - the context has ended, or its deadline is nearer than the timeouts of the direct path.
-func (p *directPath) tryReserve(c *Command) bool {
+func (p *directPath) tryReserve(c *Command, now time.Duration) bool {
 	if p.rdb == nil || c.Ack.Wanted() {
 		return false
 	}
-	if p.now() >= time.Duration(p.fastUntil.Load()) || !c.node.commands.tryReserve() {
+	if now >= time.Duration(p.fastUntil.Load()) || !c.node.commands.tryReserve() {
 		return false
 	}
 	end, ends := c.ctx.Deadline()
@@ -493,9 +493,8 @@ func (p *directPath) giveBack() {
 
 // sendDirect sends a command on the direct path. The caller must have called tryReserve with true as its result; sendDirect
 // calls unreserve.
-func (e *Executor) sendDirect(c *Command) {
+func (e *Executor) sendDirect(c *Command, sentAt time.Duration) {
 	defer c.node.commands.unreserve()
-	sentAt := e.direct.now()
 	e.sendWithConnectDeadline(c, sentAt)
 	e.noteReply(c, sentAt)
 	e.judge(c)
