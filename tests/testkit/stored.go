@@ -1,14 +1,15 @@
 package testkit
 
 import (
+	"errors"
 	"maps"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// Stored returns what is stored at each key that matches a pattern, in the form of DUMP. The test fails if Redis does not list
-// the keys.
+// Stored returns what is stored at each key that matches a pattern, in the form of DUMP. The test fails if Redis does not tell
+// it. Keys that expire meanwhile are left out.
 func Stored(t testing.TB, rdb *redis.Client, pattern string) map[string]string {
 	t.Helper()
 	keys, err := rdb.Keys(t.Context(), pattern).Result()
@@ -17,7 +18,13 @@ func Stored(t testing.TB, rdb *redis.Client, pattern string) map[string]string {
 	}
 	stored := make(map[string]string, len(keys))
 	for _, key := range keys {
-		stored[key] = rdb.Dump(t.Context(), key).Val()
+		switch dump, err := rdb.Dump(t.Context(), key).Result(); {
+		case errors.Is(err, redis.Nil): // it has expired since
+		case err != nil:
+			t.Fatal(err)
+		default:
+			stored[key] = dump
+		}
 	}
 	return stored
 }
