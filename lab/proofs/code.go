@@ -16,25 +16,44 @@ var (
 	uncountedFiles   = []string{".gitignore", ".gitattributes", "LICENSE"}
 )
 
-// counts returns true if a change of the file makes rows invalid.
+// ownFolders are folders whose files count only for the proofs that run them.
+var ownFolders = map[string][]string{
+	"lab/bench/":   {"bench", "ci", "clone", "lab", "platforms", "release-check"},
+	"lab/mutants/": {"ci", "clone", "lab", "mutants", "platforms", "release-check"},
+}
+
+// counts returns true if a change of the file makes rows of some proof invalid.
 func counts(file string) bool {
 	return !slices.Contains(uncountedKinds, path.Ext(file)) && !slices.Contains(uncountedFiles, file) &&
 		!slices.ContainsFunc(uncountedFolders, func(folder string) bool { return strings.HasPrefix(file, folder) })
 }
 
-// hashOf returns a hash of the lines of "git ls-tree" whose files count.
-func hashOf(tree string) string {
+// countsFor returns true if a change of the file makes rows of the proof invalid.
+func countsFor(proof, file string) bool {
+	for folder, proofs := range ownFolders {
+		if strings.HasPrefix(file, folder) && !slices.Contains(proofs, proof) {
+			return false
+		}
+	}
+	return counts(file)
+}
+
+// tree is what "git ls-tree" prints of a commit.
+type tree string
+
+// code returns a hash of the files that count for a proof.
+func (t tree) code(proof string) string {
 	h := sha256.New()
-	for line := range strings.Lines(tree) {
-		if _, file, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t"); ok && counts(file) {
+	for line := range strings.Lines(string(t)) {
+		if _, file, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t"); ok && countsFor(proof, file) {
 			h.Write([]byte(line))
 		}
 	}
 	return fmt.Sprintf("%x", h.Sum(nil))[:12]
 }
 
-// head returns the abbreviated commit and the hash of its code. It fails if the working tree has other code.
-func head() (commit, code string, err error) {
+// head returns the abbreviated commit and its files. It fails if the working tree has other code.
+func head() (commit string, files tree, err error) {
 	changes, err := git("status", "--porcelain", "--no-renames", "--untracked-files=all")
 	if err != nil {
 		return "", "", err
@@ -44,12 +63,12 @@ func head() (commit, code string, err error) {
 			return "", "", fmt.Errorf("%s differs from HEAD: a row of it could not be made again", file)
 		}
 	}
-	tree, err := git("-c", "core.quotePath=false", "ls-tree", "-r", "--full-tree", "HEAD")
+	listed, err := git("-c", "core.quotePath=false", "ls-tree", "-r", "--full-tree", "HEAD")
 	if err != nil {
 		return "", "", err
 	}
 	commit, err = git("rev-parse", "--short=8", "HEAD")
-	return strings.TrimSpace(commit), hashOf(tree), err
+	return strings.TrimSpace(commit), tree(listed), err
 }
 
 func git(args ...string) (string, error) {

@@ -55,17 +55,18 @@ func main() {
 
 // runner runs proofs and keeps their rows.
 type runner struct {
-	commit, code string
-	rows         sync.Mutex   // of the files
-	alone        sync.RWMutex // held for writing by a proof beside which nothing runs
-	failed       atomic.Int64
+	commit string
+	files  tree
+	rows   sync.Mutex   // of the files
+	alone  sync.RWMutex // held for writing by a proof beside which nothing runs
+	failed atomic.Int64
 }
 
 // runAll runs what is missing, and what is asked for by name and has not passed, some at a time. It ends early if a run leaves no row.
 func runAll(ctx context.Context, only string, jobs int) error {
 	var r runner
 	var err error
-	if r.commit, r.code, err = head(); err != nil {
+	if r.commit, r.files, err = head(); err != nil {
 		return err
 	}
 	todo, err := r.missing(only)
@@ -104,7 +105,7 @@ func runAll(ctx context.Context, only string, jobs int) error {
 	if n := r.failed.Load(); n > 0 {
 		return fmt.Errorf("%d runs have failed", n)
 	}
-	return writeTable(page, rowsDir, r.commit, r.code)
+	return writeTable(page, rowsDir, r.commit, r.files)
 }
 
 // missing returns what has to run, the shortest first.
@@ -118,9 +119,10 @@ func (r *runner) missing(only string) (todo []run, err error) {
 		if err != nil {
 			return nil, err
 		}
-		few := proofs[i].stateOf(rows, r.code).few
+		code := r.files.code(proofs[i].name)
+		few := proofs[i].stateOf(rows, code).few
 		for _, one := range proofs[i].runs() {
-			if old, ok := one.row(rows, r.code); wanted.MatchString(one.String()) && (!ok || only != "" && (few || old.Failed != "")) {
+			if old, ok := one.row(rows, code); wanted.MatchString(one.String()) && (!ok || only != "" && (few || old.Failed != "")) {
 				todo = append(todo, one)
 			}
 		}
@@ -145,12 +147,12 @@ func (r *runner) run(ctx context.Context, one run) error {
 	if err != nil {
 		return err
 	}
-	done.Commit, done.Code = r.commit, r.code
+	done.Commit, done.Code = r.commit, r.files.code(one.name)
 	r.rows.Lock()
 	defer r.rows.Unlock()
 	if _, now, err := head(); err != nil {
 		return err
-	} else if now != r.code {
+	} else if now.code(one.name) != done.Code {
 		return errors.New("the code has changed meanwhile")
 	}
 	if done.Failed != "" {
@@ -162,7 +164,7 @@ func (r *runner) run(ctx context.Context, one run) error {
 	if err := keep(rowsDir, one.name, done); err != nil {
 		return err
 	}
-	return writeTable(page, rowsDir, r.commit, r.code)
+	return writeTable(page, rowsDir, r.commit, r.files)
 }
 
 // possible returns true if the machine has what a proof needs.
@@ -212,7 +214,7 @@ func (r run) execute(ctx context.Context) (row, error) {
 
 // check lists what has no valid row, or one that says that it failed.
 func check() error {
-	commit, code, err := head()
+	commit, files, err := head()
 	if err != nil {
 		return err
 	}
@@ -222,7 +224,7 @@ func check() error {
 		if err != nil {
 			return err
 		}
-		s := p.stateOf(rows, code)
+		s := p.stateOf(rows, files.code(p.name))
 		if s.passed {
 			continue
 		}
@@ -233,9 +235,9 @@ func check() error {
 		fmt.Printf("%s: %s\n", p.name, s.outcome)
 	}
 	if missing > 0 {
-		return fmt.Errorf("%d of %d proofs have not passed on the code %s of %s", missing, len(proofs), code, commit)
+		return fmt.Errorf("%d of %d proofs have not passed on the code of %s", missing, len(proofs), commit)
 	}
-	fmt.Printf("all %d proofs have passed on the code %s of %s\n", len(proofs), code, commit)
+	fmt.Printf("all %d proofs have passed on the code of %s\n", len(proofs), commit)
 	return nil
 }
 

@@ -13,23 +13,28 @@ import (
 // TestRowsOfOtherCode: commits of pages leave rows valid, commits of code do not.
 func TestRowsOfOtherCode(t *testing.T) {
 	t.Parallel()
-	const tree = "100644 blob 1\tcore/lock.go\n100644 blob 2\tREADME.md\n100644 blob 3\tlab/proofs/rows/a.json\n100644 blob 4\tdocs/a b.svg\n"
+	const files = "100644 blob 1\tcore/lock.go\n100644 blob 2\tREADME.md\n100644 blob 3\tlab/proofs/rows/a.json\n" +
+		"100644 blob 4\tdocs/a b.svg\n100644 blob 5\tlab/mutants/list.go\n"
 	for name, test := range map[string]struct {
-		tree string
-		same bool
+		files string
+		same  bool
 	}{
-		"a page":       {strings.Replace(tree, "blob 2", "blob 7", 1), true},
-		"a row":        {strings.Replace(tree, "blob 3", "blob 7", 1), true},
-		"a picture":    {strings.Replace(tree, "blob 4", "blob 7", 1), true},
-		"a new page":   {tree + "100644 blob 8\tlab/NEW.md\n", true},
-		"code":         {strings.Replace(tree, "blob 1", "blob 7", 1), false},
-		"new code":     {tree + "100644 blob 8\tcore/new.go\n", false},
-		"a mode":       {strings.Replace(tree, "100644 blob 1", "100755 blob 1", 1), false},
-		"another name": {strings.Replace(tree, "core/lock.go", "core/lease.go", 1), false},
+		"a page":       {strings.Replace(files, "blob 2", "blob 7", 1), true},
+		"a row":        {strings.Replace(files, "blob 3", "blob 7", 1), true},
+		"a picture":    {strings.Replace(files, "blob 4", "blob 7", 1), true},
+		"a new page":   {files + "100644 blob 8\tlab/NEW.md\n", true},
+		"code":         {strings.Replace(files, "blob 1", "blob 7", 1), false},
+		"new code":     {files + "100644 blob 8\tcore/new.go\n", false},
+		"a mode":       {strings.Replace(files, "100644 blob 1", "100755 blob 1", 1), false},
+		"another name": {strings.Replace(files, "core/lock.go", "core/lease.go", 1), false},
+		"a mutant":     {strings.Replace(files, "blob 5", "blob 7", 1), true},
 	} {
-		if same := hashOf(test.tree) == hashOf(tree); same != test.same {
+		if same := tree(test.files).code("model") == tree(files).code("model"); same != test.same {
 			t.Errorf("%s: same code %v, want %v", name, same, test.same)
 		}
+	}
+	if with := strings.Replace(files, "blob 5", "blob 7", 1); tree(with).code("mutants") == tree(files).code("mutants") {
+		t.Error("a mutant: its proof stays valid")
 	}
 }
 
@@ -106,7 +111,7 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := writeTable(page, dir, "abc", "new"); err != nil {
+		if err := writeTable(page, dir, "abc", ""); err != nil {
 			t.Fatal(err)
 		}
 	}

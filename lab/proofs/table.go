@@ -15,7 +15,7 @@ const (
 )
 
 // writeTable puts the table into a page, between the two lines.
-func writeTable(page, rows, commit, code string) error {
+func writeTable(page, rows, commit string, files tree) error {
 	text, err := os.ReadFile(page)
 	if err != nil {
 		return err
@@ -25,14 +25,14 @@ func writeTable(page, rows, commit, code string) error {
 	if !ok || !ends {
 		return fmt.Errorf("%s has no place for the table", page)
 	}
-	table, err := tableOf(rows, commit, code)
+	table, err := tableOf(rows, commit, files)
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(page, []byte(before+tableBegins+"\n"+table+"\n"+tableEnds+after), 0o644)
 }
 
-func tableOf(dir, commit, code string) (string, error) {
+func tableOf(dir, commit string, files tree) (string, error) {
 	var b strings.Builder
 	complete := 0
 	for _, p := range proofs {
@@ -40,15 +40,15 @@ func tableOf(dir, commit, code string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		s := p.stateOf(rows, code)
+		s := p.stateOf(rows, files.code(p.name))
 		if s.passed {
 			complete++
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", p.name, p.shows, s.figures, s.took, s.commit, s.outcome)
 	}
-	return fmt.Sprintf("%d of %d proofs have passed on the code `%s` of the commit %s.\n\n"+
+	return fmt.Sprintf("%d of %d proofs have passed on the code of the commit %s.\n\n"+
 		"| proof | shows | figures | took | commit | outcome |\n| --- | --- | --- | --- | --- | --- |\n%s",
-		complete, len(proofs), code, commit, &b), nil
+		complete, len(proofs), commit, &b), nil
 }
 
 // state is what the table says of a proof.
