@@ -87,7 +87,7 @@ var locks = []Mutant{
 	{
 		"re-entry counted by INCR", "a command that is sent twice enters twice, and one release does not free", "core/internal/script/lua/lock/mutex_common.lua",
 		[][2]string{{"  if not r.repeated then", "  if true then"}},
-		inTests("mutex", "TestRepeatedAcquireRenews"),
+		inTests("mutex", "TestPeerTokenOfRetriedAcquireIsZero"),
 	},
 	{
 		"queue ordered by a clock", "a clock that is set back lets the last in first", "core/internal/script/lua/lock/queue_acquire.lua",
