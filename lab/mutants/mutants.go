@@ -313,7 +313,7 @@ var locks = []Mutant{
 	},
 	{
 		"hooks lost on the direct path", "the copies that go-redis makes have none", "core/internal/transport/paths.go",
-		[][2]string{{"	conn := rdb.Conn()\n", "	conn := rdb.WithTimeout(timeout).Conn()\n"}},
+		[][2]string{{"	conn := rdb.Conn()\n", "	conn := rdb.WithTimeout(directTimeout).Conn()\n"}},
 		inTests("outage", "TestHooksSeeLoneCommands"),
 	},
 	{
