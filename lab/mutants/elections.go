@@ -24,6 +24,6 @@ var elections = []Mutant{
 	{
 		"lead that is valid after its loss", "`IsLeader` is nil, and `TryDo` begins work, until the last context of the lead has ended", "core/leadership.go",
 		[][2]string{{" && l.lease.end.Cause() == nil", ""}},
-		inCore("TestNotLeaderOnceTheWorkIsTold"),
+		inCore("TestNotLeaderOnceTheWorkIsCancelled"),
 	},
 }

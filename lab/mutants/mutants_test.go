@@ -3,9 +3,11 @@ package mutants_test
 import (
 	"bytes"
 	"flag"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +40,7 @@ func TestMutants(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			seeTests(t, m.Killer, root)
 			if !*kill || i < *from-1 || i >= *from-1+*most || !regexp.MustCompile(*only).MatchString(m.Name) {
 				return
 			}
@@ -49,6 +52,34 @@ func TestMutants(t *testing.T) {
 	}
 	if *kill {
 		t.Logf("%d of %d mutants killed", killed, ran)
+	}
+}
+
+// tests finds the names of tests in a file, also of fuzz tests.
+var tests = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)`)
+
+// seeTests fails if a test that has to find the mutant is not there, because it has another name now, for instance.
+func seeTests(t *testing.T, k mutants.Killer, root string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, k.Package, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range tests.FindAllStringSubmatch(string(source), -1) {
+			names = append(names, name[1])
+		}
+	}
+	functions, _, _ := strings.Cut(k.Run, "/") // subtests have none
+	for run := range strings.SplitSeq(functions, "|") {
+		if !slices.ContainsFunc(names, regexp.MustCompile(run).MatchString) {
+			t.Errorf("%s has no test %s", k.Package, run)
+		}
 	}
 }
 
