@@ -360,6 +360,8 @@ func (r *rabbit) up(t *testing.T) {
 		}
 		return err == nil
 	})
+	// It serves a moment before its boot is over, and until then it ignores that it is to start again, but not that it is to stop.
+	testkit.Eventually(t, within, "the end of the boot", func() bool { return r.call(t, "erlang whereis [rabbit_boot]") == "undefined" })
 }
 
 // down ends the server, whose processes are one group, and its epmd.
@@ -411,17 +413,19 @@ func (r *rabbit) restart(t *testing.T) {
 	r.connect(t)
 }
 
-// call calls a function of the node.
-func (r *rabbit) call(t *testing.T, function string) {
+// call calls a function of the node, and returns what that returns.
+func (r *rabbit) call(t *testing.T, function string) string {
 	cookie, err := os.ReadFile(filepath.Join(r.dir, ".erlang.cookie"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("erl_call", "-address", "127.0.0.1:"+strconv.Itoa(r.dist), "-c", string(cookie), "-a", function)
 	cmd.Env = r.env()
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if err != nil {
 		t.Fatalf("%s: %v\n%s", function, err, out)
 	}
+	return string(out)
 }
 
 func (r *rabbit) publish(ctx context.Context, text string) error {
