@@ -44,7 +44,7 @@ s=$SECONDS; make test; echo "tests: $((SECONDS-s)) s"`,
 		figures: []figure{atLeast(9, "checks", `^(\d+) checks passed`), atLeast(0, "skipped", `^\d+ checks passed, none failed, (\d+) skipped`)},
 	},
 	{
-		name: "model", shows: "all scripts of locks against a model, 100,000 calls of each strategy", minutes: 4, parts: numbers(4),
+		name: "model", shows: "all scripts of locks against a model, 100,000 calls of each strategy", minutes: 1, parts: numbers(4),
 		command: "make -C lab model OPS=350000",
 		figures: []figure{
 			atLeast(1_000_000, "operations", `(\d+) operations; `),
@@ -59,7 +59,7 @@ s=$SECONDS; make test; echo "tests: $((SECONDS-s)) s"`,
 		figures: []figure{atLeast(80_000, "states", `(\d+) states, `), atLeast(6, "protocols judged", `^\s+--- PASS: `)},
 	},
 	{
-		name: "faults", shows: "faults on real processes and servers on eight topologies, 1,000 rounds", minutes: 15, parts: numbers(20),
+		name: "faults", shows: "faults on real processes and servers on eight topologies, 1,000 rounds", minutes: 9, parts: numbers(20),
 		command: `make -C lab fault-long EACH=10s DURATION=430s FAULTS="-together -kinds 7" SEED=$((1000 + 50*N))
 make -C lab fault-long EACH=10s DURATION=70s FAULTS="-only clock" SEED=$((1043 + 50*N))`,
 		figures: []figure{
@@ -74,7 +74,7 @@ make -C lab fault-long EACH=10s DURATION=70s FAULTS="-only clock" SEED=$((1043 +
 		},
 	},
 	{
-		name: "simulate", shows: "faults in virtual time, 100 hours", minutes: 10, parts: numbers(9),
+		name: "simulate", shows: "faults in virtual time, 100 hours", minutes: 4, parts: numbers(9),
 		command: "make -C lab simulate SEEDS=6 HOURS=2 SEED=$((6*N - 5))",
 		figures: []figure{
 			atLeast(100, "hours", `^\| all \| \d+ \| (\d+)h`), atLeast(50, "worlds", allRounds), atLeast(5_000, "faults", allFaults),
@@ -84,7 +84,7 @@ make -C lab fault-long EACH=10s DURATION=70s FAULTS="-only clock" SEED=$((1043 +
 		},
 	},
 	{
-		name: "mutants", shows: "known bugs, each of which a test has to find", minutes: 12,
+		name: "mutants", shows: "known bugs, each of which a test has to find", minutes: 6,
 		parts:   numbers((len(mutants.All) + 9) / 10),
 		command: "make -C lab mutants FROM=$((10*N - 9)) MOST=10",
 		figures: []figure{atLeast(int64(len(mutants.All)), "killed", `(\d+) of \d+ mutants killed`)},
@@ -104,15 +104,15 @@ make -C lab fault-long EACH=10s DURATION=70s FAULTS="-only clock" SEED=$((1043 +
 		figures: []figure{atLeast(350, "packages passed", packages)},
 	},
 	{
-		name: "topologies", shows: "the suite of locks with all strategies on Sentinel and Cluster", minutes: 8,
+		name: "topologies", shows: "the suite of locks with all strategies on Sentinel and Cluster", minutes: 5,
 		command: "make -C lab topologies", figures: []figure{atLeast(100, "tests", testsDone)},
 	},
 	{
-		name: "rights", shows: "the same as a user with few rights", minutes: 5,
+		name: "rights", shows: "the same as a user with few rights", minutes: 2,
 		command: "make -C lab rights", figures: []figure{atLeast(100, "tests", testsDone)},
 	},
 	{
-		name: "sentinel", shows: "masters replaced ten times planned and ten times by SIGKILL, with and without acknowledgement", minutes: 3,
+		name: "sentinel", shows: "masters replaced ten times planned and ten times by SIGKILL, with and without acknowledgement", minutes: 2,
 		command: "make -C lab failovers",
 		figures: []figure{
 			atLeast(1_000, "grants", `(\d+) grants, \d+ lost, `), atLeast(1, "lost without acknowledgement", `\d+ grants, (\d+) lost, `),
@@ -140,7 +140,7 @@ make -C lab fault-long EACH=10s DURATION=70s FAULTS="-only clock" SEED=$((1043 +
 		command: "make -C lab elections", figures: []figure{atLeast(50, "terms", `(\d+) terms in `)},
 	},
 	{
-		name: "interop", shows: "beside Redisson 4.7.0 and 3.52.0, both ways", minutes: 15, needs: "command -v java && command -v mvn",
+		name: "interop", shows: "beside Redisson 4.7.0 and 3.52.0, both ways", minutes: 6, needs: "command -v java && command -v mvn",
 		command: "make -C lab interop", figures: []figure{atLeast(100, "tests passed", passedTests)},
 	},
 	{
@@ -149,7 +149,7 @@ make -C lab fault-long EACH=10s DURATION=70s FAULTS="-only clock" SEED=$((1043 +
 		figures: []figure{atLeast(200, "holds", `(\d+) holds in`), atLeast(1_000, "renewals", `(\d+) renewals; of a TTL`)},
 	},
 	{
-		name: "calls", shows: "gRPC servers killed at each step of 10,000 calls; without the guard calls charge twice", minutes: 5, parts: numbers(10),
+		name: "calls", shows: "gRPC servers killed at each step of 10,000 calls; without the guard calls charge twice", minutes: 1, parts: numbers(10),
 		command: "make -C lab calls", needs: "ls /usr/lib/postgresql/*/bin/initdb",
 		figures: []figure{
 			atLeast(10_000, "calls", `^ .*: (\d+) faults, \d+ twice, \d+ lost, \d+ for an operator`),
@@ -158,7 +158,7 @@ make -C lab fault-long EACH=10s DURATION=70s FAULTS="-only clock" SEED=$((1043 +
 		},
 	},
 	{
-		name: "payments", shows: "workers killed, stopped and cut off at each step of 10,000 payments with the proof", minutes: 20,
+		name: "payments", shows: "workers killed, stopped and cut off at each step of 10,000 payments with the proof", minutes: 2,
 		parts: []string{"guard and proof", "HTTP guard and proof", "asynq guard and proof", "other databases"},
 		needs: "ls /usr/lib/postgresql/*/bin/initdb && [ -x /usr/sbin/mariadbd ]", command: `make -C lab payments PAYMENTS="/^${PART// /_}"`,
 		figures: []figure{
@@ -167,7 +167,7 @@ make -C lab fault-long EACH=10s DURATION=70s FAULTS="-only clock" SEED=$((1043 +
 		},
 	},
 	{
-		name: "payments-baseline", shows: "the same without guard, without proof, and with `HoldFailures`: each has its fault", minutes: 10,
+		name: "payments-baseline", shows: "the same without guard, without proof, and with `HoldFailures`: each has its fault", minutes: 1,
 		parts: []string{"no guard", "guard", "guard with HoldFailures"},
 		needs: "ls /usr/lib/postgresql/*/bin/initdb", command: `make -C lab payments PAYMENTS="/^${PART// /_}"`,
 		figures: []figure{
@@ -176,7 +176,7 @@ make -C lab fault-long EACH=10s DURATION=70s FAULTS="-only clock" SEED=$((1043 +
 		},
 	},
 	{
-		name: "messages", shows: "consumers, brokers and Redis broken 200 times each on four brokers, and the same without the guard", minutes: 40,
+		name: "messages", shows: "consumers, brokers and Redis broken 200 times each on four brokers, and the same without the guard", minutes: 13,
 		parts: []string{"redisstreams", "kafka", "jetstream", "rabbitmq"}, needs: "ls /usr/lib/postgresql/*/bin/initdb && [ -x /usr/lib/rabbitmq/bin/rabbitmq-server ]",
 		command: "make -C lab messages BROKER=/$PART",
 		figures: []figure{
@@ -186,7 +186,7 @@ make -C lab fault-long EACH=10s DURATION=70s FAULTS="-only clock" SEED=$((1043 +
 		},
 	},
 	{
-		name: "tasks", shows: "asynq servers killed and stopped, and Redis broken, under 10,000 tasks, five for each order", minutes: 4, parts: numbers(3),
+		name: "tasks", shows: "asynq servers killed and stopped, and Redis broken, under 10,000 tasks, five for each order", minutes: 3, parts: numbers(3),
 		command: "make -C lab tasks",
 		figures: []figure{
 			atLeast(10_000, "tasks", `(\d+) orders x 5 tasks`).each(5), none("left", `(\d+) left$`), none("archived", `(\d+) archived, `),
@@ -199,7 +199,7 @@ make -C lab fault-long EACH=10s DURATION=70s FAULTS="-only clock" SEED=$((1043 +
 		figures: []figure{atLeast(11, "tests passed", passedTests), atLeast(30, "runners killed", `: (\d+) killed[,;]`)},
 	},
 	{
-		name: "commands", shows: "commands under locks, their hosts and Redis broken in 120 rounds", minutes: 12,
+		name: "commands", shows: "commands under locks, their hosts and Redis broken in 120 rounds", minutes: 4,
 		command: "make -C lab commands",
 		figures: []figure{
 			atLeast(120, "rounds", `: \| [^|:]+ \| (\d+) \| \d+ \| \d+ \|`), atLeast(300, "runs", `: \| [^|:]+ \| \d+ \| (\d+) \| \d+ \|`),
@@ -240,7 +240,7 @@ make -C lab fault-long EACH=10s DURATION=70s FAULTS="-only clock" SEED=$((1043 +
 		command: "make -C lab stress", figures: []figure{atLeast(100_000, "tests", testsDone)},
 	},
 	{
-		name: "lab", shows: "the tests of the laboratory, and of what is measured beside others", minutes: 8, parts: []string{"test", "bench-test"},
+		name: "lab", shows: "the tests of the laboratory, and of what is measured beside others", minutes: 3, parts: []string{"test", "bench-test"},
 		command: "make -C lab $PART", figures: []figure{atLeast(100, "tests", testsDone)},
 	},
 	{
