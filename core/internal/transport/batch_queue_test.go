@@ -27,29 +27,55 @@ func newQueued() *Command { return &Command{Done: func(*Command) {}} }
 // noWait is the endWait of a queue of such commands.
 func noWait(*Command, bool) bool { return false }
 
-// TestCommandsShareBatches: commands that arrive while all senders are busy are sent in as few batches as possible.
+// TestCommandsShareBatches: commands that arrive while all senders are busy are sent together. Each sender gets an equal part of them,
+// but at least leastShare.
 func TestCommandsShareBatches(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &sentBatches{sizes: make(chan int, 100), takes: StallTimeout / 2}
-		q := newBatchQueue(2, s.send, noWait)
-		q.submit(newQueued())
-		synctest.Wait()
-		q.submit(newQueued())
-		synctest.Wait()
-		for range MaxBatch + 10 { // all senders are busy
+	for queued, want := range map[int][]int{
+		leastShare:     {1, 1, leastShare},
+		4 * leastShare: {1, 1, 2*leastShare - 1, 2*leastShare + 1},
+		2*MaxBatch + 3: {1, 1, 3, MaxBatch, MaxBatch},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &sentBatches{sizes: make(chan int, 100), takes: StallTimeout / 2}
+			q := newBatchQueue(2, s.send, noWait)
 			q.submit(newQueued())
+			synctest.Wait()
+			time.Sleep(s.takes / 2) // so that the senders are not free at the same moment
+			q.submit(newQueued())
+			synctest.Wait()
+			for range queued { // all senders are busy
+				q.submit(newQueued())
+			}
+			time.Sleep(10 * StallTimeout)
+			synctest.Wait()
+			var sizes []int
+			for len(s.sizes) > 0 {
+				sizes = append(sizes, <-s.sizes)
+			}
+			if slices.Sort(sizes); !slices.Equal(sizes, want) || len(q.senders) != 0 || q.inFlight != 0 {
+				t.Errorf("%d commands: batches of %d, want %d; %d senders, %d commands left", queued, sizes, want, len(q.senders), q.inFlight)
+			}
+		})
+	}
+}
+
+// TestGroupsAreNotDivided: if no batch is in flight, what is submitted together is sent together.
+func TestGroupsAreNotDivided(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &sentBatches{sizes: make(chan int, 100)}
+		q := newBatchQueue(maxCommandsInFlight, s.send, noWait)
+		group := make([]*Command, MaxBatch)
+		for i := range group {
+			group[i] = newQueued()
 		}
-		time.Sleep(10 * StallTimeout)
+		q.submit(group...)
 		synctest.Wait()
-		var sizes []int
-		for len(s.sizes) > 0 {
-			sizes = append(sizes, <-s.sizes)
+		if n := <-s.sizes; n != MaxBatch || len(s.sizes) != 0 {
+			t.Errorf("the first batch has %d commands, and %d more were sent", n, len(s.sizes))
 		}
-		slices.Sort(sizes) // the senders have ended at the same moment, and either may take the large batch
-		if !slices.Equal(sizes, []int{1, 1, 10, MaxBatch}) || len(q.senders) != 0 {
-			t.Errorf("batches of %d, %d senders left", sizes, len(q.senders))
-		}
+		time.Sleep(StallTimeout) // for the timer to stop
 	})
 }
 

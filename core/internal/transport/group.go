@@ -105,10 +105,11 @@ func (g *batchGroup) sendLocked() {
 func LeaveGroup(ctx context.Context) { groupMemberFrom(ctx).finish(nil, nil) }
 
 // DoGrouped calls do n times concurrently and returns the errors by index. The first command that each call sends with
-// its context leaves in one batch with the commands of the others, in the order of i. No command waits for the others for
-// longer than maxGroupWait. If a call panics, DoGrouped waits for the others, and then panics on the caller's goroutine, with an
-// error that wraps the value, if that is an error, and has the stack of the call. The error of a call that has ended its goroutine
-// is errExited.
+// its context is queued together with the commands of the others, in the order of i. So they leave in one batch, unless other
+// batches are in flight and they are more than the share of one sender. No command waits for the others for longer than
+// maxGroupWait. If a call panics, DoGrouped waits for the others, and then panics on the caller's goroutine, with an error that
+// wraps the value, if that is an error, and has the stack of the call. The error of a call that has ended its goroutine is
+// errExited.
 func DoGrouped(ctx context.Context, n int, do func(ctx context.Context, i int) error) []error {
 	errs := make([]error, n)
 	if n == 1 {

@@ -146,6 +146,8 @@ const (
 	maxRenewalsInFlight = 2
 	// MaxBatch bounds the commands of one batch, so that one batch does not hold a server or a connection for a long time.
 	MaxBatch = 256
+	// leastShare is up to how many commands are never divided among senders, because a batch costs a few commands by itself.
+	leastShare = 8
 	// StallTimeout is how long a batch may be in flight before its sender no longer counts, because on a dead connection
 	// go-redis waits for its whole read timeout, and the commands in the queue must not wait with it.
 	StallTimeout = 250 * time.Millisecond
@@ -171,6 +173,7 @@ type batchQueue struct {
 	queue    []*Command
 	senders  map[*sender]struct{} // all that run, and the reserved one
 	counting int                  // how many of them count: not those that were dropped as stalled
+	inFlight int                  // commands in batches that are in flight
 	beats    *time.Timer          // nil before the first
 	beating  bool                 // true while the timer is set
 	reserved *sender              // for a caller on the direct path; nil if there is none
@@ -326,6 +329,7 @@ func (q *batchQueue) run(s *sender) {
 // beat sends on their channels would end the waits of other commands.
 func (q *batchQueue) returned(s *sender) {
 	q.mu.Lock()
+	q.inFlight -= len(s.batch)
 	s.batch = nil
 	q.mu.Unlock()
 }
@@ -353,8 +357,9 @@ func (q *batchQueue) nextBatch(s *sender) []*Command {
 		q.removeLocked(s)
 		return nil
 	}
-	n, batch := 0, make([]*Command, 0, min(len(q.queue), MaxBatch))
-	for ; n < len(q.queue) && len(batch) < MaxBatch; n++ {
+	most := q.shareLocked()
+	n, batch := 0, make([]*Command, 0, min(len(q.queue), most))
+	for ; n < len(q.queue) && len(batch) < most; n++ {
 		if q.queue[n].state.CompareAndSwap(commandQueued, commandSent) {
 			batch = append(batch, q.queue[n])
 		}
@@ -365,9 +370,20 @@ func (q *batchQueue) nextBatch(s *sender) []*Command {
 		return nil
 	}
 	s.batch = batch
+	q.inFlight += len(batch)
 	s.sentAt, s.ackTimeout = time.Now(), strictestAck(batch).Timeout
 	q.dispatchLocked() // if the queue was longer than a batch, another sender may take the rest
 	return batch
+}
+
+// shareLocked returns how many commands the next batch may have: all that are queued if no batch is in flight, and otherwise the part of
+// one sender in what is queued and in flight. Because if each sender took all that is queued, some batches would be far larger than others,
+// and the server would have nothing to do while the callers of a large batch run.
+func (q *batchQueue) shareLocked() int {
+	if q.inFlight == 0 {
+		return MaxBatch
+	}
+	return min(MaxBatch, max(leastShare, (len(q.queue)+q.inFlight+q.maxSenders-1)/q.maxSenders))
 }
 
 const (
