@@ -22,6 +22,7 @@ func TestElection(t *testing.T) {
 			"a vacancy before all terms":           begin().leader("x", 0, 1, 0).lock("election", "a", 1, 2, 9, 5),
 			"a vacancy after a killed leader":      lead().leader("x", 10, 11, 0),
 			"a term that no campaign has returned": resigned().leader("x", 12, 13, 6).leader("x", 14, 15, 0).lock("election", "b", 3, 16, 20, 7),
+			"over, and Redis still has it":         lead().unlock("a", 10, 11, worker.Over).leader("x", 12, 13, 5).lock("election", "b", 3, 20, 30, 6),
 			"the leader is forgotten":              lead().fault(3, 4, "FLUSHALL").leader("x", 5, 6, 0).lock("election", "b", 3, 7, 20, 6),
 		},
 		illegal: map[string]*story{
@@ -35,7 +36,8 @@ func TestElection(t *testing.T) {
 			"a leader before the one that was told of":              resigned().leader("x", 12, 13, 7).leader("y", 14, 15, 6),
 			"resigned from the next one's lead": lead().lock("election", "b", 10, 12, 20, 6).unlock("a", 13, 14, "").
 				leader("x", 15, 16, 6),
-			"not held, but valid": lead().unlock("a", 5, 6, worker.NotHeld),
+			"not held, but valid":        lead().unlock("a", 5, 6, worker.NotHeld),
+			"not held, and Redis has it": lead().unlock("a", 10, 11, worker.NotHeld).leader("x", 12, 13, 5),
 		},
 	}.run(t, "election")
 }

@@ -71,6 +71,7 @@ type end struct {
 //
 //	unlock returned without an error   the release is proven: held until a moment between its call and its return
 //	unlock returned "not held"         the lease was over before, so it had run out: its end is the belief's
+//	unlock returned "over"             Redis was not asked: its end is the belief's
 //	unlock without a known outcome     it may take effect at any time after its call
 //	no unlock, the process was killed  the lease runs out: its end is the belief's
 //	lost, "taken"                      the same, and Redis did not have the hold when the loss was told

@@ -15,6 +15,7 @@ const (
 	Unavailable   = "unavailable"
 	NotReplicated = "not replicated"
 	NotHeld       = "not held"
+	Over          = "over" // not held either, but the lease had ended before, so that Redis was not asked
 	Closed        = "closed"
 	InProgress    = "in progress"
 	Completed     = "completed"
@@ -67,6 +68,15 @@ func Class(err error) string {
 		}
 	}
 	return Other
+}
+
+// Released is the class of what an unlock returned. The context is that of the lease, and has ended for its cause.
+func Released(err error, lease context.Context) string {
+	class := Class(err)
+	if class == NotHeld && Class(context.Cause(lease)) != NotHeld {
+		return Over
+	}
+	return class
 }
 
 // loss tells how a lease was lost, which is in the text only.

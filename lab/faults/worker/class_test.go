@@ -56,3 +56,34 @@ func TestClassOfALoss(t *testing.T) {
 		t.Errorf("%v is %q, want %q", context.Cause(lease.Context()), got, worker.Expired)
 	}
 }
+
+// TestClassOfAnUnlock: an unlock that finds the lock gone has another class than one that knows without Redis that the lease is over.
+func TestClassOfAnUnlock(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := testkit.Start(t)
+	rdb := server.Client()
+	locks, err := core.New(rdb, core.WithLogger(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locks.Close() })
+	for want, end := range map[string]func(*core.Lease){
+		"": func(*core.Lease) {},
+		worker.NotHeld: func(*core.Lease) {
+			if err := rdb.FlushAll(ctx).Err(); err != nil {
+				t.Error(err)
+			}
+		},
+		worker.Over: func(l *core.Lease) { <-l.Done() },
+	} {
+		lease, err := locks.Mutex("unlock "+want).Lock(ctx, core.WithFixedTTL(time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		end(lease)
+		if got := worker.Released(lease.Unlock(ctx), lease.Context()); got != want {
+			t.Errorf("the unlock has class %q, want %q", got, want)
+		}
+	}
+}

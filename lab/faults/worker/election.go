@@ -63,7 +63,7 @@ func (w *worker) lead(random *rand.Rand, election *core.Election, leadership *co
 	e.Op, e.Kind = "unlock", history.Call
 	w.log.Say(e)
 	err := leadership.Resign(ctx)
-	e.Kind, e.Err, e.Detail = history.Return, Class(err), detail(err)
+	e.Kind, e.Err, e.Detail = history.Return, Released(err, leadership.Context()), detail(err)
 	w.log.Say(e)
 }
 

@@ -90,5 +90,5 @@ func (h *held) valid() bool {
 func (h *held) unlock(ctx context.Context, row int) {
 	h.say(history.Event{Kind: history.Call, Op: "unlock", Row: row})
 	err := h.lease.Unlock(ctx)
-	h.say(history.Event{Kind: history.Return, Op: "unlock", Err: Class(err), Detail: detail(err)})
+	h.say(history.Event{Kind: history.Return, Op: "unlock", Err: Released(err, h.lease.Context()), Detail: detail(err)})
 }
