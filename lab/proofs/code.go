@@ -18,9 +18,14 @@ var (
 
 // ownFolders are folders whose files count only for the proofs that run them.
 var ownFolders = map[string][]string{
-	"lab/bench/":      {"bench", "ci", "clone", "lab", "platforms", "release-check"},
-	"lab/mutants/":    {"ci", "clone", "lab", "mutants", "platforms", "release-check"},
-	"tests/messages/": {"ci", "clone", "dependencies", "messages", "platforms", "release-check"},
+	"lab/bench/":       {"bench", "ci", "clone", "lab", "platforms", "release-check"},
+	"lab/conformance/": {"ci", "clone", "lab", "platforms", "release-check", "suites"},
+	"lab/faults/":      {"ci", "clone", "faults", "lab", "mutants", "platforms", "release-check", "semaphore", "simulate"},
+	"lab/interop/":     {"ci", "clone", "interop", "interop-long", "lab", "platforms", "release-check"},
+	"lab/mutants/":     {"ci", "clone", "lab", "mutants", "platforms", "release-check"},
+	"lab/simulate/":    {"ci", "clone", "lab", "mutants", "platforms", "release-check", "simulate"},
+	"lab/suites/":      {"ci", "clone", "lab", "platforms", "release-check", "suites"},
+	"tests/messages/":  {"ci", "clone", "dependencies", "messages", "platforms", "release-check"},
 }
 
 // counts returns true if a change of the file makes rows of some proof invalid.
