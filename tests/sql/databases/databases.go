@@ -125,7 +125,10 @@ func StartPostgreSQL(t testing.TB, settings ...string) *Server {
 		return db
 	}
 	s.admin = s.connect("postgres")
-	args := []string{"-D", data, "-k", h.dir, "-c", "listen_addresses=", "-c", "max_connections=200"}
+	args := []string{
+		"-D", data, "-k", h.dir, "-c", "listen_addresses=", "-c", "max_connections=200",
+		"-c", "dynamic_shared_memory_type=mmap", // in data: what a crash leaves in /dev/shm meets other servers of the same user
+	}
 	if len(settings) == 0 {
 		settings = []string{"fsync=off"}
 	}
