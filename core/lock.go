@@ -183,8 +183,8 @@ func keysOf(prefix, name string) (script.Keys, error) {
 // Each lease has a token of its own. Redis shows the owner and the token of the first of these leases, and has no record of the
 // others. Redis is not asked at a hand-over. So if it has lost the lock, or [Client.ForceUnlock] has taken it, callers of this client
 // may still get it for up to 20 ms, with tokens smaller than that of the next owner in Redis, and Unlock returns nil when it hands
-// over. Whoever holds it after that learns of the loss at once. A lease is not handed over if its context was used to enter the lock again, if it was extended, or if [Lease.Owner]
-// was called: another process may have entered by that name, see [WithOwner].
+// over. Whoever holds it after that learns of the loss at once. A lease is not handed over if its context was used to enter the
+// lock again, if it was extended, or if [Lease.Owner] was called: another process may have entered by that name, see [WithOwner].
 func (c *Client) Mutex(name string, opts ...LockOption) *Lock {
 	return &c.newLock(name, c.mutex, opts).lock
 }

@@ -2,6 +2,8 @@ package transport
 
 import (
 	"context"
+	"errors"
+	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -180,6 +182,51 @@ func TestSendersInABusyProgramDoNotYield(t *testing.T) {
 		if n := yieldsIn(rest); n < yieldRest {
 			t.Errorf("%d yields after that", n)
 		}
+	})
+}
+
+// TestAnswerBehindTheEndOfTheWait: an answer counts that has come after the wait was over, and before its caller looked.
+func TestAnswerBehindTheEndOfTheWait(t *testing.T) {
+	t.Parallel()
+	c := &Command{answered: make(chan bool, 2)}
+	if c.hasReply() {
+		t.Error("an answer before any")
+	}
+	c.answered <- false
+	c.deliver()
+	if !c.hasReply() {
+		t.Error("the answer was missed")
+	}
+}
+
+// TestHookThatEndsItsGoroutine: if a hook of the user's client ends the goroutine that sends, the commands of the batch fail, and those
+// behind them are sent. If the function of an answer ends it, the other answers are delivered.
+func TestHookThatEndsItsGoroutine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := NewExecutor(nil, Background{}, nil)
+		batches := 0
+		q := newBatchQueue(1, func(batch []*Command) {
+			if batches++; batches == 1 {
+				batch[0].keys.written, batch[0].Reply = true, int64(1)
+				runtime.Goexit()
+			}
+		}, e.endWait)
+		waited := func() *Command { return &Command{answered: make(chan bool, 2), waitUntil: -1} }
+		first, second, exits, third := waited(), waited(), &Command{Done: func(*Command) { runtime.Goexit() }}, waited()
+		q.submit(first, second)
+		synctest.Wait()
+		for c, unwritten := range map[*Command]bool{first: false, second: true} {
+			if !<-c.answered || !errors.Is(c.Err, ErrPanic) || Unwritten(c.Err) != unwritten || c.Reply != nil {
+				t.Errorf("%v, %v; unwritten = %v, want %v", c.Reply, c.Err, Unwritten(c.Err), unwritten)
+			}
+		}
+		q.submit(exits, third)
+		synctest.Wait()
+		if !<-third.answered || third.Err != nil || len(q.senders) != 0 || q.counting != 0 || q.inFlight != 0 {
+			t.Errorf("%v; %d senders, %d count, %d commands in flight", third.Err, len(q.senders), q.counting, q.inFlight)
+		}
+		time.Sleep(2 * waitBeat) // for the timer to stop
 	})
 }
 

@@ -272,8 +272,7 @@ func (e *Executor) sendRecovered(batch []*Command) {
 func catch(commands ...*Command) {
 	if p := recover(); p != nil {
 		for _, c := range commands {
-			c.Reply = nil
-			c.Err = c.markUnwritten(fmt.Errorf("%w of the Redis client: %v", ErrPanic, p))
+			c.fail(fmt.Errorf("%w of the Redis client: %v", ErrPanic, p))
 		}
 	}
 }
@@ -487,6 +486,11 @@ func (c *Command) key() string {
 	return key
 }
 
+// fail makes err the outcome of a command, whatever has been read of its answer.
+func (c *Command) fail(err error) {
+	c.Reply, c.Err = nil, c.markUnwritten(err)
+}
+
 // deliver notifies the caller of the answer. It must be called once.
 func (c *Command) deliver() {
 	if c.Done != nil {
@@ -496,13 +500,17 @@ func (c *Command) deliver() {
 	c.answered <- true
 }
 
-// hasReply returns true if the answer has come by now, after a wait without it.
+// hasReply returns true if the answer has come by now, after a wait without it. The end of the wait may stand before it.
 func (c *Command) hasReply() bool {
-	select {
-	case answered := <-c.answered:
-		return answered
-	default:
-		return false
+	for {
+		select {
+		case answered := <-c.answered:
+			if answered {
+				return true
+			}
+		default:
+			return false
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"runtime"
 	"slices"
@@ -295,8 +296,8 @@ func (q *batchQueue) unreserve() {
 }
 
 // dropStalledLocked stops counting the senders whose batch has stalled, so that others may start, if commands are queued. A dropped
-// sender ends when its batch is answered. A sender that has sent none stays: if the program is so busy that it does not run, another would not either, and
-// if each was dropped before it runs, nothing would ever be sent.
+// sender ends when its batch is answered. A sender that has sent none stays: if the program is so busy that it does not run, another
+// would not either, and if each was dropped before it runs, nothing would ever be sent.
 func (q *batchQueue) dropStalledLocked() {
 	if len(q.queue) == 0 {
 		return
@@ -310,20 +311,47 @@ func (q *batchQueue) dropStalledLocked() {
 }
 
 // run sends batches until the queue is empty, or until s was dropped.
+//
+// A hook of the user's client may end the goroutine by [runtime.Goexit], as t.FailNow does. Then the commands that are not answered yet
+// fail, and another goroutine goes on as s. Otherwise their callers would wait until they time out, and the queue would have a sender
+// less for ever.
 func (q *batchQueue) run(s *sender) {
-	for {
-		q.letOthersRun(runtime.Gosched)
-		batch := q.nextBatch(s)
-		if len(batch) == 0 {
-			return
-		}
-		q.send(batch)
+	var batch []*Command
+	answer := func() {
 		q.returned(s)
-		for _, c := range batch {
+		for len(batch) > 0 {
+			c := batch[0]
+			batch = batch[1:]
 			c.deliver()
 		}
 	}
+	ended := false
+	defer func() {
+		if ended {
+			return
+		}
+		if s.batch != nil { // it ended while the batch was in flight, not while its answers were delivered
+			for _, c := range batch {
+				c.fail(errHookExited)
+			}
+		}
+		answer()
+		go q.run(s)
+	}()
+	for {
+		q.letOthersRun(runtime.Gosched)
+		batch = q.nextBatch(s)
+		if len(batch) == 0 {
+			ended = true
+			return
+		}
+		q.send(batch)
+		answer()
+	}
 }
+
+// errHookExited is the error of commands during which a hook of the user's client has ended the goroutine.
+var errHookExited = fmt.Errorf("%w of the Redis client: it has called runtime.Goexit", ErrPanic)
 
 // returned takes note that the batch of s is in flight no more. It must be called before the answers are delivered: after that, what
 // beat sends on their channels would end the waits of other commands.
