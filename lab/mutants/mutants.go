@@ -301,8 +301,8 @@ var locks = []Mutant{
 	{
 		"answer before the end of the watch", "the end of one wait ends that of another command", "core/internal/transport/paths.go",
 		[][2]string{{
-			"		q.returned(s)\n		for _, c := range batch {\n			c.deliver()\n		}\n",
-			"		for _, c := range batch {\n			c.deliver()\n		}\n		q.returned(s)\n",
+			"		q.returned(s)\n		for len(batch) > 0 {\n			c := batch[0]\n			batch = batch[1:]\n			c.deliver()\n		}\n",
+			"		for len(batch) > 0 {\n			c := batch[0]\n			batch = batch[1:]\n			c.deliver()\n		}\n		q.returned(s)\n",
 		}},
 		inTransport("TestNothingFollowsAnAnswer"),
 	},
