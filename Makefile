@@ -13,6 +13,16 @@ MODULES := $(PUBLISHED) middleware/internal/rpc cmd/holdfast examples examples/m
 # Tests with a newer Go than the others, which are not in go.work.
 APART := tests/messages
 
+# The one module that lint checks, such as middleware/grpc; all if empty.
+MODULE ?=
+ifneq ($(MODULE),)
+only = $(filter $(patsubst ./%,%,$(MODULE)),$(1))
+PUBLISHED := $(call only,$(PUBLISHED))
+MODULES := $(call only,$(MODULES))
+$(if $(MODULES),,$(error no module $(MODULE)))
+APART :=
+endif
+
 .DEFAULT_GOAL := help
 .PHONY: $(shell sed -nE 's/^([a-z-]+):.*/\1/p' $(firstword $(MAKEFILE_LIST)))
 
