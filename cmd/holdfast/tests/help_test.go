@@ -145,21 +145,14 @@ func TestNamesAreText(t *testing.T) {
 	run(t, url, "once", strings.Repeat("ä", 200), "--", "echo", "ran").want(t, 0, "ran", "")
 }
 
-// TestEmptyFlags: a flag whose text is empty, as of a variable that is not set, is refused, and not as if it was not
-// given. Variables of the environment may be empty.
-func TestEmptyFlags(t *testing.T) {
+// TestEmptyTexts: a flag or a name whose text is empty, as of a variable that is not set, is refused, and not as if it was not
+// given; TestEmptyFlags of package cli tries all flags. Variables of the environment may be empty.
+func TestEmptyTexts(t *testing.T) {
 	t.Parallel()
 	url := urlOf(testkit.Start(t))
-	for _, args := range []string{
-		"exec --redis= n -- true", "exec --redis-user= n -- true", "exec --password-file= n -- true", "exec --tls-ca= n -- true",
-		"exec --tls-cert= n -- true", "exec --tls-key= n -- true", "exec --shell= n", "exec --ttl= n -- true", "exec -w= n -- true",
-		"once --tick= n -- true", "once --retention= n -- true", "once --max-output= n -- true", "elect --value= n -- true",
-		"ls --sort=", "records --state=", "unlock --owner= --yes n", "unlock --token= --yes n", "resolve --value= --yes n",
-		"http-key --user=", "http-key --part=", "http-key --idempotency-key=",
-	} {
-		run(t, url, strings.Fields(args)...).want(t, 64, "", "holdfast: --")
-	}
+	run(t, url, "exec", "-w=", "n", "--", "true").want(t, 64, "", "holdfast: --")
 	run(t, url, "unlock", "--yes", "--owner", "", "n").want(t, 64, "", "--owner: a text is needed")
+	run(t, url, "http-key", "--part", "host=a", "--part", "").want(t, 64, "", "--part: a text is needed")
 	for _, args := range []string{"exec", "once", "elect", "show", "unlock", "resolve", "cron pause", "cron history", "digest"} {
 		run(t, url, append(strings.Fields(args), "")...).want(t, 64, "", ">: a text is needed")
 	}

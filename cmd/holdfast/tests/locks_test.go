@@ -53,6 +53,27 @@ func TestListAndUnlock(t *testing.T) {
 	run(t, url, "show", "order:42").want(t, 0, "free", "")
 }
 
+// TestListOfRedisson: ls marks the lock of a Redisson client, in its table and in JSON, and no other one.
+func TestListOfRedisson(t *testing.T) {
+	t.Parallel()
+	srv := testkit.Start(t)
+	rdb := srv.Client()
+	if err := rdb.HSet(t.Context(), "java", "5a8ba431-bd23-4fd7-8d0b-3f4c8ae4b1c5:54", 1).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := rdb.PExpire(t.Context(), "java", time.Hour).Err(); err != nil {
+		t.Fatal(err)
+	}
+	run(t, urlOf(srv), "ls", "--prefix=").want(t, 0, "redisson", "")
+	run(t, urlOf(srv), "ls", "--prefix=", "--json").want(t, 0, `"mode":"mutex","foreign":true,`, "")
+	if _, err := newLocks(t, srv).Mutex("go").Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(t, urlOf(srv), "ls", "--json"); !strings.Contains(got.stdout, `"mode":"mutex"`) || strings.Contains(got.stdout, "foreign") {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestListOfALeader: ls marks the lock of a leader, in its table and in JSON.
 func TestListOfALeader(t *testing.T) {
 	t.Parallel()

@@ -204,7 +204,7 @@ func checkGiven(parsed *kong.Context) error {
 	for _, element := range parsed.Path {
 		f, p := element.Flag, element.Positional
 		switch {
-		case f != nil && isEmptyText(f.Target) && f.Name != "prefix":
+		case f != nil && hasEmptyText(f.Target) && f.Name != "prefix":
 			return usageError("--%s: a text is needed, but it is empty", f.Name)
 		case p != nil && p.Required && isEmptyText(p.Target):
 			return usageError("<%s>: a text is needed, but it is empty", p.Name)
@@ -214,6 +214,19 @@ func checkGiven(parsed *kong.Context) error {
 }
 
 func isEmptyText(v reflect.Value) bool { return v.Kind() == reflect.String && v.String() == "" }
+
+// hasEmptyText is isEmptyText, also for one text of a list.
+func hasEmptyText(v reflect.Value) bool {
+	if v.Kind() != reflect.Slice {
+		return isEmptyText(v)
+	}
+	for i := range v.Len() {
+		if isEmptyText(v.Index(i)) {
+			return true
+		}
+	}
+	return false
+}
 
 // catchSignals ends the context of the command at the first of the signals. A second one ends the process. The caller must
 // call stop.

@@ -66,7 +66,7 @@ func (c *httpKeyCommand) Run(env *environment) error {
 
 // keySecret is where the secret of a guard is.
 type keySecret struct {
-	SecretFile string `type:"path" placeholder:"FILE" help:"File with the secret of the guard's WithKeySecret, all its bytes. Or set $$HOLDFAST_KEY_SECRET."`
+	SecretFile string `placeholder:"FILE" help:"File with the secret of the guard's WithKeySecret, all its bytes. Or set $$HOLDFAST_KEY_SECRET."`
 }
 
 // read returns the secret, nil if there is none. One that the guard refuses is refused.

@@ -23,6 +23,7 @@ func (env *environment) printJSON(v any) error {
 type jsonLock struct {
 	Name    string       `json:"name"`
 	Mode    string       `json:"mode"`
+	Foreign bool         `json:"foreign,omitempty"` // of ls: a client of Redisson holds it
 	Held    int          `json:"holds"`
 	TTL     int64        `json:"ttl_ms"`
 	Waiters int          `json:"waiters"`
@@ -119,7 +120,7 @@ func holdersInJSON(holders []core.Holder) []jsonHolder {
 
 func entryInJSON(e core.Entry) jsonLock {
 	return jsonLock{
-		Name: e.Name, Mode: string(e.Mode), Held: e.Holds, TTL: e.TTL.Milliseconds(),
+		Name: e.Name, Mode: string(e.Mode), Foreign: e.Foreign, Held: e.Holds, TTL: e.TTL.Milliseconds(),
 		Waiters: e.Waiters, Queued: e.Places, Value: e.Value, Holders: holdersInJSON(e.Holders),
 	}
 }
