@@ -27,7 +27,11 @@ var ownFolders = map[string][]string{
 	"lab/mutants/":     {"ci", "clone", "lab", "mutants", "platforms", "release-check"},
 	"lab/simulate/":    {"ci", "clone", "lab", "mutants", "platforms", "release-check", "simulate"},
 	"lab/suites/":      {"ci", "clone", "lab", "platforms", "release-check", "suites"},
-	"tests/messages/":  {"ci", "clone", "dependencies", "messages", "platforms", "release-check"},
+	"tests/conformance/": {
+		"ci", "clone", "dependencies", "interop", "interop-long", "lab", "mutants", "platforms", "release-check", "rights", "stress", "suites",
+		"topologies", "versions",
+	},
+	"tests/messages/": {"ci", "clone", "dependencies", "messages", "platforms", "release-check"},
 }
 
 // counts returns true if a change of the file makes rows of some proof invalid.
