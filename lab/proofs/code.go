@@ -28,8 +28,7 @@ var ownFolders = map[string][]string{
 	"lab/simulate/":    {"ci", "clone", "lab", "mutants", "platforms", "release-check", "simulate"},
 	"lab/suites/":      {"ci", "clone", "lab", "platforms", "release-check", "suites"},
 	"tests/conformance/": {
-		"ci", "clone", "dependencies", "interop", "interop-long", "lab", "mutants", "platforms", "release-check", "rights", "stress", "suites",
-		"topologies", "versions",
+		"ci", "clone", "dependencies", "mutants", "platforms", "release-check", "rights", "stress", "topologies", "versions",
 	},
 	"tests/messages/": {"ci", "clone", "dependencies", "messages", "platforms", "release-check"},
 }
