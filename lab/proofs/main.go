@@ -114,6 +114,7 @@ func (r *runner) missing(only string) (todo []run, err error) {
 	if err != nil {
 		return nil, err
 	}
+	matched := false
 	for i := range proofs {
 		rows, err := rowsOf(rowsDir, proofs[i].name)
 		if err != nil {
@@ -122,10 +123,17 @@ func (r *runner) missing(only string) (todo []run, err error) {
 		code := r.files.code(proofs[i].name)
 		few := proofs[i].stateOf(rows, code).few
 		for _, one := range proofs[i].runs() {
-			if old, ok := one.row(rows, code); wanted.MatchString(one.String()) && (!ok || only != "" && (few || old.Failed != "")) {
+			if !wanted.MatchString(one.String()) {
+				continue
+			}
+			matched = true
+			if old, ok := one.row(rows, code); !ok || only != "" && (few || old.Failed != "") {
 				todo = append(todo, one)
 			}
 		}
+	}
+	if !matched {
+		return nil, fmt.Errorf(`-only %q matches no proof: one with parts is named with its part, such as "faults 01"`, only)
 	}
 	slices.SortStableFunc(todo, func(a, b run) int { return cmp.Compare(a.minutes, b.minutes) })
 	return todo, nil

@@ -122,6 +122,17 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestOnly: what -only names has to exist, so that nobody waits for a proof that does not run.
+func TestOnly(t *testing.T) {
+	t.Parallel()
+	for only, runs := range map[string]int{"": -1, "^ci$": 1, "^bench ": 3, "^bench$": 0} {
+		todo, err := new(runner).missing(only)
+		if none := runs == 0; none != (err != nil) || runs >= 0 && len(todo) != runs {
+			t.Errorf("%q: %v, %v", only, todo, err)
+		}
+	}
+}
+
 // TestList: names are names of files, and each proof says what must hold.
 func TestList(t *testing.T) {
 	t.Parallel()
