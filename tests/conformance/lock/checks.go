@@ -68,13 +68,14 @@ func (w *world) held(name string) {
 	w.wantRefused(w.process().rival(name))
 }
 
-// awaitKey returns once a lock is in each place. What is held back there may be about something else: a release that a
+// awaitKey returns once a lock is in each place, or in none. What is held back there may be about something else: a release that a
 // majority has confirmed is still on its way to the others.
-func (w *world) awaitKey(name string) {
+func (w *world) awaitKey(name string, there bool) {
 	w.t.Helper()
 	for _, rdb := range w.direct() {
 		testkit.Eventually(w.t, within, "the request to be executed", func() bool {
-			return rdb.Exists(context.Background(), w.key(name)).Val() == 1
+			found, err := rdb.Exists(context.Background(), w.key(name)).Result()
+			return err == nil && there == (found == 1)
 		})
 	}
 }

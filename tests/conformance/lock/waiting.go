@@ -151,13 +151,16 @@ func cancelledInLine(t *testing.T, s Subject) {
 func cancelledInFlight(t *testing.T, s Subject) {
 	w := newWorld(t, s)
 	p := w.patient(append(slices.Clone(s.Patience), core.WithTTL(long))...)
-	w.unlock(w.must(p.lock("other").Lock(context.Background()))) // scripts are loaded
+	// The servers that will have the lock get to know the scripts. Another name may be on other servers of a Cluster: these would ask
+	// for the text of a script, by a reply that is held back.
+	w.unlock(w.must(p.lock("name").Lock(context.Background())))
+	w.awaitKey("name", false)
 	ctx, cancel := context.WithCancel(context.Background())
 	for _, r := range p.relays {
 		r.Hold(testkit.ToClient)
 	}
 	waiting := start(ctx, p.lock("name"))
-	w.awaitKey("name")
+	w.awaitKey("name", true)
 	w.held("name")
 	cancel()
 	w.wantErr(receive(t, waiting).err, core.ErrNotAcquired, context.Canceled)
