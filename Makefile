@@ -16,10 +16,11 @@ APART := tests/messages
 # The one module that lint checks, such as middleware/grpc; all if empty.
 MODULE ?=
 ifneq ($(MODULE),)
-only = $(filter $(patsubst ./%,%,$(MODULE)),$(1))
+only = $(filter $(patsubst ./%,%,$(patsubst %/,%,$(MODULE))),$(1))
+ALL_MODULES := $(MODULES)
 PUBLISHED := $(call only,$(PUBLISHED))
 MODULES := $(call only,$(MODULES))
-$(if $(MODULES),,$(error no module $(MODULE)))
+$(if $(MODULES),,$(error no module $(MODULE); there are $(ALL_MODULES)))
 APART :=
 endif
 

@@ -54,6 +54,7 @@
 //	      --tls-key=FILE          Key of that certificate ($HOLDFAST_TLS_KEY).
 //	      --prefix="lock:"        Prefix of the names in Redis, as of
 //	                              core.WithPrefix ($HOLDFAST_PREFIX).
+//	      --no-prefix             Names have no prefix, as those of Redisson.
 //	      --json                  Print JSON: one object, or one on each line.
 //	  -v, --verbose               Show the warnings of the library, and why once
 //	                              skips a run, on standard error.

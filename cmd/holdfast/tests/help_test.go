@@ -160,6 +160,11 @@ func TestEmptyTexts(t *testing.T) {
 	for _, args := range []string{"ls", "records"} {
 		run(t, url, args, "").want(t, 0, "", "") // names that begin with nothing are all
 	}
-	empty := with(command(t, url, "exec", "--prefix=", "n", "--", "echo", "ran"), "HOLDFAST_REDIS_USER=", "HOLDFAST_TLS_CA=", "HOLDFAST_REDIS_PASSWORD=")
+	empty := with(command(t, url, "exec", "n", "--", "echo", "ran"), "HOLDFAST_REDIS_USER=", "HOLDFAST_TLS_CA=", "HOLDFAST_REDIS_PASSWORD=")
 	finish(t, empty).want(t, 0, "ran", "")
+	run(t, url, "exec", "n", "--prefix", "", "--", "true").want(t, 64, "", "--prefix: a text is needed")
+	finish(t, with(command(t, url, "ls"), "HOLDFAST_PREFIX=")).want(t, 0, "", `prefix "lock:"`)
+	finish(t, with(command(t, url, "ls", "--no-prefix"), "HOLDFAST_PREFIX=shop:")).want(t, 0, "", `prefix ""`)
+	finish(t, with(command(t, url, "ls"), "HOLDFAST_PREFIX=shop:")).want(t, 0, "", `prefix "shop:"`)
+	run(t, url, "ls", "--no-prefix", "--prefix", "shop:").want(t, 64, "", "prefix")
 }

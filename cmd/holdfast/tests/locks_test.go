@@ -48,6 +48,8 @@ func TestListAndUnlock(t *testing.T) {
 	}
 	run(t, url, "unlock", "order:42").want(t, 64, "", "--yes")
 	run(t, url, "unlock", "order:42", "--yes", "--token", "7").want(t, 1, "", "its holders have changed")
+	run(t, url, "unlock", "order:42", "--yes", "--token", "0").want(t, 64, "", "no holder has such a token")
+	run(t, url, "unlock", "order:42", "--yes", "--token=-1").want(t, 64, "", "no holder has such a token")
 	run(t, url, "unlock", "order:42", "--yes").want(t, 0, "", "")
 	run(t, url, "unlock", "order:42", "--yes").want(t, 1, "", "is free")
 	run(t, url, "show", "order:42").want(t, 0, "free", "")
@@ -64,13 +66,63 @@ func TestListOfRedisson(t *testing.T) {
 	if err := rdb.PExpire(t.Context(), "java", time.Hour).Err(); err != nil {
 		t.Fatal(err)
 	}
-	run(t, urlOf(srv), "ls", "--prefix=").want(t, 0, "redisson", "")
-	run(t, urlOf(srv), "ls", "--prefix=", "--json").want(t, 0, `"mode":"mutex","foreign":true,`, "")
+	run(t, urlOf(srv), "ls", "--no-prefix").want(t, 0, "redisson", "")
+	run(t, urlOf(srv), "ls", "--no-prefix", "--json").want(t, 0, `"mode":"mutex","foreign":true,`, "")
 	if _, err := newLocks(t, srv).Mutex("go").Lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := run(t, urlOf(srv), "ls", "--json"); !strings.Contains(got.stdout, `"mode":"mutex"`) || strings.Contains(got.stdout, "foreign") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestUnlockOfRedisson: --owner takes the lock of a Redisson client from the owner that show prints, and from no other one. Of several
+// readers, none is taken alone.
+func TestUnlockOfRedisson(t *testing.T) {
+	t.Parallel()
+	const ada, bob = "5a8ba431-bd23-4fd7-8d0b-3f4c8ae4b1c5:54", "f1e3a2d4-bd23-4fd7-8d0b-3f4c8ae4b1c5:57"
+	for name, fields := range map[string][]string{
+		"mutex":   {ada, "1"},
+		"writer":  {"mode", "write", ada + ":write", "1"},
+		"reader":  {"mode", "read", ada, "1"},
+		"readers": {"mode", "read", ada, "1", bob, "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := testkit.Start(t)
+			rdb, url := srv.Client(), urlOf(srv)
+			if err := rdb.HSet(t.Context(), "lock:java", fields).Err(); err != nil {
+				t.Fatal(err)
+			}
+			for _, key := range []string{"lock:java", "{lock:java}:" + ada + ":rwlock_timeout:1"} {
+				if strings.Contains(key, "timeout") && name != "reader" && name != "readers" {
+					continue
+				}
+				if strings.Contains(key, "timeout") {
+					if err := rdb.Set(t.Context(), key, 1, time.Hour).Err(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := rdb.PExpire(t.Context(), key, time.Hour).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			owner := ada
+			if name == "writer" {
+				owner += ":write"
+			}
+			run(t, url, "show", "java").want(t, 0, owner, "")
+			run(t, url, "unlock", "java", "--yes", "--token", "0").want(t, 64, "", "use --owner")
+			run(t, url, "unlock", "java", "--yes", "--owner", "other:1").want(t, 1, "", "nothing released")
+			if name == "readers" {
+				run(t, url, "unlock", "java", "--yes", "--owner", owner).want(t, 64, "", "has 2 readers of Redisson")
+				run(t, url, "show", "java").want(t, 0, bob, "")
+				run(t, url, "unlock", "java", "--yes").want(t, 0, "", "")
+			} else {
+				run(t, url, "unlock", "java", "--yes", "--owner", owner).want(t, 0, "", "")
+			}
+			run(t, url, "show", "java").want(t, 0, "free", "")
+		})
 	}
 }
 

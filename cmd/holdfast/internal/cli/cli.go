@@ -199,12 +199,19 @@ func checkText(args []string) error {
 }
 
 // checkGiven refuses flags and names that are given as an empty text, which is mostly an unset variable of a script. Without the
-// check --tick "$TICK" would run once a day, and --owner "$OWNER" would take a lock from any owner. A prefix may be empty.
+// check --tick "$TICK" would run once a day, and --owner "$OWNER" would take a lock from any owner.
+// It also refuses --prefix beside --no-prefix, which may be beside the variable of the environment, so the parser cannot do it.
 func checkGiven(parsed *kong.Context) error {
+	given := func(flag string) bool {
+		return slices.ContainsFunc(parsed.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag.Name == flag })
+	}
+	if given("prefix") && given("no-prefix") {
+		return usageError("--prefix and --no-prefix exclude each other")
+	}
 	for _, element := range parsed.Path {
 		f, p := element.Flag, element.Positional
 		switch {
-		case f != nil && hasEmptyText(f.Target) && f.Name != "prefix":
+		case f != nil && hasEmptyText(f.Target):
 			return usageError("--%s: a text is needed, but it is empty", f.Name)
 		case p != nil && p.Required && isEmptyText(p.Target):
 			return usageError("<%s>: a text is needed, but it is empty", p.Name)

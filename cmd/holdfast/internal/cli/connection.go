@@ -25,12 +25,24 @@ type connection struct {
 	TLSCert      string `group:"all" name:"tls-cert" placeholder:"FILE" env:"HOLDFAST_TLS_CERT" help:"Certificate of this client."`
 	TLSKey       string `group:"all" name:"tls-key" placeholder:"FILE" env:"HOLDFAST_TLS_KEY" help:"Key of that certificate."`
 	Prefix       string `group:"all" default:"lock:" env:"HOLDFAST_PREFIX" help:"Prefix of the names in Redis, as of core.WithPrefix."`
+	NoPrefix     bool   `group:"all" help:"Names have no prefix, as those of Redisson."`
 }
 
-const defaultURL = "redis://localhost:6379"
+const (
+	defaultURL    = "redis://localhost:6379"
+	defaultPrefix = "lock:"
+)
 
 var errPasswordSeen = usageError("the URL among the arguments has a password, which other users of this host can read: " +
 	"set HOLDFAST_REDIS, HOLDFAST_REDIS_PASSWORD or --password-file instead")
+
+// prefix returns the prefix of the names. A variable of the environment that is empty counts as one that is not set.
+func (c connection) prefix() string {
+	if c.NoPrefix {
+		return ""
+	}
+	return cmp.Or(c.Prefix, defaultPrefix)
+}
 
 // settings returns the settings of the connection.
 func (c connection) settings() (connect.Settings, error) {
@@ -149,12 +161,12 @@ func (env *environment) open(opts ...core.Option) (*clients, error) {
 	if err != nil {
 		return nil, usageError("%s", err)
 	}
-	locks, err := core.New(rdb, append(opts, core.WithPrefix(env.flags.Connection.Prefix), core.WithLogger(env.logger()))...)
+	prefix := env.flags.Connection.prefix()
+	locks, err := core.New(rdb, append(opts, core.WithPrefix(prefix), core.WithLogger(env.logger()))...)
 	if err != nil {
 		_ = rdb.Close()
 		return nil, err
 	}
-	prefix := env.flags.Connection.Prefix
 	return &clients{redis: rdb, locks: locks, prefix: prefix, server: connect.Server(settings.URL)}, nil
 }
 

@@ -172,6 +172,9 @@ func (c *cronHistoryCommand) Run(env *environment) error {
 		if !env.flags.JSON {
 			t.print(env)
 		}
+		if len(runs) == 0 {
+			fmt.Fprintln(env.stderr, "holdfast: no run is remembered: the job has not run yet, or not for the 20 periods that its runs are kept")
+		}
 		return nil
 	})
 }

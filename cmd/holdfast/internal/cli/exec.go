@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -49,7 +48,7 @@ func (c *execCommand) keep(env *environment) error {
 	lease, err := c.lock(env.ctx, c.locker(all.locks))
 	all.withdraw = err != nil
 	if errors.Is(err, core.ErrNotAcquired) && !errors.Is(err, core.ErrUnavailable) && env.ctx.Err() == nil {
-		return &statusError{c.Conflict, c.conflictText(err)}
+		return &statusError{c.Conflict, c.conflictText(env, err)}
 	}
 	if err != nil {
 		return errors.Join(context.Cause(env.ctx), err)
@@ -60,7 +59,7 @@ func (c *execCommand) keep(env *environment) error {
 	case err != nil:
 		return cannotRun(err)
 	case outcome == 0 && unlocked != nil && !errors.Is(unlocked, core.ErrNotHeld):
-		fmt.Fprintf(env.stderr, "holdfast: %v\n", unlocked)
+		env.tell(unlocked)
 	}
 	return exitWith(outcome)
 }
@@ -79,9 +78,9 @@ func (c *execCommand) runUnder(env *environment, lease *core.Lease) (int, error)
 	return outcome.ExitStatus(), err
 }
 
-// conflictText is empty for -n with a status that says that a conflict is expected.
-func (c *execCommand) conflictText(err error) string {
-	if c.Nonblock {
+// conflictText is empty for -n and for -E 0, with which a conflict is expected, except with --verbose.
+func (c *execCommand) conflictText(env *environment, err error) string {
+	if (c.Nonblock || c.Conflict == 0) && !env.flags.Verbose {
 		return ""
 	}
 	return err.Error()

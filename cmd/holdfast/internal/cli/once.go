@@ -147,9 +147,9 @@ func (c *onceCommand) refused(env *environment, once *core.Once, err error) erro
 		return errors.Join(context.Cause(env.ctx), err)
 	case errors.Is(err, core.ErrUnavailable): // it may be in progress too, as far as was known before the outage
 		return err
-	case errors.Is(err, core.ErrInProgress) && c.Conflict != nil:
+	case errors.Is(err, core.ErrInProgress) && c.Conflict != nil && *c.Conflict != 0:
 		return &statusError{*c.Conflict, err.Error()}
-	case errors.Is(err, core.ErrInProgress) && c.Tick != "":
+	case errors.Is(err, core.ErrInProgress) && (c.Conflict != nil || c.Tick != ""):
 		return c.skippedInProgress(env, once)
 	case errors.Is(err, core.ErrOutcomeUnknown):
 		return &statusError{StatusLost, fmt.Sprintf("%v\nFind out, then run: holdfast resolve %[2]q, or: holdfast forget %[2]q", err, once.Key())}

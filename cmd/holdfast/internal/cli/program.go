@@ -54,7 +54,10 @@ func (p *program) limits() supervise.Limits {
 // check returns what is wrong with the arguments.
 func (p *program) check(env *environment) error {
 	switch {
-	case len(p.Cmd) != len(env.behind):
+	case len(p.Cmd) < len(env.behind): // the parser took the first of them
+		return usageError("the name is missing, as from a variable that is not set: put it in front of --, as in: NAME -- %s",
+			strings.Join(env.behind, " "))
+	case len(p.Cmd) > len(env.behind):
 		return usageError("put -- before the command, so that its arguments are not taken for holdfast's own: -- %s",
 			strings.Join(p.Cmd[:len(p.Cmd)-len(env.behind)], " "))
 	case p.Shell != "" && len(p.Cmd) > 0:

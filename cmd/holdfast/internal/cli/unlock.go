@@ -15,13 +15,16 @@ import (
 // unlockCommand takes a lock from its holders.
 type unlockCommand struct {
 	Name  string `arg:"" names:"locks" help:"Name of the lock."`
-	Token int64  `placeholder:"N" help:"Take it only from the holder with this token, never from a later one. A Mutex that is handed over inside a process keeps its first token in Redis: show prints it."`
+	Token *int64 `placeholder:"N" help:"Take it only from the holder with this token, never from a later one. A Mutex that is handed over inside a process keeps its first token in Redis: show prints it."`
 	Owner string `placeholder:"OWNER" help:"Take it only from this owner."`
 	Yes   bool   `short:"y" help:"Do not ask."`
 }
 
 // Run is called by the parser.
 func (c *unlockCommand) Run(env *environment) error {
+	if c.Token != nil && *c.Token <= 0 {
+		return usageError("--token %d: no holder has such a token. For one without a token, as of Redisson, use --owner", *c.Token)
+	}
 	all, err := env.open()
 	if err != nil {
 		return err
@@ -59,7 +62,7 @@ func (c *unlockCommand) Run(env *environment) error {
 // nothingReleased is the text for a lock that --token and --owner do not name a holder of.
 func (c *unlockCommand) nothingReleased(seen core.Info) string {
 	text := fmt.Sprintf("nothing released: lock %q is not held, or its holders have changed", c.Name)
-	if c.Token != 0 && seen.Mode == core.ModeMutex && len(seen.Holders) == 1 && seen.Holders[0].Token != c.Token {
+	if c.Token != nil && seen.Mode == core.ModeMutex && len(seen.Holders) == 1 && seen.Holders[0].Token != *c.Token {
 		holder := seen.Holders[0]
 		text += fmt.Sprintf(". It was held with token %d by %s. A Mutex that is handed over inside a process keeps the token of its first\n"+
 			"holder in Redis: if the owner is yours, use --owner", holder.Token, holder.Owner)
@@ -69,17 +72,23 @@ func (c *unlockCommand) nothingReleased(seen core.Info) string {
 
 // force takes the lock from the holder of --token and --owner, or from those that were seen.
 func (c *unlockCommand) force(env *environment, locks *core.Client, seen core.Info) (bool, error) {
-	if c.Token != 0 || c.Owner != "" {
-		holder := core.Holder{Token: c.Token, Owner: c.Owner}
-		i := slices.IndexFunc(seen.Holders, func(h core.Holder) bool { return h.Owner == c.Owner })
-		switch {
-		case c.Token != 0:
-		case i >= 0:
-			holder = seen.Holders[i]
-		case seen.Shares <= len(seen.Holders): // all of them were seen
-			return false, nil
-		}
-		return locks.ForceUnlockHolder(env.ctx, c.Name, holder)
+	if c.Token != nil {
+		return locks.ForceUnlockHolder(env.ctx, c.Name, core.Holder{Token: *c.Token, Owner: c.Owner})
+	}
+	if c.Owner == "" {
+		return locks.ForceUnlockSeen(env.ctx, seen)
+	}
+	i := slices.IndexFunc(seen.Holders, func(h core.Holder) bool { return h.Owner == c.Owner })
+	switch {
+	case i < 0 && seen.Shares <= len(seen.Holders): // all of them were seen
+		return false, nil
+	case i < 0:
+		return locks.ForceUnlockHolder(env.ctx, c.Name, core.Holder{Owner: c.Owner})
+	case seen.Holders[i].Token > 0:
+		return locks.ForceUnlockHolder(env.ctx, c.Name, seen.Holders[i])
+	case len(seen.Holders) > 1:
+		return false, usageError("lock %q has %d readers of Redisson, and no single one can be taken: leave --owner out to take it from all of them",
+			c.Name, len(seen.Holders))
 	}
 	return locks.ForceUnlockSeen(env.ctx, seen)
 }

@@ -57,6 +57,8 @@ func TestWrongSettings(t *testing.T) {
 		"name of the master": {URL: "redis+sentinel://u:secret@a:1,b:2"},
 		"port is not a num":  {URL: "redis://u:secret@a:x"},
 		"URL with TLS":       {URL: "redis://u:secret@a:1", CAFile: "/dev/null"},
+		"from 0 on":          {URL: "redis://u:secret@a:1/-1"},
+		"a number, from 0":   {URL: "redis+sentinel://u:secret@a:1/main/-2"},
 		"no certificate":     {URL: "rediss://u:secret@a:1", CAFile: "/dev/null"},
 		"certificate of":     {URL: "rediss://u:secret@a:1", CertFile: "/dev/null"},
 		"file of the pass":   {URL: "redis://a:1", PasswordFile: "/no/such/file"},

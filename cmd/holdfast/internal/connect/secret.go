@@ -19,7 +19,7 @@ var explanations = []struct{ part, text string }{
 	{"invalid character", "the host has a character that no host has"},
 	{"missing ']'", "the address of the host has no ] at its end"},
 	{"invalid URL scheme", "unknown scheme: use one of redis, rediss or unix, or redis or rediss with +sentinel or +cluster"},
-	{"database number", "the database is not a number"},
+	{"database number", "the database is not a number, from 0 on"},
 	{"URL path", "behind the host only the number of a database is allowed"},
 	{"unexpected option", "a parameter behind the ? is unknown: use the parameters of go-redis, such as dial_timeout=3s"},
 	{"socket path", "the path of the socket is missing, as in unix:///run/redis.sock"},

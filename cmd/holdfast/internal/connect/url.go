@@ -76,8 +76,14 @@ func withAddresses(base, rest string) (*url.URL, error) {
 	return u, nil
 }
 
+// errDatabase is of a number that go-redis would take for database 0.
+var errDatabase = errors.New("invalid database number")
+
 func parseServer(text string) (target, error) {
 	o, err := redis.ParseURL(text)
+	if err == nil && o.DB < 0 {
+		err = errDatabase
+	}
 	if err != nil {
 		return target{}, err
 	}
@@ -101,6 +107,9 @@ func parseSentinel(u *url.URL) (target, error) {
 	query.Del("sentinel_password")
 	u.Path, u.RawQuery = "/"+db, query.Encode()
 	o, err := redis.ParseFailoverURL(u.String())
+	if err == nil && o.DB < 0 {
+		err = errDatabase
+	}
 	if err != nil {
 		return target{}, err
 	}
