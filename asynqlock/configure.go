@@ -21,8 +21,11 @@ import (
 // get the Concurrency of the server from its BaseContext, and let tasks wait in half of the workers at most.
 //
 // Call Configure last, once, when cfg is complete. If you make a server's config elsewhere, take IsFailure, RetryDelayFunc,
-// ErrorHandler and BaseContext from one that Configure has completed.
+// ErrorHandler and BaseContext from one that Configure has completed. Configure panics if cfg is nil.
 func Configure(cfg *asynq.Config) {
+	if cfg == nil {
+		panic("holdfast: asynqlock: Configure: the config is nil: pass a pointer to the asynq.Config of your server")
+	}
 	cfg.IsFailure = isFailure(cfg.IsFailure, cfg.BaseContext)
 	cfg.BaseContext = withWorkers(cfg.BaseContext, newWorkers(cfg.Concurrency))
 	cfg.RetryDelayFunc = retryDelay(cfg.RetryDelayFunc)

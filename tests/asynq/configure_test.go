@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +37,9 @@ func TestConfigure(t *testing.T) {
 		ErrorHandler: asynq.ErrorHandlerFunc(func(_ context.Context, _ *asynq.Task, err error) { handled = append(handled, err) }),
 	}
 	asynqlock.Configure(&cfg)
+	if text := panicOf(func() { asynqlock.Configure(nil) }); !strings.Contains(text, "the config is nil") {
+		t.Errorf("without a config: %q", text)
+	}
 	busy := deferredBy(fmt.Errorf("x: %w", core.ErrInProgress))
 	for _, test := range []struct {
 		err          error
