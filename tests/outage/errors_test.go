@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -58,19 +59,23 @@ func TestEveryErrorOfAnOutage(t *testing.T) {
 		"open files of the host": {err: dial(os.NewSyscallError("socket", syscall.ENFILE)), is: core.ErrUnavailable, advice: "too many open files"},
 
 		// What lasts.
-		"MOVED":          {err: coretest.ErrorReply("MOVED 3999 127.0.0.1:6381"), is: core.ErrMisconfigured, advice: "use redis.NewClusterClient"},
-		"ASK":            {err: coretest.ErrorReply("ASK 3999 127.0.0.1:6381"), is: core.ErrMisconfigured, advice: "use redis.NewClusterClient"},
-		"CROSSSLOT":      {err: coretest.ErrorReply("CROSSSLOT Keys in request don't hash to the same slot"), is: core.ErrMisconfigured, advice: "use redis.NewClusterClient"},
-		"READONLY":       {err: coretest.ErrorReply("READONLY You can't write against a read only replica."), is: core.ErrMisconfigured, advice: "connect to its master"},
-		"no EVALSHA":     {err: coretest.ErrorReply("ERR unknown command 'evalsha', with args beginning with: '73bb' '4' 'lock:secret'"), is: core.ErrMisconfigured, advice: "EVALSHA"},
-		"in a script":    {err: coretest.ErrorReply("ERR Unknown Redis command called from script script: 73bb, on @user_script:4."), is: core.ErrMisconfigured, advice: "command"},
-		"database":       {err: coretest.ErrorReply("ERR DB index is out of range"), is: core.ErrMisconfigured, advice: "correct DB"},
-		"no SELECT":      {err: coretest.ErrorReply("ERR SELECT is not allowed in cluster mode"), is: core.ErrMisconfigured, advice: "correct DB"},
-		"authority":      {err: x509.UnknownAuthorityError{}, is: core.ErrMisconfigured, advice: "RootCAs"},
-		"host name":      {err: &tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "a"}}, is: core.ErrMisconfigured, advice: "ServerName"},
-		"expired":        {err: x509.CertificateInvalidError{Reason: x509.Expired}, is: core.ErrMisconfigured, advice: "certificate"},
-		"own":            {err: remote("bad certificate"), is: core.ErrMisconfigured, advice: "Certificates of TLSConfig"},
-		"own missing":    {err: remote("certificate required"), is: core.ErrMisconfigured, advice: "Certificates of TLSConfig"},
+		"MOVED":       {err: coretest.ErrorReply("MOVED 3999 127.0.0.1:6381"), is: core.ErrMisconfigured, advice: "use redis.NewClusterClient"},
+		"ASK":         {err: coretest.ErrorReply("ASK 3999 127.0.0.1:6381"), is: core.ErrMisconfigured, advice: "use redis.NewClusterClient"},
+		"CROSSSLOT":   {err: coretest.ErrorReply("CROSSSLOT Keys in request don't hash to the same slot"), is: core.ErrMisconfigured, advice: "use redis.NewClusterClient"},
+		"READONLY":    {err: coretest.ErrorReply("READONLY You can't write against a read only replica."), is: core.ErrMisconfigured, advice: "connect to its master"},
+		"no EVALSHA":  {err: coretest.ErrorReply("ERR unknown command 'evalsha', with args beginning with: '73bb' '4' 'lock:secret'"), is: core.ErrMisconfigured, advice: "EVALSHA"},
+		"in a script": {err: coretest.ErrorReply("ERR Unknown Redis command called from script script: 73bb, on @user_script:4."), is: core.ErrMisconfigured, advice: "command"},
+		"database":    {err: coretest.ErrorReply("ERR DB index is out of range"), is: core.ErrMisconfigured, advice: "correct DB"},
+		"no SELECT":   {err: coretest.ErrorReply("ERR SELECT is not allowed in cluster mode"), is: core.ErrMisconfigured, advice: "correct DB"},
+		"authority":   {err: x509.UnknownAuthorityError{}, is: core.ErrMisconfigured, advice: "RootCAs"},
+		"host name":   {err: &tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "a"}}, is: core.ErrMisconfigured, advice: "ServerName"},
+		"expired":     {err: x509.CertificateInvalidError{Reason: x509.Expired}, is: core.ErrMisconfigured, advice: "certificate"},
+		"own":         {err: remote("bad certificate"), is: core.ErrMisconfigured, advice: "Certificates of TLSConfig"},
+		"own missing": {err: remote("certificate required"), is: core.ErrMisconfigured, advice: "Certificates of TLSConfig"},
+		"no sentinel": {
+			err: fmt.Errorf("redis: all sentinels are unreachable: %w", coretest.ErrorReply("ERR unknown command 'sentinel', with args beginning with: 'x'")),
+			is:  core.ErrMisconfigured, advice: "is no sentinel",
+		},
 		"no TLS":         {err: tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, is: core.ErrMisconfigured, advice: "does not speak TLS"},
 		"TLS wanted":     {err: errors.New(`redis: can't parse "\x15\x03\x01\x00\x02\x02F"`), is: core.ErrMisconfigured, advice: "set TLSConfig"},
 		"NOAUTH":         {err: coretest.ErrorReply("NOAUTH Authentication required."), is: core.ErrPermission, advice: "password"},

@@ -337,6 +337,8 @@ func Advice(err error) string {
 	switch {
 	case err == nil:
 		return ""
+	case UnknownCommand(err) && strings.Contains(err.Error(), "'sentinel'"):
+		return "this server is no sentinel: correct the addresses of the Redis client, or use one for a single server"
 	case UnknownCommand(err) || hasCode(err, "Unknown Redis command called from script"):
 		return "this server does not have a command that locks need, or has it under another name: enable EVALSHA, EVAL and " +
 			"the commands listed under \"Rights of the Redis user\" in docs/keys-and-rights.md"
