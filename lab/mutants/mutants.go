@@ -300,11 +300,28 @@ var locks = []Mutant{
 	},
 	{
 		"answer before the end of the watch", "the end of one wait ends that of another command", "core/internal/transport/paths.go",
-		[][2]string{{
-			"		q.returned(s)\n		for len(batch) > 0 {\n			c := batch[0]\n			batch = batch[1:]\n			c.deliver()\n		}\n",
-			"		for len(batch) > 0 {\n			c := batch[0]\n			batch = batch[1:]\n			c.deliver()\n		}\n		q.returned(s)\n",
-		}},
+		[][2]string{{"		q.returned(s)\n		answered = batch\n", "		for _, c := range batch {\n			c.deliver()\n		}\n		q.returned(s)\n"}},
 		inTransport("TestNothingFollowsAnAnswer"),
+	},
+	{
+		"unread reply kept", "the next command gets it as its own: a lock is granted to two", "core/internal/transport/paths.go",
+		[][2]string{{"			go discard(conn, h.bare.Options().Limiter != nil)\n", "			_ = conn.Close()\n"}},
+		inTransport("TestUnreadReplyOnTheDirectPath"),
+	},
+	{
+		"unread replies of a batch kept", "the same, for the next batch", "core/internal/transport/paths.go",
+		[][2]string{{"			panic(&unreadError{p})\n", "			panic(p)\n"}},
+		inTransport("TestUnreadRepliesOfABatch"),
+	},
+	{
+		"status taken for a token", "the answer to a release grants a lock", "core/internal/script/script.go",
+		[][2]string{{"leastToken = transport.LastStatus + 1", "leastToken = 1"}},
+		Killer{Package: "core/internal/script", Run: "TestRepliesAreChecked"},
+	},
+	{
+		"hook that ends the background", "after it no release is sent again", "core/internal/transport/retry.go",
+		[][2]string{{"			p.restart(batch)\n", ""}},
+		inTransport("TestPendingAfterGoexit"),
 	},
 	{
 		"no connect deadline", "an unlock waits for as long as go-redis dials", "core/internal/transport/paths.go",
@@ -313,7 +330,7 @@ var locks = []Mutant{
 	},
 	{
 		"hooks lost on the direct path", "the copies that go-redis makes have none", "core/internal/transport/paths.go",
-		[][2]string{{"	conn := rdb.Conn()\n", "	conn := rdb.WithTimeout(directTimeout).Conn()\n"}},
+		[][2]string{{"	view := rdb.Conn()\n", "	view := rdb.WithTimeout(directTimeout).Conn()\n"}},
 		inTests("outage", "TestHooksSeeLoneCommands"),
 	},
 	{

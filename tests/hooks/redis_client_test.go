@@ -2,8 +2,11 @@ package hooks_test
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -118,4 +121,58 @@ type panicHook struct{ armed atomic.Bool }
 
 func (*panicHook) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+// exitHook ends the goroutine by runtime.Goexit, as t.FailNow does, once, before or after a command that is sent alone.
+type exitHook struct {
+	panicHook
+	before bool
+}
+
+func (h *exitHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if h.before && h.armed.CompareAndSwap(true, false) {
+			runtime.Goexit()
+		}
+		err := next(ctx, cmd)
+		if h.armed.CompareAndSwap(true, false) {
+			runtime.Goexit()
+		}
+		return err
+	}
+}
+
+// TestGoexitInRedisHook: a hook of the go-redis client that ends the goroutine of a caller leaves nothing locked, whether the lock was being
+// taken or released.
+func TestGoexitInRedisHook(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]bool{"before the command": true, "after the command": false} {
+		for _, unlocking := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", unlocking ", unlocking), func(t *testing.T) {
+				t.Parallel()
+				server := testkit.Start(t)
+				rdb, hook := server.Client(), &exitHook{before: before}
+				rdb.AddHook(hook)
+				locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long), core.WithInstance(""))
+				mutex := locks.Mutex("name")
+				for range 10 { // the direct path is open after the first
+					coretest.Unlock(t, coretest.MustLock(t, mutex))
+				}
+				var exited sync.WaitGroup
+				exited.Go(func() {
+					hook.armed.Store(!unlocking)
+					lease, err := mutex.Lock(context.Background())
+					hook.armed.Store(unlocking)
+					if err == nil {
+						_ = lease.Unlock(context.Background())
+					}
+				})
+				exited.Wait()
+				testkit.Eventually(t, coretest.Within, "the hold to be gone", func() bool {
+					return server.Client().Exists(context.Background(), "lock:name").Val() == 0
+				})
+				coretest.Unlock(t, coretest.MustLock(t, mutex))
+			})
+		}
+	}
 }

@@ -94,7 +94,7 @@ func TestOverdueOnTheShortWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := &overdue{after: after}
-			rdb := testkit.Start(t).Client()
+			rdb := testkit.Start(t).Client(func(o *redis.Options) { o.PoolSize = 3 }) // too few to keep one, so each command asks for one
 			rdb.AddHook(o)
 			locks := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long), core.WithInstance(""))
 			coretest.Unlock(t, coretest.MustLock(t, locks.Mutex("name"))) // the server knows the scripts now

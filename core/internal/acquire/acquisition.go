@@ -70,6 +70,7 @@ type Acquisition struct {
 	unregistered bool              // true if the last grant has taken the client out of the set of waiting clients
 	sentAt       keepalive.Instant // of the last request
 	outage       transport.Outage  // failures in a row, through all states
+	asking       bool              // true while a request is sent
 	uncertain    bool              // true if the outcome of a request is unknown, of this hold or of an earlier one
 	queued       bool              // true if a hold of this acquisition has been in the queue in Redis
 	call         *Call             // among the calls that wait; nil until Waiting is called
@@ -166,6 +167,9 @@ func (a *Acquisition) reportWait(position int, place *place) {
 // and never queued, is not in Redis. If requests are unanswered, Redis must remember the release, because they may still
 // arrive.
 func (a *Acquisition) cleanUp() {
+	if a.asking { // a hook of the user's client has ended the goroutine by runtime.Goexit
+		a.Hold.Unanswered++
+	}
 	switch {
 	case a.Hold.Unanswered > 0:
 		a.Env.ReleaseInBackground(a.Strategy, &a.Hold, script.NeverHeld)
@@ -256,7 +260,9 @@ func (a *Acquisition) request(ctx context.Context) error {
 	a.sentAt = a.Env.Now()
 	want := a.want
 	want.Place = want.Place && !a.ForeignParent
+	a.asking = true
 	result, err := a.Strategy.Acquire(ctx, &a.Hold, want)
+	a.asking = false
 	a.record(err)
 	if err != nil {
 		return err
@@ -395,13 +401,17 @@ const (
 // Release releases a hold, detached from ctx and bounded by ReleaseTimeout. It returns true if Redis had the hold. If it
 // returns an error, the release is not confirmed and is retried in the background, so the caller need not repeat it.
 func (e *Environment) Release(ctx context.Context, p script.Strategy, h *script.Hold, what script.ReleaseReason) (held bool, err error) {
+	confirmed := false
+	defer func() {
+		if !confirmed { // also if a hook of the user's client ends the goroutine by runtime.Goexit
+			e.ReleaseInBackground(p, h, what)
+		}
+	}()
 	err = e.runDetached(ctx, &h.ReleaseCtx, func(ctx context.Context) (err error) {
 		held, err = p.Release(ctx, h, what)
 		return err
 	})
-	if err != nil {
-		e.ReleaseInBackground(p, h, what)
-	}
+	confirmed = err == nil
 	return held, err
 }
 

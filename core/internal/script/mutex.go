@@ -88,7 +88,7 @@ const maxTokens = 10000
 // readMutexReply returns what a reply of acquire.lua says, and its status. The status is 0 for a grant in the compact state.
 func readMutexReply(reply any) (result Result, status int64, err error) {
 	if _, compact := reply.(int64); compact {
-		token, err := readStatus(reply, 1, TokenLimit)
+		token, err := readStatus(reply, leastToken, TokenLimit)
 		return Result{Granted: err == nil, Grant: Grant{Token: token, Compact: true}}, 0, err
 	}
 	d := newDecoder(reply)

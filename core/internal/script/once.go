@@ -253,7 +253,7 @@ func text(b []byte) any {
 // readBegin returns the result for a reply of lua/once/begin.lua.
 func readBegin(reply any) (result Result, err error) {
 	if _, first := reply.(int64); first {
-		token, err := readStatus(reply, 1, TokenLimit)
+		token, err := readStatus(reply, leastToken, TokenLimit)
 		return Result{Granted: err == nil, Grant: Grant{Token: token, Attempt: 1, Began: time.UnixMicro(token)}}, err
 	}
 	d := newDecoder(reply)

@@ -28,7 +28,7 @@ const limit = TokenLimit
 // wrongOnceReplies are replies that the script never makes, but that a co-tenant's write or another server can cause.
 var wrongOnceReplies = map[string][]any{
 	"begin": {
-		nil, "1", int64(0), int64(-1), int64(limit + 1), reply(), reply(0), reply(1), reply(1, 5), reply(1, 5, 1), reply(1, int64(limit+1), 1, 5),
+		nil, "1", int64(0), int64(1), int64(-1), int64(limit + 1), reply(), reply(0), reply(1), reply(1, 5), reply(1, 5, 1), reply(1, int64(limit+1), 1, 5),
 		reply(1, 5, 0, 5), reply(1, 5, int64(math.MaxInt64), 5), reply(0, 5), reply(0, 5, 7), reply(-1), reply(-1, 1), reply(-2), reply(-3),
 		reply(-3, "running", 5, 5), reply(-3, "other", 5, 5, reply()), reply(-4, "completed", 5, 5, reply("a")), reply(-5), reply(-6, -1),
 		reply(-7, "5"), reply(-8, 5), reply(2, 5, 1, 5),
@@ -45,7 +45,7 @@ var wrongOnceReplies = map[string][]any{
 // rightOnceReplies are replies that the scripts do make.
 var rightOnceReplies = map[string][]any{
 	"begin": {
-		int64(1), int64(limit), reply(1, 5, 1, 5), reply(0, 5, "o"), reply(-1, 0), reply(-2, 0), reply(-3, "running", 5, 5, reply("state", "running")),
+		int64(leastToken), int64(limit), reply(1, 5, 1, 5), reply(0, 5, "o"), reply(-1, 0), reply(-2, 0), reply(-3, "running", 5, 5, reply("state", "running")),
 		reply(-4, "completed", 0, -1, reply("value", "v")), reply(-5, 5), reply(-6, 5), reply(-7, 5),
 	},
 	"peek":   {reply(0, "", 0, -2, reply()), reply(0, "retry", 0, 5, reply("token", "5"))},

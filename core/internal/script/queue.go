@@ -126,7 +126,7 @@ func (h *Hold) Slots() int {
 // in the queue, 0 if it has none.
 func readQueueReply(reply any, slots int) (result Result, number int64, err error) {
 	if _, compact := reply.(int64); compact {
-		token, err := readStatus(reply, 1, TokenLimit)
+		token, err := readStatus(reply, leastToken, TokenLimit)
 		return Result{Granted: err == nil, Grant: Grant{Token: token, Compact: true}}, 0, err
 	}
 	d := newDecoder(reply)

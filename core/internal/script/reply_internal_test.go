@@ -59,12 +59,12 @@ func reply(elements ...any) []any {
 // wrongReplies are replies that the script never makes, but that a co-tenant's write or another server can cause.
 var wrongReplies = map[string][]any{
 	"acquire": {
-		nil, "OK", int64(0), int64(-1), int64(math.MaxInt64), reply(), reply(0), reply(1), reply(1, 5), reply(1, 5, 0, 0), reply(1, 0, 0),
+		nil, "OK", int64(0), int64(1), int64(leastToken - 1), int64(-1), int64(math.MaxInt64), reply(), reply(0), reply(1), reply(1, 5), reply(1, 5, 0, 0), reply(1, 0, 0),
 		reply(1, int64(TokenLimit+1), 0), reply(1, 5, 4), reply(0, 5), reply(0, 5, 0), reply(0, 5, 2, "o"), reply(0, 5, 0, 7), reply(0, "5", 0, "o"),
 		reply(0, -3, 0, "o"), reply(-1), reply(-1, 7), reply(-2), reply(-3), reply(-4, 0), reply(2, 5, 0), reply("1", 5, 0), reply(reply(1), 5, 0),
 	},
 	"queue_acquire": {
-		nil, int64(0), int64(TokenLimit + 1), reply(), reply(0), reply(1), reply(0, 1), reply(0, 1, 2), reply(2), reply(3, 0, 5, 99), reply(1, 0),
+		nil, int64(0), int64(5), int64(TokenLimit + 1), reply(), reply(0), reply(1), reply(0, 1), reply(0, 1, 2), reply(2), reply(3, 0, 5, 99), reply(1, 0),
 		reply(1, int64(math.MaxInt64)), reply(1, 5, 0), reply(1, 5, MaxLimit), reply(0, 5, 0, 0, 0, 0), reply(0, 5, -1, 0, 0, 0, "o"),
 		reply(0, 5, 0, 0, int64(TokenLimit+1), 0, "o"), reply(0, 5, 0, 0, 0, 2, "o"), reply(-1, 0), reply(-3),
 	},
@@ -89,10 +89,10 @@ var wrongReplies = map[string][]any{
 // rightReplies are replies that the scripts do make.
 var rightReplies = map[string][]any{
 	"acquire": {
-		int64(1), int64(TokenLimit), reply(1, 5, 3), reply(0, 5, 0, "o"), reply(0, -1, 1, ""), reply(0, int64(math.MaxInt64), 0, "o"), reply(-1, 0),
+		int64(leastToken), int64(TokenLimit), reply(1, 5, 3), reply(0, 5, 0, "o"), reply(0, -1, 1, ""), reply(0, int64(math.MaxInt64), 0, "o"), reply(-1, 0),
 		reply(-2, 0), reply(-3, 17),
 	},
-	"queue_acquire":        {int64(5), reply(1, 5), reply(1, 5, 4), reply(0, -1, 3, int64(1795880484326213), 7, 1, "o"), reply(-1), reply(-2)},
+	"queue_acquire":        {int64(leastToken), reply(1, 5), reply(1, 5, 4), reply(0, -1, 3, int64(1795880484326213), 7, 1, "o"), reply(-1), reply(-2)},
 	"queue_heartbeat":      {reply(5, 0, 0, -1, 7, ""), reply(-1, 5, 1, 0, 0, "o")},
 	"force_holder":         {reply(0, -1), reply(1, -1), reply(1001, 2000), reply(0, 3000)},
 	"renew":                {int64(-1), int64(0), int64(1), int64(2), int64(3), int64(4), int64(5)},

@@ -69,6 +69,8 @@ func source(names ...string) string {
 const (
 	// TokenLimit is the limit of package transport, which also reads tokens in messages.
 	TokenLimit = transport.TokenLimit
+	// leastToken is the least token of a grant that is one number, because lesser ones are statuses of other scripts.
+	leastToken = transport.LastStatus + 1
 
 	// maxExact is the greatest integer up to which the numbers of Lua are exact.
 	maxExact = 1 << 53

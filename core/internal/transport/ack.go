@@ -106,7 +106,7 @@ func byMaster(cluster *redis.ClusterClient, batch []*Command) map[*redis.Client]
 // its connection is longer than the timeout of WAIT, because after a read timeout the connection is closed, and the outcome of
 // all commands is unknown.
 func pipelineWithWait(rdb *redis.Client, batch []*Command) func([]*Command, buildCmd) {
-	conn, timeout := piper(rdb), strictestAck(batch).Timeout
+	conn, timeout := redirect(rdb, bare(rdb), nil), strictestAck(batch).Timeout
 	if limit := rdb.Options().ReadTimeout; limit > 0 && timeout > limit/2 {
 		conn = withTimeout(rdb, limit+timeout)
 	}
@@ -150,8 +150,8 @@ func (e *waitError) Outcome() Outcome {
 	return Unknown
 }
 
-// lastStatus is not less than any status that a script replies. Greater numbers are fencing tokens.
-const lastStatus = 255
+// LastStatus is not less than any status that a script replies. Greater numbers are fencing tokens.
+const LastStatus = 255
 
 // Succeeded returns true if the reply says that the script has written what it was sent for. Such a reply is 1, 2, 5 or a token,
 // or a list that begins so. The reply 2 means renewed in part, released in part, or recorded anew. The reply 5 means renewed in part,
@@ -161,5 +161,5 @@ func Succeeded(reply any) bool {
 		reply = list[0]
 	}
 	status, _ := reply.(int64)
-	return status == 1 || status == 2 || status == 5 || status > lastStatus
+	return status == 1 || status == 2 || status == 5 || status > LastStatus
 }

@@ -146,7 +146,7 @@ func TestSendersWithoutABatchStay(t *testing.T) {
 		if len(s.sizes) != 0 {
 			t.Error("another sender was started")
 		}
-		q.run(late)
+		q.run(late, nil)
 		if len(s.sizes) != 1 || len(q.senders) != 0 {
 			t.Errorf("%d batches, %d senders left", len(s.sizes), len(q.senders))
 		}
@@ -221,7 +221,7 @@ func TestHookThatEndsItsGoroutine(t *testing.T) {
 				t.Errorf("%v, %v; unwritten = %v, want %v", c.Reply, c.Err, Unwritten(c.Err), unwritten)
 			}
 		}
-		q.submit(exits, third)
+		q.submit(exits, &Command{Done: func(*Command) { runtime.Goexit() }}, third)
 		synctest.Wait()
 		if !<-third.answered || third.Err != nil || len(q.senders) != 0 || q.counting != 0 || q.inFlight != 0 {
 			t.Errorf("%v; %d senders, %d count, %d commands in flight", third.Err, len(q.senders), q.counting, q.inFlight)

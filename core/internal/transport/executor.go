@@ -41,6 +41,9 @@ type Executor struct {
 	Nodes *Nodes
 
 	direct directPath
+	shared atomic.Pointer[sharedView] // for batches; nil before the first, and always in a Cluster
+
+	die func(error) // of an unreadError; it does not return
 
 	answers sync.Pool // of chan bool, see Command; one pool per client, because a bubble of testing/synctest allows no sharing with another
 }
@@ -51,7 +54,7 @@ func newAnswers() any { return make(chan bool, 2) }
 // NewExecutor returns an executor that sends to rdb. Waiting callers return when stop is closed; nil never is. The direct
 // path is not in use until UseDirectPath is called.
 func NewExecutor(rdb redis.UniversalClient, background Background, stop <-chan struct{}) *Executor {
-	e := &Executor{Client: rdb, background: background, stop: stop, answers: sync.Pool{New: newAnswers}}
+	e := &Executor{Client: rdb, background: background, stop: stop, answers: sync.Pool{New: newAnswers}, die: die}
 	e.direct.start = time.Now()
 	e.direct.deadline.idle = e.direct.giveBack
 	e.Nodes = newNodes(rdb, &e.background, e.sendBatch, e.endWait)
@@ -59,7 +62,7 @@ func NewExecutor(rdb redis.UniversalClient, background Background, stop <-chan s
 }
 
 // Do runs a script and returns its reply, or an error for [Classify]. Hooks of the user's client have to return by
-// themselves.
+// themselves. If one panics, that is the error.
 //
 // If ctx ends, Do returns ErrNotSent if the command was withdrawn in time, or ErrNotAnswered if it may still be executed. It
 // returns at once, or on the direct path after directConnectTimeout and directTimeout at most. The same happens after
@@ -248,9 +251,9 @@ func (e *Executor) judge(c *Command) {
 }
 
 // sendRecovered sends a batch, and sets reply or error of its commands. A panic in a hook of the user's client becomes the
-// error of all, because on a goroutine of the executor it would end the process.
+// error of all, because on a goroutine of the executor it would end the process. An unreadError does end it.
 func (e *Executor) sendRecovered(batch []*Command) {
-	defer catch(batch...)
+	defer catch(e.die, batch...)
 	now := e.background.Now()
 	for _, c := range batch {
 		c.SentAt = now
@@ -262,19 +265,31 @@ func (e *Executor) sendRecovered(batch []*Command) {
 	case batch[0].Ack.Wanted():
 		e.sendAcked(batch)
 	case len(batch) == 1:
-		sendSingle(e.Client, batch[0])
+		sendSingle(e.batchClient(), batch[0])
 	default:
 		sendPipelined(batch, e.pipeline)
 	}
 }
 
-// catch makes a panic the error of all these commands, and takes their replies away. The caller must defer it.
-func catch(commands ...*Command) {
-	if p := recover(); p != nil {
-		for _, c := range commands {
-			c.fail(fmt.Errorf("%w of the Redis client: %v", ErrPanic, p))
-		}
+// catch makes a panic the error of all these commands, and takes their replies away. It calls die with an unreadError. The caller must
+// defer it.
+func catch(die func(error), commands ...*Command) {
+	p := recover()
+	if p == nil {
+		return
 	}
+	if unread, ok := p.(*unreadError); ok {
+		die(unread)
+	}
+	for _, c := range commands {
+		c.fail(fmt.Errorf("%w of the Redis client: %v", ErrPanic, p))
+	}
+}
+
+// die ends the process by a panic. Not on the goroutine that calls it, whose deferred functions would go on sending.
+func die(err error) {
+	go panic(err)
+	select {}
 }
 
 // sendSingle sends one command outside of a pipeline, and a second time if the server did not know the script.
@@ -302,7 +317,31 @@ func sendPipelined(batch []*Command, pipeline func([]*Command, buildCmd)) {
 }
 
 // pipeline sends a batch with the user's client.
-func (e *Executor) pipeline(batch []*Command, command buildCmd) { pipeline(e.Client, batch, command) }
+func (e *Executor) pipeline(batch []*Command, command buildCmd) {
+	pipeline(e.batchClient(), batch, command)
+}
+
+// sharedView is a view of the user's client for batches.
+type sharedView struct {
+	*redis.Conn
+	made time.Duration // by the clock of the direct path
+}
+
+// batchClient returns what sends batches: a view of the user's client, see redirect. A ClusterClient itself sends them: it has no
+// connection that could be had from it, so a reply that user code leaves unread there is not noticed.
+func (e *Executor) batchClient() sendingClient {
+	rdb, ok := e.Client.(*redis.Client)
+	if !ok {
+		return e.Client
+	}
+	now := e.direct.now()
+	if view := e.shared.Load(); view != nil && now-view.made < directViewTTL {
+		return view
+	}
+	view := &sharedView{redirect(rdb, bare(rdb), nil), now}
+	e.shared.Store(view)
+	return view
+}
 
 // piper makes pipelines: a client, or one of its connections.
 type piper interface{ Pipeline() redis.Pipeliner }

@@ -109,7 +109,7 @@ func LeaveGroup(ctx context.Context) { groupMemberFrom(ctx).finish(nil, nil) }
 // batches are in flight and they are more than the share of one sender. No command waits for the others for longer than
 // maxGroupWait. If a call panics, DoGrouped waits for the others, and then panics on the caller's goroutine, with an error that
 // wraps the value, if that is an error, and has the stack of the call. The error of a call that has ended its goroutine is
-// errExited.
+// errExited. A single call is made on the caller's goroutine, and is left to panic or exit there.
 func DoGrouped(ctx context.Context, n int, do func(ctx context.Context, i int) error) []error {
 	errs := make([]error, n)
 	if n == 1 {

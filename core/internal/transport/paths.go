@@ -7,6 +7,7 @@ import (
 	"net"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -223,7 +224,7 @@ func (q *batchQueue) dispatchLocked() {
 	if len(q.queue) > 0 && q.counting < q.maxSenders {
 		s := new(sender)
 		q.addLocked(s)
-		go q.run(s)
+		go q.run(s, nil)
 	}
 }
 
@@ -313,40 +314,38 @@ func (q *batchQueue) dropStalledLocked() {
 // run sends batches until the queue is empty, or until s was dropped.
 //
 // A hook of the user's client may end the goroutine by [runtime.Goexit], as t.FailNow does. Then the commands that are not answered yet
-// fail, and another goroutine goes on as s. Otherwise their callers would wait until they time out, and the queue would have a sender
-// less for ever.
-func (q *batchQueue) run(s *sender) {
-	var batch []*Command
-	answer := func() {
-		q.returned(s)
-		for len(batch) > 0 {
-			c := batch[0]
-			batch = batch[1:]
-			c.deliver()
-		}
-	}
+// fail, and another goroutine goes on as s, with the answers that are not delivered. Otherwise their callers would wait until they time
+// out, and the queue would have a sender less for ever.
+func (q *batchQueue) run(s *sender, answered []*Command) {
 	ended := false
 	defer func() {
 		if ended {
 			return
 		}
-		if s.batch != nil { // it ended while the batch was in flight, not while its answers were delivered
-			for _, c := range batch {
+		if s.batch != nil { // it ended while this batch was in flight, not while answers were delivered
+			answered = s.batch
+			for _, c := range answered {
 				c.fail(errHookExited)
 			}
+			q.returned(s)
 		}
-		answer()
-		go q.run(s)
+		go q.run(s, answered)
 	}()
 	for {
+		for len(answered) > 0 {
+			c := answered[0]
+			answered = answered[1:]
+			c.deliver()
+		}
 		q.letOthersRun(runtime.Gosched)
-		batch = q.nextBatch(s)
+		batch := q.nextBatch(s)
 		if len(batch) == 0 {
 			ended = true
 			return
 		}
 		q.send(batch)
-		answer()
+		q.returned(s)
+		answered = batch
 	}
 }
 
@@ -453,10 +452,18 @@ type directPath struct {
 	// Used between watch and unwatch of deadline only, or under its mutex while no command is watched.
 	view     *redis.Conn   // sends commands with the hooks of rdb; nil before the first
 	made     time.Duration // when the view was made, by now
-	short    *redis.Client // what the view sends through unless a connection is kept
+	short    *redis.Client // has the connections, and no hooks
 	lastUsed time.Duration // when the view was used last, by now
 
-	kept atomic.Pointer[redis.Conn] // atomic because a hook may send something at any time
+	// kept is the connection that commands use; nil if each has one of its own. It is not looked at between two commands, as one in the
+	// pool is, so it has to be given back after a command that has failed. Atomic because a hook may send something at any time.
+	kept atomic.Pointer[redis.Conn]
+}
+
+// sendingClient is a client, a view of one, or one of its connections.
+type sendingClient interface {
+	processor
+	piper
 }
 
 // processor sends a single command.
@@ -487,20 +494,21 @@ func (p *directPath) observeRTT(sentAt time.Duration, replied bool) {
 //   - the server has not answered within fastRTTLimit lately;
 //   - other commands are queued or in flight;
 //   - the context has ended, or its deadline is nearer than the timeouts of the direct path.
-func (p *directPath) tryReserve(c *Command, now time.Duration) bool {
+func (p *directPath) tryReserve(c *Command, now time.Duration) (ok bool) {
 	if p.rdb == nil || c.Ack.Wanted() {
 		return false
 	}
 	if now >= time.Duration(p.fastUntil.Load()) || !c.node.commands.tryReserve() {
 		return false
 	}
+	defer func() {
+		if !ok { // also if the caller's context panics
+			c.node.commands.unreserve()
+		}
+	}()
 	end, ends := c.ctx.Deadline()
 	member, grouped := c.ctx.Value(groupMemberKey{}).(*groupMember)
-	if ends && time.Until(end) < directConnectTimeout+directTimeout || grouped && member.pending() || c.ctx.Err() != nil {
-		c.node.commands.unreserve()
-		return false
-	}
-	return true
+	return (!ends || time.Until(end) >= directConnectTimeout+directTimeout) && !(grouped && member.pending()) && c.ctx.Err() == nil
 }
 
 // client returns a view of the user's client with a read timeout of at most directTimeout. It makes a new view each directViewTTL.
@@ -513,12 +521,7 @@ func (p *directPath) client(now time.Duration) processor {
 			timeout = min(timeout, options.ReadTimeout)
 		}
 		p.short, p.made = p.rdb.WithTimeout(timeout), now
-		p.view = redirect(p.rdb, func() sendingClient {
-			if kept := p.kept.Load(); kept != nil {
-				return kept
-			}
-			return p.short
-		})
+		p.view = redirect(p.rdb, p.short, &p.kept)
 	case now-p.lastUsed >= directConnRest:
 		p.giveBack()
 	case p.kept.Load() == nil && options.PoolSize >= minPoolSize && (options.MaxActiveConns == 0 || options.MaxActiveConns >= minPoolSize):
@@ -546,13 +549,17 @@ func (e *Executor) sendDirect(c *Command, sentAt time.Duration) {
 
 // sendWithConnectDeadline sends a command with a context that ends if there is no connection in time.
 func (e *Executor) sendWithConnectDeadline(c *Command, now time.Duration) {
-	defer catch(c)
+	defer catch(e.die, c)
 	e.direct.deadline.watch(c)
 	defer e.direct.deadline.unwatch(c)
+	returned := false
+	defer func() {
+		if !returned || c.Err != nil {
+			e.direct.giveBack() // the connection may be broken
+		}
+	}()
 	sendSingle(e.direct.client(now), c)
-	if c.Err != nil {
-		e.direct.giveBack() // the connection may be broken
-	}
+	returned = true
 }
 
 // timedOut returns true if err is a timeout of the connect deadline or of a connection. It returns false for the deadline of
@@ -679,50 +686,173 @@ func (d *connectDeadline) checkExpired() {
 	d.done = nil
 }
 
-// withTimeout returns a view of rdb with another read timeout. It uses the connection pool of rdb, and the hooks that
-// rdb has now.
+// withTimeout returns a view of rdb with another read timeout, which has the hooks that rdb has now.
+func withTimeout(rdb *redis.Client, timeout time.Duration) *redis.Conn {
+	return redirect(rdb, rdb.WithTimeout(timeout), nil)
+}
+
+// bare returns a copy of rdb without hooks.
+func bare(rdb *redis.Client) *redis.Client {
+	o := rdb.Options()
+	copied := rdb.WithTimeout(o.ReadTimeout)
+	copied.Options().WriteTimeout = o.WriteTimeout // the options are the copy's own
+	return copied
+}
+
+// redirect returns a view of rdb that sends through bare, a copy of rdb with the same pool and without hooks. If kept is not nil, it sends
+// on the connection there, or on one of its own while there is none. It may be used concurrently.
 //
 // It is a [redis.Conn] because the copies that [redis.Client.WithTimeout] makes have no hooks, but a Conn has the hooks of its
-// client. The innermost hook of this Conn sends every command through such a copy. So the Conn itself never takes a connection
-// from the pool.
-func withTimeout(rdb *redis.Client, timeout time.Duration) *redis.Conn {
-	target := rdb.WithTimeout(timeout)
-	return redirect(rdb, func() sendingClient { return target })
-}
-
-// redirect returns a view of rdb that sends each command through what target returns then.
-func redirect(rdb *redis.Client, target func() sendingClient) *redis.Conn {
-	conn := rdb.Conn()
-	conn.AddHook(redirectHook{target})
-	return conn
-}
-
-// sendingClient is a client, or one of its connections.
-type sendingClient interface {
-	processor
-	piper
+// client. The innermost hook of this Conn sends everything. So the Conn itself never takes a connection from the pool.
+func redirect(rdb, bare *redis.Client, kept *atomic.Pointer[redis.Conn]) *redis.Conn {
+	view := rdb.Conn()
+	view.AddHook(redirectHook{bare, kept})
+	return view
 }
 
 // redirectHook is a [redis.Hook] that sends commands through another client. It has to be the last hook that is added, because
 // the hooks behind it are not called.
-type redirectHook struct{ target func() sendingClient }
+//
+// It notices if go-redis does not return: user code that runs inside it, such as a handler of push notifications or a net.Conn, has
+// panicked, or has called [runtime.Goexit]. go-redis takes the connection for a sound one then, and the next command would read the reply
+// that is still to come: another one's token, for instance.
+//
+// Such a connection is discarded if it is kept. If it is in the pool, nothing can be done about it, and the panic becomes an unreadError.
+type redirectHook struct {
+	bare *redis.Client
+	kept *atomic.Pointer[redis.Conn]
+}
 
 // DialHook changes nothing, because the client of the hook never dials.
 func (redirectHook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-// ProcessHook sends a command through the target.
+// ProcessHook sends a command.
 func (h redirectHook) ProcessHook(redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error { return h.target().Process(ctx, cmd) }
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if h.kept == nil {
+			return inPool(func() error { return h.bare.Process(ctx, cmd) }, cmd)
+		}
+		return h.onConnection(func(conn *redis.Conn) error { return conn.Process(ctx, cmd) })
+	}
 }
 
-// ProcessPipelineHook sends a pipeline through the target.
+// ProcessPipelineHook sends a pipeline.
 func (h redirectHook) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		pipe := h.target().Pipeline()
+	send := func(ctx context.Context, rdb piper, cmds []redis.Cmder) error {
+		pipe := rdb.Pipeline()
 		if err := pipe.BatchProcess(ctx, cmds...); err != nil {
 			return err
 		}
 		_, err := pipe.Exec(ctx)
 		return err
 	}
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if h.kept == nil {
+			return inPool(func() error { return send(ctx, h.bare, cmds) }, cmds...)
+		}
+		return h.onConnection(func(conn *redis.Conn) error { return send(ctx, conn, cmds) })
+	}
 }
+
+// inPool calls send, which sends commands on a connection of the pool. It panics with an unreadError if send does not return, and a command
+// may have been written.
+func inPool(send func() error, cmds ...redis.Cmder) error {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		switch p := recover(); {
+		case slices.ContainsFunc(cmds, mayBeWritten):
+			panic(&unreadError{p})
+		case p != nil: // otherwise runtime.Goexit goes on
+			panic(p)
+		}
+	}()
+	err := send()
+	returned = true
+	return err
+}
+
+// mayBeWritten returns true if a command may have been written to a connection: if it is a script, that is known. The commands of this
+// package before and behind a script are written with it. All others are from a hook.
+func mayBeWritten(cmd redis.Cmder) bool {
+	if args := cmd.Args(); len(args) >= firstKey {
+		if keys, ok := args[firstKey-1].(*keyCount); ok {
+			return keys.written
+		}
+	}
+	_, own := cmd.(*singleTryCmd)
+	return !own
+}
+
+// unreadError is what a panic becomes that may have left a connection with an unread reply in the pool.
+type unreadError struct{ cause any } // nil of runtime.Goexit
+
+// Error names the cause.
+func (e *unreadError) Error() string {
+	cause := e.cause
+	if cause == nil {
+		cause = "runtime.Goexit"
+	}
+	return fmt.Sprintf("holdfast: code that go-redis has run while it used a connection did not return, and a reply may be unread: %v", cause)
+}
+
+// onConnection calls send with the connection that is kept, or with one of its own.
+func (h redirectHook) onConnection(send func(*redis.Conn) error) error {
+	conn, own := h.kept.Load(), false
+	if conn == nil {
+		conn, own = h.bare.Conn(), true
+	}
+	returned := false
+	defer func() {
+		switch {
+		case !returned:
+			h.kept.CompareAndSwap(conn, nil)
+			go discard(conn, h.bare.Options().Limiter != nil)
+		case own:
+			_ = conn.Close()
+		}
+	}()
+	err := send(conn)
+	returned = true
+	return err
+}
+
+const (
+	// discardInterval is after how long a limiter is asked again.
+	discardInterval = time.Second
+	// discardTimeout is how long go-redis has for the connection, which takes no time unless it has lost it.
+	discardTimeout = 10 * time.Second
+)
+
+// discard closes a connection that may have an unread reply. go-redis does so if it could not write a command, unless a limiter keeps it
+// from trying. If it has lost the connection, because it was left while it gave it back, it waits for that until Close.
+func discard(conn *redis.Conn, limited bool) {
+	for {
+		unblock := time.AfterFunc(discardTimeout, func() { _ = conn.Close() })
+		err := refuse(conn)
+		switch {
+		case !unblock.Stop():
+			return
+		case !limited, errors.Is(err, errUnwritable), err != nil && strings.HasPrefix(err.Error(), "redis: Conn is in a bad state"):
+			_ = conn.Close()
+			return
+		}
+		time.Sleep(discardInterval)
+	}
+}
+
+// refuse sends a command on the connection that cannot be written.
+func refuse(conn *redis.Conn) (err error) {
+	defer func() { _ = recover() }() // in a limiter
+	return conn.Process(context.Background(), newSingleTryCmd("ping", unwritable{}))
+}
+
+// unwritable is an argument that cannot be written.
+type unwritable struct{}
+
+var errUnwritable = errors.New("holdfast: a reply on this connection is unread")
+
+// MarshalBinary returns errUnwritable.
+func (unwritable) MarshalBinary() ([]byte, error) { return nil, errUnwritable }

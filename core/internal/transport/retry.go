@@ -139,6 +139,7 @@ type PendingCommand struct {
 	Moot  keepalive.Instant               // Close does not wait for the command after; zero is never
 	Ended func(err error)                 // called at the end with the last error, nil if confirmed; may be nil
 
+	inFlight    bool   // true while a goroutine of the Pending has the command
 	refusals    Outage // counts the refusals of this command
 	err         error  // of the last sending
 	sentClosing bool   // true if it was sent while the client was closing
@@ -184,14 +185,25 @@ func (p *Pending) Add(c *PendingCommand) bool {
 	return p.sending
 }
 
-// run sends commands until none is left, or until ctx ends.
+// run sends commands until none is left, or until ctx ends. If a hook of the user's client ends the goroutine by [runtime.Goexit], another
+// one goes on.
 func (p *Pending) run(ctx context.Context) {
 	var outage Outage
 	limit := pendingBatch
+	var batch []*PendingCommand
+	ended := false
+	defer func() {
+		if !ended {
+			p.restart(batch)
+		}
+	}()
 	for {
-		batch, wait, more := p.next(limit, outage.failures > 0)
+		var wait time.Duration
+		var more bool
+		batch, wait, more = p.next(limit, outage.failures > 0)
 		switch {
 		case !more:
+			ended = true
 			return
 		case len(batch) == 0:
 			p.await(ctx, wait, p.added)
@@ -203,9 +215,27 @@ func (p *Pending) run(ctx context.Context) {
 			p.await(ctx, wait, nil)
 		}
 		if ctx.Err() != nil || p.UntilClose && outage.failures > 0 && p.background.Operations.IsClosed() {
+			ended = true
 			p.drop()
 			return
 		}
+	}
+}
+
+// restart puts commands back during which the goroutine was ended, each after an interval of its own, and starts another goroutine.
+func (p *Pending) restart(batch []*PendingCommand) {
+	for _, c := range batch {
+		if c.inFlight { // only this goroutine has set it
+			c.err = errExited
+			p.requeue(c, true)
+		}
+	}
+	p.mu.Lock()
+	p.sending = p.background.Go(p.run)
+	sending := p.sending
+	p.mu.Unlock()
+	if !sending {
+		p.drop()
 	}
 }
 
@@ -241,7 +271,7 @@ func (p *Pending) next(limit int, outage bool) (batch []*PendingCommand, wait ti
 			closing && c.Moot != 0 && c.Moot <= now && (outage || c.err != nil):
 			delete(p.known, c.ID)
 		case (c.Due <= now || lastTry) && len(batch) < limit:
-			c.sentClosing = closing
+			c.sentClosing, c.inFlight = closing, true
 			batch = append(batch, c)
 		default:
 			kept = append(kept, c)
@@ -277,20 +307,21 @@ func (p *Pending) try(ctx context.Context, batch []*PendingCommand) (answered bo
 			c.end(c.err)
 		default:
 			answered = answered || !Transient(c.err)
-			p.requeue(c)
+			p.requeue(c, !Transient(c.err)) // the server has refused it
 		}
 	}
 	return answered
 }
 
-// requeue puts a command behind the others. If the server has refused it, it is due after an interval of its own.
-func (p *Pending) requeue(c *PendingCommand) {
-	if !Transient(c.err) {
+// requeue puts a command behind the others. If alone is true, it is due after an interval of its own.
+func (p *Pending) requeue(c *PendingCommand, alone bool) {
+	if alone {
 		interval, _ := c.refusals.Pause(NoLimit, maxRefusedInterval)
 		c.Due = p.background.Now().Add(interval)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	c.inFlight = false
 	p.commands = append(p.commands, c)
 }
 
@@ -298,6 +329,7 @@ func (p *Pending) requeue(c *PendingCommand) {
 func (p *Pending) remove(c *PendingCommand) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	c.inFlight = false
 	delete(p.known, c.ID)
 }
 

@@ -2,9 +2,12 @@ package transport
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 )
 
 // TestRetryEnds: how often a command is sent, and for how long, by its limit and by how fast its tries fail. A server that is
@@ -57,4 +60,55 @@ func TestRetryAfterSilence(t *testing.T) {
 			t.Errorf("%v after %d tries", err, tries)
 		}
 	})
+}
+
+// TestPendingAfterGoexit: a hook of the user's client that ends the goroutine delays one command, and no other. That one keeps its
+// intervals.
+func TestPendingAfterGoexit(t *testing.T) {
+	t.Parallel()
+	for _, beside := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPending(&Background{
+				Now: keepalive.SystemClock, Operations: keepalive.NewOperations(), Confirmed: func() {},
+				Go:        func(work func(context.Context)) bool { go work(context.Background()); return true },
+				Recovered: func(call func()) { call() },
+			})
+			ended := make(chan error, 3)
+			add := func(id string, send func() error) {
+				now := keepalive.SystemClock()
+				p.Add(&PendingCommand{
+					ID: id, Due: now, Until: now.Add(time.Hour), Send: func(context.Context) error { return send() },
+					Ended: func(err error) { ended <- err },
+				})
+			}
+			sends, began := 0, time.Now()
+			p.mu.Lock() // so that the first batch has all
+			p.sending = true
+			p.mu.Unlock()
+			add("exits", func() error {
+				if sends++; sends < 5 {
+					runtime.Goexit()
+				}
+				return nil
+			})
+			for range beside {
+				add("beside", func() error { return nil })
+			}
+			go p.run(context.Background())
+			for range 1 + beside {
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			}
+			synctest.Wait()
+			add("later", func() error { return nil })
+			if err := <-ended; err != nil || sends != 5 || time.Since(began) < 4*FirstRetryInterval {
+				t.Errorf("%v; sent %d times in %v, want 5 times", err, sends, time.Since(began))
+			}
+			synctest.Wait()
+			if p.Len() != 0 || p.sending {
+				t.Errorf("%d left, sending = %v", p.Len(), p.sending)
+			}
+		})
+	}
 }
