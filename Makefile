@@ -55,8 +55,10 @@ test: needed downloads ## run all tests of the library on real Redis servers, mo
 			$(GO) test -json -shuffle=on -vet=off -ldflags=-w -p 4 $(LONGEST_PLAIN) $$2' tests "$$raced" "$$plain"; \
 	GOWORK=off $(GO) -C tools run ./verdict "$$events"
 
+# Two modules at a time, the longest first, because they mostly wait.
 modules: needed ## run the tests of the modules beside the library and of the command, with exactly their dependencies
-	@set -e; for m in $(filter-out .,$(PUBLISHED)) middleware/internal/rpc cmd/holdfast $(APART); do (cd $$m && $(call gotest,off) -race ./...); done
+	@printf '%s\n' $(APART) cmd/holdfast middleware/internal/rpc $(filter-out .,$(PUBLISHED)) | xargs -P 2 -I{} bash -c \
+		'printed=$$(cd {} && $(call gotest,off) -race ./... 2>&1); status=$$?; printf "%s\n" "$$printed"; exit $$status'
 
 # tests/architecture lists the packages of these modules, and tests/docs compiles the code that pages show of them. Both
 # download nothing themselves, and skip what is missing.
