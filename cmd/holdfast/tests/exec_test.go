@@ -125,6 +125,10 @@ func TestExecConflict(t *testing.T) {
 	run(t, urlOf(srv), "exec", "-n", "-s", "n", "--", "echo", "ran").want(t, 0, "ran", "")
 	run(t, urlOf(srv), "exec", "-n", "-E", "1", "n", "--", "echo", "ran").want(t, 1, "", "")
 	run(t, urlOf(srv), "exec", "-n", "-E", "0", "n", "--", "false").want(t, 0, "", "")
+	if got := run(t, urlOf(srv), "exec", "-w", "0", "-E", "0", "n", "--", "false"); got.status != 0 || got.stderr != "" {
+		t.Errorf("a conflict that is expected: %+v", got)
+	}
+	run(t, urlOf(srv), "exec", "-v", "-w", "0", "-E", "0", "n", "--", "false").want(t, 0, "", "not acquired")
 	// Within the time of -w the command also connects. On a busy machine that takes long, so the wait is long too.
 	run(t, urlOf(srv), "exec", "-w", "3", "n", "--", "echo", "ran").want(t, 75, "", "not acquired")
 	if err := lease.Unlock(t.Context()); err != nil {

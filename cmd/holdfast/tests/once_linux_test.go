@@ -56,6 +56,9 @@ func TestOnceInProgress(t *testing.T) {
 	cmd := start(t, command(t, urlOf(srv), "once", "--ttl", "3s", "a", "--", "sleep", "60"))
 	p := awaitCommand(t, cmd.Process.Pid)
 	run(t, urlOf(srv), "once", "a", "--", "echo", "ran").want(t, 75, "", "in progress")
+	if got := run(t, urlOf(srv), "once", "-E", "0", "a", "--", "echo", "ran"); got != (result{}) {
+		t.Errorf("a conflict that is expected: %+v", got)
+	}
 	run(t, urlOf(srv), "once", "-E", "5", "-w", "2", "a", "--", "echo", "ran").want(t, 5, "", "in progress")
 	send(syscall.SIGKILL, p.supervisor)
 	if status := awaitEnd(t, cmd); status != 79 {
