@@ -275,7 +275,7 @@ var locks = []Mutant{
 	{
 		"request that went unanswered counts as never sent", "it arrives after the caller has returned, and blocks the lock without a holder",
 		"core/internal/transport/executor.go",
-		[][2]string{{"	c.Repeated, c.keys.written = first, false\n", "	c.keys.written = false\n"}},
+		[][2]string{{"	c.Repeated, c.keys.written = first, 0\n", "	c.keys.written = 0\n"}},
 		inTests("outage", "TestRepeatedRequestIsTakenBack"),
 	},
 	{
@@ -305,12 +305,12 @@ var locks = []Mutant{
 	},
 	{
 		"unread reply kept", "the next command gets it as its own: a lock is granted to two", "core/internal/transport/paths.go",
-		[][2]string{{"			go discard(conn, h.bare.Options().Limiter != nil)\n", "			_ = conn.Close()\n"}},
+		[][2]string{{"before, returned := timesWritten(cmds), false\n", "before, returned := timesWritten(cmds), true\n"}},
 		inTransport("TestUnreadReplyOnTheDirectPath"),
 	},
 	{
-		"unread replies of a batch kept", "the same, for the next batch", "core/internal/transport/paths.go",
-		[][2]string{{"			panic(&unreadError{p})\n", "			panic(p)\n"}},
+		"unread reply to a hook kept", "the same, if a hook of the client has sent another command", "core/internal/transport/paths.go",
+		[][2]string{{" || slices.ContainsFunc(cmds, ofHook)", ""}},
 		inTransport("TestUnreadRepliesOfABatch"),
 	},
 	{

@@ -208,7 +208,7 @@ func TestHookThatEndsItsGoroutine(t *testing.T) {
 		batches := 0
 		q := newBatchQueue(1, func(batch []*Command) {
 			if batches++; batches == 1 {
-				batch[0].keys.written, batch[0].Reply = true, int64(1)
+				batch[0].keys.written, batch[0].Reply = 1, int64(1)
 				runtime.Goexit()
 			}
 		}, e.endWait)

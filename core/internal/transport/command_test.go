@@ -22,19 +22,19 @@ func TestTimeoutAtTheEndOfTheContext(t *testing.T) {
 	for _, test := range []struct {
 		ctx     context.Context
 		err     error
-		written bool
+		written uint16
 		want    error
 	}{
-		{alive, timeout, true, timeout},
-		{context.Background(), timeout, true, timeout},
-		{over, timeout, true, ErrNotAnswered},
-		{over, timeout, false, ErrNotSent},
-		{over, other, true, other},
-		{over, nil, true, nil},
+		{alive, timeout, 1, timeout},
+		{context.Background(), timeout, 1, timeout},
+		{over, timeout, 1, ErrNotAnswered},
+		{over, timeout, 0, ErrNotSent},
+		{over, other, 1, other},
+		{over, nil, 1, nil},
 	} {
 		c := &Command{Err: test.err, keys: keyCount{written: test.written}}
 		if got := c.timeoutError(test.ctx); got != test.want {
-			t.Errorf("%v, written %v: %v, want %v", test.err, test.written, got, test.want)
+			t.Errorf("%v, written %d times: %v, want %v", test.err, test.written, got, test.want)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func TestDirectPathConnection(t *testing.T) {
 			{directViewTTL, false},
 			{1, true},
 		} {
-			p.client(p.lastUsed + step.after)
+			p.client(p.lastUsed+step.after, die)
 			if kept := p.kept.Load() != nil; kept != (step.keeps && test.keeps) {
 				t.Errorf("pool of %d, %d active: %v after the last command, kept = %v", test.poolSize, test.maxActive, step.after, kept)
 			}
@@ -39,8 +39,8 @@ func TestDirectPathConnection(t *testing.T) {
 		if p.deadline.checkExpired(); p.kept.Load() != nil {
 			t.Errorf("pool of %d: kept without a command", test.poolSize)
 		}
-		p.client(p.lastUsed + 1)
-		p.client(p.lastUsed + 1)
+		p.client(p.lastUsed+1, die)
+		p.client(p.lastUsed+1, die)
 		if kept := p.kept.Load() != nil; kept != test.keeps {
 			t.Errorf("pool of %d, %d active: before Close, kept = %v", test.poolSize, test.maxActive, kept)
 		}

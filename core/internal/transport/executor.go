@@ -97,14 +97,14 @@ func (e *Executor) Run(ctx context.Context, c *Command) error {
 	if e.sendDirect(c, now); !timedOut(c.Err) {
 		return c.timeoutError(ctx)
 	}
-	first := c.keys.written
+	first := c.keys.written > 0
 	switch {
 	case ctx.Err() != nil && first:
 		return ErrNotAnswered // a DetachedContext gets no ReleaseGrace here: the direct path has taken longer
 	case ctx.Err() != nil:
 		return ErrNotSent
 	}
-	c.Repeated, c.keys.written = first, false
+	c.Repeated, c.keys.written = first, 0
 	err := e.doQueued(ctx, c, e.direct.now())
 	if err == ErrNotSent && first {
 		err = ErrNotAnswered
@@ -251,9 +251,9 @@ func (e *Executor) judge(c *Command) {
 }
 
 // sendRecovered sends a batch, and sets reply or error of its commands. A panic in a hook of the user's client becomes the
-// error of all, because on a goroutine of the executor it would end the process. An unreadError does end it.
+// error of all, because on a goroutine of the executor it would end the process.
 func (e *Executor) sendRecovered(batch []*Command) {
-	defer catch(e.die, batch...)
+	defer catch(batch...)
 	now := e.background.Now()
 	for _, c := range batch {
 		c.SentAt = now
@@ -271,18 +271,12 @@ func (e *Executor) sendRecovered(batch []*Command) {
 	}
 }
 
-// catch makes a panic the error of all these commands, and takes their replies away. It calls die with an unreadError. The caller must
-// defer it.
-func catch(die func(error), commands ...*Command) {
-	p := recover()
-	if p == nil {
-		return
-	}
-	if unread, ok := p.(*unreadError); ok {
-		die(unread)
-	}
-	for _, c := range commands {
-		c.fail(fmt.Errorf("%w of the Redis client: %v", ErrPanic, p))
+// catch makes a panic the error of all these commands, and takes their replies away. The caller must defer it.
+func catch(commands ...*Command) {
+	if p := recover(); p != nil {
+		for _, c := range commands {
+			c.fail(fmt.Errorf("%w of the Redis client: %v", ErrPanic, p))
+		}
 	}
 }
 
@@ -338,7 +332,7 @@ func (e *Executor) batchClient() sendingClient {
 	if view := e.shared.Load(); view != nil && now-view.made < directViewTTL {
 		return view
 	}
-	view := &sharedView{redirect(rdb, bare(rdb), nil), now}
+	view := &sharedView{redirect(rdb, bare(rdb), nil, e.die), now}
 	e.shared.Store(view)
 	return view
 }
@@ -578,7 +572,7 @@ func byHash(c *Command) redis.Cmder { return c.prepare(c.Args) }
 // byText makes an EVAL, for a server that does not know the script: for instance after SCRIPT FLUSH, a restart or a
 // failover.
 func byText(c *Command) redis.Cmder {
-	c.keys.written = false                                        // the server has refused the hash
+	c.keys.written = 0                                            // the server has refused the hash
 	args := append([]any{"eval", c.script.Source}, c.Args[2:]...) // a copy: hooks may still read the arguments of EVALSHA
 	return c.prepare(args)
 }
@@ -615,7 +609,7 @@ func (c *Command) timeoutError(ctx context.Context) error {
 	switch over := ctx.Err() != nil || ends && !time.Now().Before(end); {
 	case !over:
 		return c.Err
-	case c.keys.written:
+	case c.keys.written > 0:
 		return ErrNotAnswered
 	}
 	return ErrNotSent
@@ -623,7 +617,7 @@ func (c *Command) timeoutError(ctx context.Context) error {
 
 // markUnwritten wraps err in an unwrittenError if the command was never written to a connection, and so was not executed.
 func (c *Command) markUnwritten(err error) error {
-	if err == nil || c.keys.written || Replied(err) {
+	if err == nil || c.keys.written > 0 || Replied(err) {
 		return err
 	}
 	return &unwrittenError{err}
@@ -632,16 +626,16 @@ func (c *Command) markUnwritten(err error) error {
 // keyCount is the number of keys as an argument of EVALSHA. It records whether the server can have seen the command.
 //
 // It is this argument because go-redis encodes it when it writes the command to a connection, and not before. So written stays
-// false if a hook, a limiter or the connection pool refuses the command. It costs no allocation.
+// 0 if a hook, a limiter or the connection pool refuses the command. It costs no allocation.
 type keyCount struct {
 	n       uint16
-	written bool    // true if the command was written to a connection
+	written uint16  // how often the command was written to a connection
 	digits  [4]byte // the memory of the encoded number
 }
 
 // MarshalBinary returns the number in decimal digits. go-redis calls it when it writes the command.
 func (k *keyCount) MarshalBinary() ([]byte, error) {
-	k.written = true
+	k.written++
 	return strconv.AppendInt(k.digits[:0], int64(k.n), 10), nil
 }
 

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -512,7 +512,7 @@ func (p *directPath) tryReserve(c *Command, now time.Duration) (ok bool) {
 }
 
 // client returns a view of the user's client with a read timeout of at most directTimeout. It makes a new view each directViewTTL.
-func (p *directPath) client(now time.Duration) processor {
+func (p *directPath) client(now time.Duration, die func(error)) processor {
 	switch options := p.rdb.Options(); {
 	case p.view == nil || now-p.made >= directViewTTL:
 		p.giveBack()
@@ -521,7 +521,7 @@ func (p *directPath) client(now time.Duration) processor {
 			timeout = min(timeout, options.ReadTimeout)
 		}
 		p.short, p.made = p.rdb.WithTimeout(timeout), now
-		p.view = redirect(p.rdb, p.short, &p.kept)
+		p.view = redirect(p.rdb, p.short, &p.kept, die)
 	case now-p.lastUsed >= directConnRest:
 		p.giveBack()
 	case p.kept.Load() == nil && options.PoolSize >= minPoolSize && (options.MaxActiveConns == 0 || options.MaxActiveConns >= minPoolSize):
@@ -549,7 +549,7 @@ func (e *Executor) sendDirect(c *Command, sentAt time.Duration) {
 
 // sendWithConnectDeadline sends a command with a context that ends if there is no connection in time.
 func (e *Executor) sendWithConnectDeadline(c *Command, now time.Duration) {
-	defer catch(e.die, c)
+	defer catch(c)
 	e.direct.deadline.watch(c)
 	defer e.direct.deadline.unwatch(c)
 	returned := false
@@ -558,7 +558,7 @@ func (e *Executor) sendWithConnectDeadline(c *Command, now time.Duration) {
 			e.direct.giveBack() // the connection may be broken
 		}
 	}()
-	sendSingle(e.direct.client(now), c)
+	sendSingle(e.direct.client(now, e.die), c)
 	returned = true
 }
 
@@ -687,8 +687,8 @@ func (d *connectDeadline) checkExpired() {
 }
 
 // withTimeout returns a view of rdb with another read timeout, which has the hooks that rdb has now.
-func withTimeout(rdb *redis.Client, timeout time.Duration) *redis.Conn {
-	return redirect(rdb, rdb.WithTimeout(timeout), nil)
+func withTimeout(rdb *redis.Client, timeout time.Duration, die func(error)) *redis.Conn {
+	return redirect(rdb, rdb.WithTimeout(timeout), nil, die)
 }
 
 // bare returns a copy of rdb without hooks.
@@ -700,27 +700,27 @@ func bare(rdb *redis.Client) *redis.Client {
 }
 
 // redirect returns a view of rdb that sends through bare, a copy of rdb with the same pool and without hooks. If kept is not nil, it sends
-// on the connection there, or on one of its own while there is none. It may be used concurrently.
+// on the connection there while there is one. It calls die, which must not return, with an unreadError. It may be used concurrently.
 //
 // It is a [redis.Conn] because the copies that [redis.Client.WithTimeout] makes have no hooks, but a Conn has the hooks of its
 // client. The innermost hook of this Conn sends everything. So the Conn itself never takes a connection from the pool.
-func redirect(rdb, bare *redis.Client, kept *atomic.Pointer[redis.Conn]) *redis.Conn {
+func redirect(rdb, bare *redis.Client, kept *atomic.Pointer[redis.Conn], die func(error)) *redis.Conn {
 	view := rdb.Conn()
-	view.AddHook(redirectHook{bare, kept})
+	view.AddHook(redirectHook{bare, kept, die})
 	return view
 }
 
 // redirectHook is a [redis.Hook] that sends commands through another client. It has to be the last hook that is added, because
 // the hooks behind it are not called.
 //
-// It notices if go-redis does not return: user code that runs inside it, such as a handler of push notifications or a net.Conn, has
-// panicked, or has called [runtime.Goexit]. go-redis takes the connection for a sound one then, and the next command would read the reply
-// that is still to come: another one's token, for instance.
-//
-// Such a connection is discarded if it is kept. If it is in the pool, nothing can be done about it, and the panic becomes an unreadError.
+// It ends the process if go-redis does not return from a command that it has written: user code that runs inside it, such as a handler of
+// push notifications or a net.Conn, has panicked, or has called [runtime.Goexit]. go-redis takes the connection for a sound one then, and
+// puts it back into the pool, where the next command would read the reply that is still to come: another one's token, for instance. The hook
+// does so itself, because a hook of the user's around it may recover a panic.
 type redirectHook struct {
 	bare *redis.Client
 	kept *atomic.Pointer[redis.Conn]
+	die  func(error)
 }
 
 // DialHook changes nothing, because the client of the hook never dials.
@@ -729,130 +729,74 @@ func (redirectHook) DialHook(next redis.DialHook) redis.DialHook { return next }
 // ProcessHook sends a command.
 func (h redirectHook) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if h.kept == nil {
-			return inPool(func() error { return h.bare.Process(ctx, cmd) }, cmd)
-		}
-		return h.onConnection(func(conn *redis.Conn) error { return conn.Process(ctx, cmd) })
+		return h.send(func(rdb sendingClient) error { return rdb.Process(ctx, cmd) }, cmd)
 	}
 }
 
 // ProcessPipelineHook sends a pipeline.
 func (h redirectHook) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	send := func(ctx context.Context, rdb piper, cmds []redis.Cmder) error {
-		pipe := rdb.Pipeline()
-		if err := pipe.BatchProcess(ctx, cmds...); err != nil {
-			return err
-		}
-		_, err := pipe.Exec(ctx)
-		return err
-	}
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if h.kept == nil {
-			return inPool(func() error { return send(ctx, h.bare, cmds) }, cmds...)
-		}
-		return h.onConnection(func(conn *redis.Conn) error { return send(ctx, conn, cmds) })
+		return h.send(func(rdb sendingClient) error {
+			pipe := rdb.Pipeline()
+			if err := pipe.BatchProcess(ctx, cmds...); err != nil {
+				return err
+			}
+			_, err := pipe.Exec(ctx)
+			return err
+		}, cmds...)
 	}
 }
 
-// inPool calls send, which sends commands on a connection of the pool. It panics with an unreadError if send does not return, and a command
-// may have been written.
-func inPool(send func() error, cmds ...redis.Cmder) error {
-	returned := false
-	defer func() {
-		if returned {
-			return
+// send calls do, which sends commands with the client or the connection that it gets.
+func (h redirectHook) send(do func(sendingClient) error, cmds ...redis.Cmder) error {
+	var rdb sendingClient = h.bare
+	if h.kept != nil {
+		if conn := h.kept.Load(); conn != nil {
+			rdb = conn
 		}
-		switch p := recover(); {
-		case slices.ContainsFunc(cmds, mayBeWritten):
-			panic(&unreadError{p})
-		case p != nil: // otherwise runtime.Goexit goes on
-			panic(p)
+	}
+	before, returned := timesWritten(cmds), false
+	defer func() {
+		if !returned && (timesWritten(cmds) != before || slices.ContainsFunc(cmds, ofHook)) {
+			h.die(&unreadError{recover(), debug.Stack()})
 		}
 	}()
-	err := send()
+	err := do(rdb)
 	returned = true
 	return err
 }
 
-// mayBeWritten returns true if a command may have been written to a connection: if it is a script, that is known. The commands of this
-// package before and behind a script are written with it. All others are from a hook.
-func mayBeWritten(cmd redis.Cmder) bool {
-	if args := cmd.Args(); len(args) >= firstKey {
-		if keys, ok := args[firstKey-1].(*keyCount); ok {
-			return keys.written
+// timesWritten returns how often the scripts among cmds were written to a connection. The commands of this package before and behind a
+// script are written with it.
+func timesWritten(cmds []redis.Cmder) (times int) {
+	for _, cmd := range cmds {
+		if args := cmd.Args(); len(args) >= firstKey {
+			if keys, ok := args[firstKey-1].(*keyCount); ok {
+				times += int(keys.written)
+			}
 		}
 	}
+	return times
+}
+
+// ofHook returns true if a command is none of this package: a hook has sent it, and nobody knows whether it was written.
+func ofHook(cmd redis.Cmder) bool {
 	_, own := cmd.(*singleTryCmd)
 	return !own
 }
 
-// unreadError is what a panic becomes that may have left a connection with an unread reply in the pool.
-type unreadError struct{ cause any } // nil of runtime.Goexit
+// unreadError is why the process ends if a reply may be unread on a connection that is in the pool.
+type unreadError struct {
+	cause any // nil of runtime.Goexit
+	stack []byte
+}
 
-// Error names the cause.
+// Error names the cause, and where it was.
 func (e *unreadError) Error() string {
 	cause := e.cause
 	if cause == nil {
 		cause = "runtime.Goexit"
 	}
-	return fmt.Sprintf("holdfast: code that go-redis has run while it used a connection did not return, and a reply may be unread: %v", cause)
+	return fmt.Sprintf("holdfast: code that go-redis has run while it used a connection did not return, and a reply may be unread: %v\n\n%s",
+		cause, e.stack)
 }
-
-// onConnection calls send with the connection that is kept, or with one of its own.
-func (h redirectHook) onConnection(send func(*redis.Conn) error) error {
-	conn, own := h.kept.Load(), false
-	if conn == nil {
-		conn, own = h.bare.Conn(), true
-	}
-	returned := false
-	defer func() {
-		switch {
-		case !returned:
-			h.kept.CompareAndSwap(conn, nil)
-			go discard(conn, h.bare.Options().Limiter != nil)
-		case own:
-			_ = conn.Close()
-		}
-	}()
-	err := send(conn)
-	returned = true
-	return err
-}
-
-const (
-	// discardInterval is after how long a limiter is asked again.
-	discardInterval = time.Second
-	// discardTimeout is how long go-redis has for the connection, which takes no time unless it has lost it.
-	discardTimeout = 10 * time.Second
-)
-
-// discard closes a connection that may have an unread reply. go-redis does so if it could not write a command, unless a limiter keeps it
-// from trying. If it has lost the connection, because it was left while it gave it back, it waits for that until Close.
-func discard(conn *redis.Conn, limited bool) {
-	for {
-		unblock := time.AfterFunc(discardTimeout, func() { _ = conn.Close() })
-		err := refuse(conn)
-		switch {
-		case !unblock.Stop():
-			return
-		case !limited, errors.Is(err, errUnwritable), err != nil && strings.HasPrefix(err.Error(), "redis: Conn is in a bad state"):
-			_ = conn.Close()
-			return
-		}
-		time.Sleep(discardInterval)
-	}
-}
-
-// refuse sends a command on the connection that cannot be written.
-func refuse(conn *redis.Conn) (err error) {
-	defer func() { _ = recover() }() // in a limiter
-	return conn.Process(context.Background(), newSingleTryCmd("ping", unwritable{}))
-}
-
-// unwritable is an argument that cannot be written.
-type unwritable struct{}
-
-var errUnwritable = errors.New("holdfast: a reply on this connection is unread")
-
-// MarshalBinary returns errUnwritable.
-func (unwritable) MarshalBinary() ([]byte, error) { return nil, errUnwritable }

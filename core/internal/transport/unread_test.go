@@ -80,6 +80,56 @@ func (h trappedHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 	}
 }
 
+// againHook is a hook that sends each command twice, and arms the trap for the second time.
+type againHook struct{ trappedHook }
+
+func (h againHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		armed := h.trap.armed.Swap(false)
+		_ = next(ctx, cmd)
+		h.trap.armed.Store(armed)
+		return next(ctx, cmd)
+	}
+}
+
+func (h againHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		armed := h.trap.armed.Swap(false)
+		_ = next(ctx, cmds)
+		h.trap.armed.Store(armed)
+		return next(ctx, cmds)
+	}
+}
+
+// recoverHook is a hook that makes an error of a panic.
+type recoverHook struct{ trappedHook }
+
+func (recoverHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = errors.New("recovered")
+				cmd.SetErr(err)
+			}
+		}()
+		return next(ctx, cmd)
+	}
+}
+
+func (recoverHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = errors.New("recovered")
+				for _, cmd := range cmds {
+					cmd.SetErr(err)
+				}
+			}
+		}()
+		return next(ctx, cmds)
+	}
+}
+
 // trapReads has a trap in the connections of a client.
 func trapReads(o *redis.Options, trap *trap) {
 	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -90,6 +140,44 @@ func trapReads(o *redis.Options, trap *trap) {
 
 var ways = map[string]func(){"panic": func() { panic("trap") }, "Goexit": runtime.Goexit}
 
+// places are where a trap may be, and whether a command was written there, and its reply may be unread.
+var places = map[string]struct {
+	put    func(o *redis.Options, trap *trap)
+	hook   func(trap *trap) redis.Hook // of the user's client; may be nil
+	unread bool
+}{
+	"hook":  {hook: func(trap *trap) redis.Hook { return trappedHook{trap} }},
+	"allow": {put: func(o *redis.Options, trap *trap) { o.Limiter = trappedLimiter{allow: trap} }},
+	"allow of a second try": {
+		put:  func(o *redis.Options, trap *trap) { o.Limiter = trappedLimiter{allow: trap} },
+		hook: func(trap *trap) redis.Hook { return againHook{trappedHook{trap}} },
+	},
+	"read":                           {put: trapReads, unread: true},
+	"report":                         {put: func(o *redis.Options, trap *trap) { o.Limiter = trappedLimiter{report: trap} }, unread: true},
+	"read, and a hook that recovers": {put: trapReads, hook: func(*trap) redis.Hook { return recoverHook{} }, unread: true},
+	"read, of a command of a hook":   {put: trapReads, hook: func(*trap) redis.Hook { return otherFirst{} }, unread: true},
+}
+
+// diesAt returns an executor for a server, with a trap at a place. A message that tells why it dies is sent on died.
+func diesAt(t *testing.T, place string, trap *trap, poolSize int) (rdb *redis.Client, e *Executor, died chan error) {
+	o := &redis.Options{Network: "unix", Addr: testkit.Start(t).Addr(), PoolSize: poolSize}
+	if put := places[place].put; put != nil {
+		put(o, trap)
+	}
+	rdb = redis.NewClient(o)
+	t.Cleanup(func() { _ = rdb.Close() })
+	if hook := places[place].hook; hook != nil {
+		rdb.AddHook(hook(trap))
+	}
+	if err := rdb.Ping(t.Context()).Err(); err != nil { // so that there is a connection
+		t.Fatal(err)
+	}
+	e = NewExecutor(rdb, Background{Now: keepalive.SystemClock}, nil)
+	died = make(chan error, 1)
+	e.die = func(err error) { died <- err; runtime.Goexit() }
+	return rdb, e, died
+}
+
 // askDirectly sends a command that the server answers with a text, on the direct path and on a goroutine that a trap may end.
 func askDirectly(t *testing.T, e *Executor, text string) (reply any, err error) {
 	c := NewCommand(echoScript, []string{"key"}, text)
@@ -98,7 +186,7 @@ func askDirectly(t *testing.T, e *Executor, text string) (reply any, err error) 
 		e.direct.fastUntil.Store(int64(e.direct.now() + time.Minute))
 		return e.direct.tryReserve(c, e.direct.now())
 	})
-	err = errExited
+	err = errHookExited
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -109,79 +197,55 @@ func askDirectly(t *testing.T, e *Executor, text string) (reply any, err error) 
 	return reply, err
 }
 
-// TestUnreadReplyOnTheDirectPath: if user code keeps go-redis from reading a reply, no later command gets it as its own, and none waits
-// for a connection that go-redis has lost.
+// TestUnreadReplyOnTheDirectPath: if user code keeps go-redis from reading a reply, the process ends, before another command can get it as
+// its own. If user code ends a command otherwise, only that one fails.
 func TestUnreadReplyOnTheDirectPath(t *testing.T) {
 	t.Parallel()
 	for way, act := range ways {
-		for place, put := range map[string]func(o *redis.Options, trap *trap){
-			"read":    trapReads,
-			"release": func(o *redis.Options, trap *trap) { o.Limiter = trappedLimiter{report: trap} },
-		} {
+		for place, want := range places {
 			for _, poolSize := range []int{2, 10} {
-				for hook, hooks := range map[string][]redis.Hook{"no hook": nil, "another command first": {otherFirst{}}} {
-					t.Run(fmt.Sprint(way, " in ", place, ", ", poolSize, ", ", hook), func(t *testing.T) {
-						t.Parallel()
-						trap := &trap{act: act}
-						o := &redis.Options{Network: "unix", Addr: testkit.Start(t).Addr(), PoolSize: poolSize}
-						put(o, trap)
-						rdb := redis.NewClient(o)
-						defer rdb.Close()
-						for _, h := range hooks {
-							rdb.AddHook(h)
+				t.Run(fmt.Sprint(way, " in ", place, ", ", poolSize), func(t *testing.T) {
+					t.Parallel()
+					trap := &trap{act: act}
+					_, e, died := diesAt(t, place, trap, poolSize)
+					e.UseDirectPath()
+					defer e.Close(time.Second)
+					for i := range 50 {
+						text, trapped := fmt.Sprint(i), i == 20
+						trap.armed.Store(trapped)
+						reply, err := askDirectly(t, e, text)
+						if dies := len(died) == 1; dies != (trapped && want.unread) {
+							t.Fatalf("command %d: dies = %v, %v, %v", i, dies, reply, err)
+						} else if dies {
+							return
 						}
-						e := NewExecutor(rdb, Background{Now: keepalive.SystemClock}, nil)
-						e.UseDirectPath()
-						defer e.Close(time.Second)
-						for i := range 50 {
-							text, trapped := fmt.Sprint(i), i == 20
-							trap.armed.Store(trapped)
-							if reply, err := askDirectly(t, e, text); (err != nil) != trapped || err == nil && reply != text {
-								t.Fatalf("%v, %v, want %s or the end by the trap, which is armed: %v", reply, err, text, trapped)
-							}
+						if (err != nil) != trapped || err == nil && reply != text {
+							t.Fatalf("%v, %v, want %s or the end by the trap, which is armed: %v", reply, err, text, trapped)
 						}
-					})
-				}
+					}
+				})
 			}
 		}
 	}
 }
 
-// TestUnreadRepliesOfABatch: a panic in a hook is the error of the commands, whatever the server has answered, and one before anything was
-// written too. If a reply is left unread, the process ends.
+// TestUnreadRepliesOfABatch is the same for batches, whatever the server has answered.
 func TestUnreadRepliesOfABatch(t *testing.T) {
 	t.Parallel()
 	scripts := map[string]*Script{
 		"text": echoScript, "nil": NewScript("return nil"), "error": NewScript("return redis.error_reply('ERR no')"), "unknown": NewScript("return ARGV[1] --"),
 	}
-	places := map[string]func(o *redis.Options, trap *trap){
-		"hook":  func(*redis.Options, *trap) {},
-		"allow": func(o *redis.Options, trap *trap) { o.Limiter = trappedLimiter{allow: trap} },
-		"read":  trapReads,
-	}
-	for place, put := range places {
+	for place, want := range places {
 		for way, act := range ways {
 			for _, size := range []int{1, 3} {
 				for answer, script := range scripts {
 					t.Run(fmt.Sprint(way, " in ", place, ", batch of ", size, ", answer ", answer), func(t *testing.T) {
 						t.Parallel()
 						trap := &trap{act: act}
-						o := &redis.Options{Network: "unix", Addr: testkit.Start(t).Addr()}
-						put(o, trap)
-						rdb := redis.NewClient(o)
-						defer rdb.Close()
-						if place == "hook" {
-							rdb.AddHook(trappedHook{trap})
-						}
-						if err := rdb.Ping(t.Context()).Err(); err != nil { // so that there is a connection
-							t.Fatal(err)
-						}
+						rdb, e, died := diesAt(t, place, trap, 10)
 						if answer != "unknown" {
 							_ = rdb.ScriptLoad(t.Context(), script.Source)
 						}
-						e := NewExecutor(rdb, Background{Now: keepalive.SystemClock}, nil)
-						died := make(chan error, 1)
-						e.die = func(err error) { died <- err; runtime.Goexit() }
 						batch := make([]*Command, size)
 						for i := range batch {
 							batch[i] = NewCommand(script, []string{"key"}, fmt.Sprint(i))
@@ -196,11 +260,11 @@ func TestUnreadRepliesOfABatch(t *testing.T) {
 						if trap.armed.Load() {
 							t.Fatal("the trap was not sprung")
 						}
-						if dies := len(died) == 1; dies != (place == "read") {
+						if dies := len(died) == 1; dies != want.unread {
 							t.Fatalf("dies = %v", dies)
 						}
 						for _, c := range batch {
-							if way == "panic" && place != "read" && !errors.Is(c.Err, ErrPanic) {
+							if way == "panic" && !want.unread && !errors.Is(c.Err, ErrPanic) {
 								t.Errorf("error %v", c.Err)
 							}
 						}
