@@ -23,8 +23,7 @@ type server struct {
 }
 
 func newServer(e *engine, rdb redis.UniversalClient) *server {
-	background := e.work()
-	exec := transport.NewExecutor(rdb, background, e.base.Done())
+	exec := transport.NewExecutor(rdb, e.work(), e.base.Done())
 	verb := "PUBLISH"
 	if exec.InCluster() {
 		verb = "SPUBLISH"
@@ -43,7 +42,7 @@ func newServer(e *engine, rdb redis.UniversalClient) *server {
 	e.directory.AddServer(exec)
 	s.Subs.UseClientNumber(e.clientNumber, s.wakeNext)
 	s.Subs.Unconfirmed = s.warnUnconfirmed
-	s.check = &transport.SettingsCheck{Client: rdb, Background: &background, Logger: e.logger, MasterSeen: exec.SeenMaster, Alone: e.acquiring.OneServer}
+	s.check = &transport.SettingsCheck{Exec: exec, Logger: e.logger, Alone: e.acquiring.OneServer}
 	exec.OnReply = sync.OnceFunc(s.check.Start)
 	exec.Prefix = e.prefix
 	if e.acquiring.OneServer { // the servers of a Redlock are asked side by side, for as long as each gets

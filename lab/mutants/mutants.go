@@ -310,8 +310,13 @@ var locks = []Mutant{
 	},
 	{
 		"unread reply to a hook kept", "the same, if a hook of the client has sent another command", "core/internal/transport/paths.go",
-		[][2]string{{" || slices.ContainsFunc(cmds, ofHook)", ""}},
+		[][2]string{{"before == notKnown || ", ""}},
 		inTransport("TestUnreadRepliesOfABatch"),
+	},
+	{
+		"unread reply to a list kept", "the same, after SCAN", "core/internal/transport/cluster.go",
+		[][2]string{{"		rdb = e.watched(only)\n", "		rdb = only\n"}},
+		inTransport("TestUnreadRepliesOfOthers"),
 	},
 	{
 		"status taken for a token", "the answer to a release grants a lock", "core/internal/script/script.go",

@@ -41,15 +41,15 @@ func (e *Executor) sendAcked(batch []*Command) {
 	cluster := e.Nodes.cluster
 	if cluster == nil {
 		rdb, _ := e.Client.(*redis.Client)
-		sendPipelined(batch, pipelineWithWait(rdb, batch, e.die))
+		sendPipelined(batch, e.pipelineWithWait(rdb, batch))
 		return
 	}
 	// A ClusterClient cannot send WAIT: it has no key by which go-redis would find the master.
 	for master, part := range byMaster(cluster, batch) {
-		sendPipelined(part, pipelineWithWait(master, part, e.die))
+		sendPipelined(part, e.pipelineWithWait(master, part))
 		for addr, asked := range askRedirects(part) {
 			if master := masterAt(cluster, addr); master != nil {
-				sendPipelined(asked, pipelineWithWait(master, asked, e.die))
+				sendPipelined(asked, e.pipelineWithWait(master, asked))
 			}
 		}
 	}
@@ -105,10 +105,10 @@ func byMaster(cluster *redis.ClusterClient, batch []*Command) map[*redis.Client]
 // pipelineWithWait returns a function that sends commands of a batch in a pipeline with WAIT behind them. The read timeout of
 // its connection is longer than the timeout of WAIT, because after a read timeout the connection is closed, and the outcome of
 // all commands is unknown.
-func pipelineWithWait(rdb *redis.Client, batch []*Command, die func(error)) func([]*Command, buildCmd) {
-	conn, timeout := redirect(rdb, bare(rdb), nil, die), strictestAck(batch).Timeout
+func (e *Executor) pipelineWithWait(rdb *redis.Client, batch []*Command) func([]*Command, buildCmd) {
+	conn, timeout := e.watched(rdb), strictestAck(batch).Timeout
 	if limit := rdb.Options().ReadTimeout; limit > 0 && timeout > limit/2 {
-		conn = withTimeout(rdb, limit+timeout, die)
+		conn = redirect(rdb, rdb.WithTimeout(limit+timeout), nil, e.die)
 	}
 	return func(batch []*Command, command buildCmd) {
 		ack := strictestAck(batch)

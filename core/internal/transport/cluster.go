@@ -138,8 +138,10 @@ type Answer struct {
 // ends.
 func (e *Executor) AskServer(ctx context.Context, master *redis.Client, commands ...[]any) ([]Answer, error) {
 	rdb := piper(e.Client)
-	if master != nil {
-		rdb = master
+	if only, ok := e.Client.(*redis.Client); ok {
+		rdb = e.watched(only)
+	} else if master != nil {
+		rdb = e.watched(master)
 	}
 	done := make(chan []Answer, 1) // has room, so that an abandoned goroutine ends too
 	go func() {

@@ -43,7 +43,7 @@ type Executor struct {
 	direct directPath
 	shared atomic.Pointer[sharedView] // for batches; nil before the first, and always in a Cluster
 
-	die func(error) // of an unreadError; it does not return
+	die func(cause any) // see watched
 
 	answers sync.Pool // of chan bool, see Command; one pool per client, because a bubble of testing/synctest allows no sharing with another
 }
@@ -280,12 +280,6 @@ func catch(commands ...*Command) {
 	}
 }
 
-// die ends the process by a panic. Not on the goroutine that calls it, whose deferred functions would go on sending.
-func die(err error) {
-	go panic(err)
-	select {}
-}
-
 // sendSingle sends one command outside of a pipeline, and a second time if the server did not know the script.
 func sendSingle(rdb processor, c *Command) {
 	_ = rdb.Process(c.ctx, byHash(c)) // the command carries its error
@@ -321,8 +315,8 @@ type sharedView struct {
 	made time.Duration // by the clock of the direct path
 }
 
-// batchClient returns what sends batches: a view of the user's client, see redirect. A ClusterClient itself sends them: it has no
-// connection that could be had from it, so a reply that user code leaves unread there is not noticed.
+// batchClient returns what sends batches: a view of the user's client, see watched. A ClusterClient itself sends them, and so does a client of
+// a type of the user's: they have no connection that could be had from them, so a reply that user code leaves unread there is not noticed.
 func (e *Executor) batchClient() sendingClient {
 	rdb, ok := e.Client.(*redis.Client)
 	if !ok {
@@ -332,9 +326,15 @@ func (e *Executor) batchClient() sendingClient {
 	if view := e.shared.Load(); view != nil && now-view.made < directViewTTL {
 		return view
 	}
-	view := &sharedView{redirect(rdb, bare(rdb), nil, e.die), now}
+	view := &sharedView{e.watched(rdb), now}
 	e.shared.Store(view)
 	return view
+}
+
+// watched returns a view of rdb, which has the hooks that rdb has now. The process ends if go-redis does not return from a command of the
+// view, see redirectHook.
+func (e *Executor) watched(rdb *redis.Client) *redis.Conn {
+	return redirect(rdb, bare(rdb), nil, e.die)
 }
 
 // piper makes pipelines: a client, or one of its connections.

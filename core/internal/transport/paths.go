@@ -512,7 +512,7 @@ func (p *directPath) tryReserve(c *Command, now time.Duration) (ok bool) {
 }
 
 // client returns a view of the user's client with a read timeout of at most directTimeout. It makes a new view each directViewTTL.
-func (p *directPath) client(now time.Duration, die func(error)) processor {
+func (p *directPath) client(now time.Duration, die func(cause any)) processor {
 	switch options := p.rdb.Options(); {
 	case p.view == nil || now-p.made >= directViewTTL:
 		p.giveBack()
@@ -686,11 +686,6 @@ func (d *connectDeadline) checkExpired() {
 	d.done = nil
 }
 
-// withTimeout returns a view of rdb with another read timeout, which has the hooks that rdb has now.
-func withTimeout(rdb *redis.Client, timeout time.Duration, die func(error)) *redis.Conn {
-	return redirect(rdb, rdb.WithTimeout(timeout), nil, die)
-}
-
 // bare returns a copy of rdb without hooks.
 func bare(rdb *redis.Client) *redis.Client {
 	o := rdb.Options()
@@ -700,11 +695,11 @@ func bare(rdb *redis.Client) *redis.Client {
 }
 
 // redirect returns a view of rdb that sends through bare, a copy of rdb with the same pool and without hooks. If kept is not nil, it sends
-// on the connection there while there is one. It calls die, which must not return, with an unreadError. It may be used concurrently.
+// on the connection there while there is one. It calls die, which must not return, if a reply may be unread. It may be used concurrently.
 //
 // It is a [redis.Conn] because the copies that [redis.Client.WithTimeout] makes have no hooks, but a Conn has the hooks of its
 // client. The innermost hook of this Conn sends everything. So the Conn itself never takes a connection from the pool.
-func redirect(rdb, bare *redis.Client, kept *atomic.Pointer[redis.Conn], die func(error)) *redis.Conn {
+func redirect(rdb, bare *redis.Client, kept *atomic.Pointer[redis.Conn], die func(cause any)) *redis.Conn {
 	view := rdb.Conn()
 	view.AddHook(redirectHook{bare, kept, die})
 	return view
@@ -720,7 +715,7 @@ func redirect(rdb, bare *redis.Client, kept *atomic.Pointer[redis.Conn], die fun
 type redirectHook struct {
 	bare *redis.Client
 	kept *atomic.Pointer[redis.Conn]
-	die  func(error)
+	die  func(cause any)
 }
 
 // DialHook changes nothing, because the client of the hook never dials.
@@ -757,8 +752,8 @@ func (h redirectHook) send(do func(sendingClient) error, cmds ...redis.Cmder) er
 	}
 	before, returned := timesWritten(cmds), false
 	defer func() {
-		if !returned && (timesWritten(cmds) != before || slices.ContainsFunc(cmds, ofHook)) {
-			h.die(&unreadError{recover(), debug.Stack()})
+		if !returned && (before == notKnown || timesWritten(cmds) != before) {
+			h.die(recover())
 		}
 	}()
 	err := do(rdb)
@@ -766,37 +761,46 @@ func (h redirectHook) send(do func(sendingClient) error, cmds ...redis.Cmder) er
 	return err
 }
 
-// timesWritten returns how often the scripts among cmds were written to a connection. The commands of this package before and behind a
-// script are written with it.
-func timesWritten(cmds []redis.Cmder) (times int) {
+// notKnown is returned by timesWritten.
+const notKnown = -1
+
+// timesWritten returns how often the scripts among cmds were written to a connection. Commands of this package before and behind a script
+// are written with it. It is not known of others, nor of those of hooks.
+func timesWritten(cmds []redis.Cmder) int {
+	times, scripts := 0, 0
 	for _, cmd := range cmds {
+		if _, own := cmd.(*singleTryCmd); !own {
+			return notKnown
+		}
 		if args := cmd.Args(); len(args) >= firstKey {
 			if keys, ok := args[firstKey-1].(*keyCount); ok {
 				times += int(keys.written)
+				scripts++
 			}
 		}
+	}
+	if scripts == 0 {
+		return notKnown
 	}
 	return times
 }
 
-// ofHook returns true if a command is none of this package: a hook has sent it, and nobody knows whether it was written.
-func ofHook(cmd redis.Cmder) bool {
-	_, own := cmd.(*singleTryCmd)
-	return !own
-}
-
-// unreadError is why the process ends if a reply may be unread on a connection that is in the pool.
-type unreadError struct {
-	cause any // nil of runtime.Goexit
-	stack []byte
-}
-
-// Error names the cause, and where it was.
-func (e *unreadError) Error() string {
-	cause := e.cause
-	if cause == nil {
-		cause = "runtime.Goexit"
+// die ends the process by a panic. Not on the goroutine that calls it, whose deferred functions would go on sending, but the stack of that one
+// is shown with the others, and tells where the user's code is. cause is nil of [runtime.Goexit].
+//
+// Until the panic, others may get the connection. So it does as little as it can, and calls no method of the cause, which may block.
+func die(cause any) {
+	debug.SetTraceback("all")
+	text := "runtime.Goexit"
+	switch cause := cause.(type) {
+	case nil:
+	case string:
+		text = cause
+	case runtime.Error:
+		text = cause.Error()
+	default:
+		text = fmt.Sprintf("a panic with a %T", cause)
 	}
-	return fmt.Sprintf("holdfast: code that go-redis has run while it used a connection did not return, and a reply may be unread: %v\n\n%s",
-		cause, e.stack)
+	go panic("holdfast: code that go-redis has run while it used a connection did not return, and a reply may be unread: " + text)
+	select {}
 }

@@ -26,11 +26,8 @@ const (
 
 // SettingsCheck inspects the setup behind one Redis client. Its fields must not change after Start.
 type SettingsCheck struct {
-	Client     redis.UniversalClient
-	Background *Background
-	Logger     *slog.Logger
-	// MasterSeen is called if the server says that it is a master.
-	MasterSeen func()
+	Exec   *Executor
+	Logger *slog.Logger
 	// Alone is true if no other server has the same locks, unlike in a Redlock. Then a server without a copy of its data is a
 	// finding.
 	Alone bool
@@ -52,14 +49,14 @@ func (c *SettingsCheck) Start() {
 	if !c.Logger.Enabled(context.Background(), slog.LevelWarn) {
 		return
 	}
-	c.Background.Go(func(ctx context.Context) {
+	c.Exec.background.Go(func(ctx context.Context) {
 		defer c.finish()
 		for range inspections {
 			if c.inspectOnce(ctx) {
 				return
 			}
-			keepalive.Pause(ctx, inspectionInterval, nil, c.Background.Operations.Closing)
-			if c.Background.Operations.IsClosed() {
+			keepalive.Pause(ctx, inspectionInterval, nil, c.Exec.background.Operations.Closing)
+			if c.Exec.background.Operations.IsClosed() {
 				return
 			}
 		}
@@ -80,7 +77,7 @@ func (c *SettingsCheck) inspectOnce(ctx context.Context) bool {
 	go func() {
 		err := ErrPanic // unless the call returns; Recovered has logged the panic
 		defer func() { done <- err }()
-		c.Background.Recovered(func() { err = c.inspectSetup(ctx) })
+		c.Exec.background.Recovered(func() { err = c.inspectSetup(ctx) })
 	}()
 	select {
 	case err := <-done:
@@ -94,23 +91,27 @@ func (c *SettingsCheck) inspectOnce(ctx context.Context) bool {
 // inspectSetup inspects the server, or each master of a Cluster. It leaves replicas alone, because scripts are not sent
 // there. It returns the first error. In a Cluster the other masters are inspected nevertheless.
 func (c *SettingsCheck) inspectSetup(ctx context.Context) error {
-	switch rdb := c.Client.(type) {
+	switch rdb := c.Exec.Client.(type) {
 	case *redis.ClusterClient:
 		return rdb.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) (err error) {
 			err = ErrPanic // go-redis calls this on goroutines of its own, where a panic would end the process
-			c.Background.Recovered(func() { err = c.inspectServer(ctx, master, master.Options().Addr) })
+			c.Exec.background.Recovered(func() { err = c.inspectServer(ctx, c.Exec.watched(master), master.Options()) })
 			return err
 		})
 	case *redis.Client:
-		return c.inspectServer(ctx, rdb, rdb.Options().Addr)
+		return c.inspectServer(ctx, c.Exec.watched(rdb), rdb.Options())
 	default:
-		return c.inspectServer(ctx, rdb, "")
+		return c.inspectServer(ctx, rdb, nil)
 	}
 }
 
-// inspectServer inspects one server, by its INFO, and warns of what it finds. addr is its name in the log; "" if it is not
+// inspectServer inspects one server, by its INFO, and warns of what it finds. o are the options of its client; nil if they are not
 // known. A field that the server leaves out is no finding, because servers that are compatible with Redis leave fields out.
-func (c *SettingsCheck) inspectServer(ctx context.Context, rdb redis.Cmdable, addr string) error {
+func (c *SettingsCheck) inspectServer(ctx context.Context, rdb redis.Cmdable, o *redis.Options) error {
+	addr := ""
+	if o != nil {
+		addr = o.Addr
+	}
 	text, err := rdb.Info(ctx).Result()
 	if err != nil {
 		return err
@@ -121,7 +122,7 @@ func (c *SettingsCheck) inspectServer(ctx context.Context, rdb redis.Cmdable, ad
 			"server", addr, "maxmemory-policy", policy, "maxmemory", info["maxmemory"])
 	}
 	if info["role"] == "master" {
-		c.MasterSeen()
+		c.Exec.SeenMaster()
 	}
 	if info["role"] == "slave" && addr != SentinelAddr {
 		c.mu.Lock()
@@ -130,7 +131,8 @@ func (c *SettingsCheck) inspectServer(ctx context.Context, rdb redis.Cmdable, ad
 		c.found("Redis is a replica and refuses locks: connect to its master",
 			"server", addr, "master", info["master_host"]+":"+info["master_port"])
 	}
-	if c.Alone && info["role"] == "master" && info["connected_slaves"] == "0" && info["aof_enabled"] == "0" && savesNothing(ctx, rdb) {
+	if c.Alone && info["role"] == "master" && info["connected_slaves"] == "0" && info["aof_enabled"] == "0" &&
+		isDefaultUser(o) && savesNothing(ctx, rdb) {
 		c.found("Redis has neither persistence nor replicas: a restart loses all locks and records", "server", addr)
 	}
 	if version := info["redis_version"]; tooOld(version) {
@@ -165,21 +167,17 @@ func (c *SettingsCheck) warnOfReplicaLocked() {
 }
 
 // savesNothing returns true if the server says that it makes no snapshots. INFO does not show that: a server without a snapshot
-// may not have reached its first one yet. It asks as the default user only, because the server would log the refusal of a user
-// with few rights. It returns false if it cannot ask, or if there is no such command.
+// may not have reached its first one yet. It must be asked as the default user only, because the server would log the refusal of a
+// user with few rights. It returns false if it cannot ask, or if there is no such command.
 func savesNothing(ctx context.Context, rdb redis.Cmdable) bool {
-	client, known := rdb.(*redis.Client)
-	if !known || !isDefaultUser(client.Options()) {
-		return false
-	}
 	config, err := rdb.ConfigGet(ctx, "save").Result()
 	save, known := config["save"]
 	return err == nil && known && strings.TrimSpace(save) == ""
 }
 
-// isDefaultUser returns true if the client logs in as the default user, or not at all.
+// isDefaultUser returns true if it is known that the client logs in as the default user, or not at all.
 func isDefaultUser(o *redis.Options) bool {
-	return (o.Username == "" || o.Username == "default") && o.CredentialsProvider == nil && o.CredentialsProviderContext == nil &&
+	return o != nil && (o.Username == "" || o.Username == "default") && o.CredentialsProvider == nil && o.CredentialsProviderContext == nil &&
 		o.StreamingCredentialsProvider == nil
 }
 

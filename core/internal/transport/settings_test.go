@@ -48,7 +48,7 @@ func TestInspectionGivesUp(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rdb := &silent{err: test.err}
 				running := keepalive.NewOperations()
-				check := &SettingsCheck{Client: rdb, Logger: slog.Default(), Background: &Background{
+				exec := NewExecutor(rdb, Background{
 					Operations: running,
 					Go: func(work func(context.Context)) bool {
 						running.StartInternal()
@@ -59,7 +59,8 @@ func TestInspectionGivesUp(t *testing.T) {
 						return true
 					},
 					Recovered: func(call func()) { call() },
-				}}
+				}, nil)
+				check := &SettingsCheck{Exec: exec, Logger: slog.Default()}
 				check.Start()
 				time.Sleep(10 * inspectionInterval)
 				if asked := rdb.asked.Load(); asked != test.want {

@@ -1,10 +1,14 @@
 package transport
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
+	"os"
+	"os/exec"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -159,7 +163,7 @@ var places = map[string]struct {
 }
 
 // diesAt returns an executor for a server, with a trap at a place. A message that tells why it dies is sent on died.
-func diesAt(t *testing.T, place string, trap *trap, poolSize int) (rdb *redis.Client, e *Executor, died chan error) {
+func diesAt(t *testing.T, place string, trap *trap, poolSize int) (rdb *redis.Client, e *Executor, died chan any) {
 	o := &redis.Options{Network: "unix", Addr: testkit.Start(t).Addr(), PoolSize: poolSize}
 	if put := places[place].put; put != nil {
 		put(o, trap)
@@ -173,8 +177,8 @@ func diesAt(t *testing.T, place string, trap *trap, poolSize int) (rdb *redis.Cl
 		t.Fatal(err)
 	}
 	e = NewExecutor(rdb, Background{Now: keepalive.SystemClock}, nil)
-	died = make(chan error, 1)
-	e.die = func(err error) { died <- err; runtime.Goexit() }
+	died = make(chan any, 1)
+	e.die = func(cause any) { died <- cause; runtime.Goexit() }
 	return rdb, e, died
 }
 
@@ -272,5 +276,99 @@ func TestUnreadRepliesOfABatch(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// lastAloneHook is a hook that sends the last command of a pipeline in one of its own, and arms the trap for it.
+type lastAloneHook struct{ trappedHook }
+
+func (h lastAloneHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		armed := h.trap.armed.Swap(false)
+		err := next(ctx, cmds[:len(cmds)-1])
+		h.trap.armed.Store(armed)
+		return errors.Join(err, next(ctx, cmds[len(cmds)-1:]))
+	}
+}
+
+// TestUnreadRepliesOfOthers is the same for what is no script: WAIT, the inspection of the server, and lists.
+func TestUnreadRepliesOfOthers(t *testing.T) {
+	t.Parallel()
+	for name, send := range map[string]func(rdb *redis.Client, e *Executor, trap *trap){
+		"WAIT": func(rdb *redis.Client, e *Executor, trap *trap) {
+			rdb.AddHook(lastAloneHook{trappedHook{trap}})
+			c := NewCommand(echoScript, []string{"key"}, "text")
+			c.Ack = Ack{Replicas: 1, Timeout: time.Millisecond}
+			e.sendRecovered([]*Command{c})
+		},
+		"inspection": func(_ *redis.Client, e *Executor, _ *trap) {
+			_ = (&SettingsCheck{Exec: e, Logger: slog.Default()}).inspectSetup(context.Background())
+		},
+		"list": func(_ *redis.Client, e *Executor, _ *trap) {
+			_, _ = e.AskServer(context.Background(), nil, []any{"info"}, []any{"scan", "0"})
+		},
+	} {
+		for way, act := range ways {
+			t.Run(name+", "+way, func(t *testing.T) {
+				t.Parallel()
+				trap := &trap{act: act}
+				rdb, e, died := diesAt(t, "read", trap, 10)
+				e.background.Recovered = func(call func()) {
+					defer func() { _ = recover() }()
+					call()
+				}
+				_ = rdb.ScriptLoad(t.Context(), echoScript.Source)
+				trap.armed.Store(true)
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					send(rdb, e, trap)
+				}()
+				<-done
+				if trap.armed.Load() || len(died) != 1 {
+					t.Errorf("the trap is still armed: %v; dies = %v", trap.armed.Load(), len(died) == 1)
+				}
+			})
+		}
+	}
+}
+
+// stubborn is an error whose text never comes.
+type stubborn struct{}
+
+func (stubborn) Error() string { select {} }
+
+// TestDie: the process ends, and shows where the user's code is, whatever the panic was.
+func TestDie(t *testing.T) {
+	t.Parallel()
+	causes := map[string]func(){
+		"string":   func() { panic("trap") },
+		"index":    func() { _ = []int{}[len(os.Args)] },
+		"stubborn": func() { panic(stubborn{}) },
+		"Goexit":   runtime.Goexit,
+	}
+	const asked = "HOLDFAST_TEST_DIE"
+	if act := causes[os.Getenv(asked)]; act != nil {
+		trap := &trap{act: act}
+		_, e, _ := diesAt(t, "read", trap, 10)
+		e.die = die
+		trap.armed.Store(true)
+		_, _ = e.Do(context.Background(), echoScript, []string{"key"}, "text")
+		return
+	}
+	for cause, says := range map[string]string{
+		"string": "trap", "index": "index out of range", "stubborn": "transport.stubborn", "Goexit": "runtime.Goexit",
+	} {
+		t.Run(cause, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDie$")
+			cmd.Env = append(os.Environ(), asked+"="+cause)
+			out, err := cmd.CombinedOutput()
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.ExitCode() != 2 || !bytes.Contains(out, []byte("a reply may be unread: ")) ||
+				!bytes.Contains(out, []byte(says)) || !bytes.Contains(out, []byte("trappedConn.Read")) {
+				t.Errorf("%v:\n%s", err, out)
+			}
+		})
 	}
 }
