@@ -8,7 +8,7 @@ var elections = []Mutant{
 	},
 	{
 		"term that does not rise", "a counter that begins anew after FLUSHALL, found by an election", "core/internal/script/lua/lock/compact_grant.lua",
-		[][2]string{{"token = time[1] * 1000000 + time[2]", "token = 1"}},
+		[][2]string{{"token = time[1] * 1000000 + time[2]", "token = 1000"}},
 		inTests("election", "TestElectionTermsAfterFlush"),
 	},
 	{
