@@ -59,6 +59,34 @@ func TestLostKey(t *testing.T) {
 	}
 }
 
+// TestShareWithoutExpiry: Redis loses share_expiries while the owner has the exclusive lock too, so the lock stays. The owner gets another
+// share, and ends it. Then the first share ends as one that was lost, not with an error.
+func TestShareWithoutExpiry(t *testing.T) {
+	t.Parallel()
+	for name, k := range map[string]kind{"permit": aPermit, "reader": aRead} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &lostKeyStory{episode: newEpisode(startInstance(t), nil, rand.Uint64())}
+			enter := func(k kind) *tenant {
+				c := &tenant{contender: s.contend("A", k, 60)}
+				s.request(c)
+				return c
+			}
+			writer, lost := enter(aWrite), enter(k)
+			s.delete(s.keys.ShareExpiries())
+			s.leave(enter(k))
+			s.leave(lost)
+			if last := s.log[len(s.log)-1]; !strings.HasSuffix(last, "release of "+lost.ID+": false") {
+				t.Error(last)
+			}
+			s.leave(writer)
+			if left := s.stored(); s.err != nil || slices.Contains(left, s.keys.Lock) {
+				t.Errorf("%v, %q is left\n%s", s.err, left, strings.Join(s.log, "\n"))
+			}
+		})
+	}
+}
+
 // course makes some moves.
 func (s *lostKeyStory) course(moves int) {
 	for ; moves > 0 && s.err == nil; moves-- {

@@ -223,7 +223,8 @@ local function refuseQueues(mayGrant)
   end
 end
 
--- refuseFields refuses a lock in which the fields of an owner and its hold have other numbers than a script writes.
+-- refuseFields refuses a lock in which the fields of an owner and its hold have other numbers than a script writes. If share_expiries
+-- was lost, a share:<id> without its expiry may be left, also without a read:<owner>: it counts for nothing.
 local function refuseFields(id, owner)
   local function isCount(text)
     return text == '0' or isNumber(text, maxToken)
@@ -231,7 +232,8 @@ local function refuseFields(id, owner)
   local field = call('HMGET', lock, owner, 'min_hold_until', 'token', 'granted', 'share:' .. id, 'read:' .. owner)
   local entries, itsToken, since = string.match(field[6] or '1 1 1', '^(%d+) (%d+) (%d+)$')
   refuseUnless(isNumber(field[1] or '1', maxToken) and isCount(field[2] or '0') and isNumber(field[3] or '1', maxToken)
-    and isCount(field[4] or '0') and isCount(string.match(field[5] or '0 ', '^(%d+) ')) and (not field[5] or field[6])
+    and isCount(field[4] or '0') and isCount(string.match(field[5] or '0 ', '^(%d+) '))
+    and (not field[5] or field[6] or not call('ZSCORE', shareExpiries, id))
     and isNumber(entries, maxToken) and isNumber(itsToken, maxToken) and isCount(since), lock)
 end
 
