@@ -56,25 +56,26 @@ type channelState struct {
 
 // unheard is what is known of a channel that is not confirmed, although its server answers commands.
 type unheard struct {
-	since   time.Time // of the first look at which the server had answered since the one before; zero if it has not
-	looked  time.Time
-	answers uint64 // of the server, at the last look
+	answered int       // looks in a row, each of which found answers since the one before
+	looked   time.Time // zero before the first look
+	answers  uint64    // of the server, at the last look
 }
 
-// look takes note of how often the server has answered. It returns true if the server has answered for unheardWarning, between any
-// two looks. A look that follows another one too soon does not count, because there may be no answer in between.
+// look takes note of how often the server has answered. It returns true after unheardLooks in a row between any two of which the server has
+// answered. They are counted, and not timed, because a connection that cannot be made keeps its goroutine from looking, and an outage may
+// have begun and ended meanwhile. A look that follows another one too soon does not count, because there may be no answer in between.
 func (u *unheard) look(answers uint64, now time.Time) bool {
-	if now.Sub(u.looked) < pingInterval/2 {
-		return false
-	}
 	switch {
+	case u.looked.IsZero():
+	case now.Sub(u.looked) < pingInterval/2:
+		return false
 	case answers == u.answers:
-		u.since = time.Time{}
-	case u.since.IsZero():
-		u.since = now
+		u.answered = 0
+	default:
+		u.answered++
 	}
 	u.looked, u.answers = now, answers
-	return !u.since.IsZero() && now.Sub(u.since) >= unheardWarning
+	return u.answered >= unheardLooks
 }
 
 // TokenLimit is the greatest fencing token, see lua/lock/token.lua of package script. A greater number in a reply, a message or
@@ -103,9 +104,9 @@ const (
 	// confirmTimeout is how long a connection may leave a subscription unconfirmed. Then it is replaced, even if it answers
 	// pings, because a proxy may swallow SUBSCRIBE and pass on the rest.
 	confirmTimeout = 2 * pingInterval
-	// unheardWarning is for how long a channel with waiters must be unconfirmed, while the server answers commands, before the
-	// client warns. It is longer than a reconnection, and than a confirmTimeout.
-	unheardWarning = 3 * pingInterval
+	// unheardLooks is at how many looks in a row, usually a pingInterval apart, a channel with waiters must be unconfirmed while the
+	// server answers commands, before the client warns. That takes longer than a reconnection, and than a confirmTimeout.
+	unheardLooks = 3
 )
 
 // NewSubscriptions returns subscriptions without a connection: the first subscriber makes one. The function warn is called if Redis

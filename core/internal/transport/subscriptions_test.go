@@ -116,13 +116,17 @@ func TestChannelsThatMove(t *testing.T) {
 func TestUnheardChannels(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		answers []uint64 // at each look
-		want    bool     // at the last one
+		answers []uint64      // at each look
+		every   time.Duration // from one look to the next
+		want    bool          // at the last one
 	}{
-		"answering": {[]uint64{1, 2, 3, 4, 5}, true},
-		"outage":    {[]uint64{1, 1, 1, 1, 1, 1}, false},
-		"restored":  {[]uint64{1, 1, 1, 2, 3}, false},
-		"too soon":  {[]uint64{1, 2, 3}, false},
+		"answering":              {[]uint64{1, 2, 3, 4}, pingInterval, true},
+		"outage":                 {[]uint64{1, 1, 1, 1, 1, 1}, pingInterval, false},
+		"restored":               {[]uint64{1, 1, 1, 2, 3}, pingInterval, false},
+		"too soon":               {[]uint64{1, 2, 3}, pingInterval, false},
+		"outage between looks":   {[]uint64{1, 2}, 5 * pingInterval, false},
+		"outages of one look":    {[]uint64{1, 2, 3, 3, 4, 5}, 5 * pingInterval, false},
+		"slow connections, long": {[]uint64{1, 2, 3, 4}, 5 * pingInterval, true},
 	} {
 		var u unheard
 		now, got := time.Now(), false
@@ -131,7 +135,7 @@ func TestUnheardChannels(t *testing.T) {
 			if u.look(answers, now.Add(time.Millisecond)) {
 				t.Errorf("%s: warned by a look that came too soon", name)
 			}
-			now = now.Add(pingInterval)
+			now = now.Add(test.every)
 		}
 		if got != test.want {
 			t.Errorf("%s: %v", name, got)
