@@ -106,10 +106,11 @@ func byMaster(cluster *redis.ClusterClient, batch []*Command) map[*redis.Client]
 // its connection is longer than the timeout of WAIT, because after a read timeout the connection is closed, and the outcome of
 // all commands is unknown.
 func (e *Executor) pipelineWithWait(rdb *redis.Client, batch []*Command) func([]*Command, buildCmd) {
-	conn, timeout := e.watched(rdb), strictestAck(batch).Timeout
-	if limit := rdb.Options().ReadTimeout; limit > 0 && timeout > limit/2 {
-		conn = redirect(rdb, rdb.WithTimeout(limit+timeout), nil, e.die)
+	patient := bare(rdb)
+	if limit, timeout := rdb.Options().ReadTimeout, strictestAck(batch).Timeout; limit > 0 && timeout > limit/2 {
+		patient = rdb.WithTimeout(limit + timeout)
 	}
+	conn := redirect(rdb, patient, nil, e.die)
 	return func(batch []*Command, command buildCmd) {
 		ack := strictestAck(batch)
 		wait := newSingleTryCmd("wait", ack.Replicas, ack.Timeout.Milliseconds())

@@ -764,8 +764,8 @@ func (h redirectHook) send(do func(sendingClient) error, cmds ...redis.Cmder) er
 // notKnown is returned by timesWritten.
 const notKnown = -1
 
-// timesWritten returns how often the scripts among cmds were written to a connection. Commands of this package before and behind a script
-// are written with it. It is not known of others, nor of those of hooks.
+// timesWritten returns how often the scripts among cmds were written to a connection. ASKING and WAIT, which this package sends before and
+// behind a script, are written with it. It is notKnown if there is no script, or a command that a hook has made.
 func timesWritten(cmds []redis.Cmder) int {
 	times, scripts := 0, 0
 	for _, cmd := range cmds {
