@@ -89,8 +89,11 @@ func refusedWhileStuck(t *testing.T, take func(*core.Client) (end func(*testing.
 func TestFrozenServerWithoutTimeout(t *testing.T) {
 	t.Parallel()
 	server := testkit.Start(t)
-	locks := coretest.NewClient(t, server.Client(func(o *redis.Options) { o.ReadTimeout = -1 }), core.WithTTL(coretest.Long))
+	relay := server.Relay()
+	locks := coretest.NewClient(t, relay.Client(func(o *redis.Options) { o.ReadTimeout = -1 }), core.WithTTL(coretest.Long))
 	held := coretest.MustLock(t, locks.Mutex("held"))
+	asked := make(chan struct{})
+	coretest.Nth(relay, "lock:name", 1, func() { close(asked) })
 	awaitQuick(t, locks)
 	server.Pause()
 	t.Cleanup(server.Resume) // before the client is closed, which waits for what is in the background
@@ -100,6 +103,7 @@ func TestFrozenServerWithoutTimeout(t *testing.T) {
 		_, err := locks.Mutex("name").Lock(ctx)
 		cancelled <- err
 	}()
+	coretest.WaitFor(t, asked, "the request")
 	cancel()
 	coretest.WantErr(t, coretest.Receive(t, cancelled), context.Canceled)
 	unlocked := make(chan error, 1)
