@@ -104,6 +104,16 @@ var locks = []Mutant{
 		inTests("readwrite", "TestKilledReader|TestSharesKeepTheirOwnTime|TestHoldsHaveTheirOwnTime"),
 	},
 	{
+		"share without expiry refused", "once share_expiries was lost, a release fails, and is sent again for nothing", "core/internal/script/lua/lock/queue_common.lua",
+		[][2]string{{" or not call('ZSCORE', shareExpiries, id))", ")"}},
+		Killer{Package: "core/internal/script", Run: "TestShareWithoutExpiry"},
+	},
+	{
+		"first look counted", "after an outage it warns of subscriptions that are not confirmed", "core/internal/transport/subscriptions.go",
+		[][2]string{{"	case u.looked.IsZero():\n", ""}},
+		inTransport("TestUnheardChannels"),
+	},
+	{
 		"WAIT on another connection", "it covers that connection's writes, and there are none", "core/internal/transport/ack.go",
 		[][2]string{{
 			"pipeline(conn, batch, command, wait)",

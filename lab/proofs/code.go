@@ -31,6 +31,17 @@ var ownFolders = map[string][]string{
 		"ci", "clone", "dependencies", "mutants", "platforms", "release-check", "rights", "stress", "topologies", "versions",
 	},
 	"tests/messages/": {"ci", "clone", "dependencies", "messages", "platforms", "release-check"},
+
+	"tests/architecture/": ofTests(), "tests/docs/": ofTests(), "tests/gin/": ofTests(), "tests/hooks/": ofTests(), "tests/inspect/": ofTests(),
+	"tests/lease/": ofTests(), "tests/msglock/": ofTests(), "tests/multi/": ofTests(), "tests/nethttp/": ofTests(), "tests/once/": ofTests(),
+	"tests/outage/": ofTests(), "tests/readwrite/": ofTests(), "tests/release/": ofTests(), "tests/semaphore/": ofTests(),
+	"tests/waiting/": ofTests(), "tests/election/": ofTests("elections"), "tests/redlock/": ofTests("redlock"),
+	"tests/sentinel/": ofTests("sentinel", "cluster"), "tests/storms/": ofTests("tasks", "crons"),
+}
+
+// ofTests returns the proofs that run all tests of the library, and others.
+func ofTests(others ...string) []string {
+	return append(others, "ci", "clone", "dependencies", "lab", "mutants", "platforms", "release-check", "stress", "versions")
 }
 
 // counts returns true if a change of the file makes rows of some proof invalid.

@@ -134,6 +134,8 @@ func (r round) judge(t *testing.T) (*check.Report, *linear.Report) {
 	findings := judgement.Illegal
 	if !*models {
 		findings = slices.Concat(report.Violations, findings)
+	} else if report.Grants == 0 {
+		t.Error("inconclusive: nothing was granted")
 	}
 	for i, finding := range findings {
 		if i == 20 {
