@@ -136,7 +136,7 @@ func (m *model) endShare(c *contender, what script.ReleaseReason) {
 	} else if keep > m.now {
 		m.kept[c.ID] = keep
 	}
-	m.endPermits()
+	m.endPermits(c.ID)
 }
 
 func (m *model) renew(c *contender, ttl int) bool {

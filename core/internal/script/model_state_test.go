@@ -13,19 +13,18 @@ import (
 // model is what the scripts must do to one lock, written down without regard to how they do it. Its clock counts
 // whole seconds and moves only when it is told to.
 type model struct {
-	now         int
-	tokens      []int64 // of every grant, in order; 0: not seen yet
-	known       int     // grants before the last flush: nothing in Redis tells of them any more
-	sole        *sole   // nil: no owner holds the lock exclusively
-	shares      map[string]*share
-	permits     map[string]*permits // by owner
-	kept        map[string]int      // by id of a share that has ended, or by a permit of its owner: its minimum time keeps the lock shared until then
-	keptPermits int                 // so far
-	line        []*seat
-	gate        int // readers up to that place go before any writer once the minimum time of a write is over
-	seats       int // given so far
-	released    map[string]memory
-	told        []news
+	now      int
+	tokens   []int64 // of every grant, in order; 0: not seen yet
+	known    int     // grants before the last flush: nothing in Redis tells of them any more
+	sole     *sole   // nil: no owner holds the lock exclusively
+	shares   map[string]*share
+	permits  map[string]*permits // by owner
+	kept     map[string]int      // by id of a share that has ended, or by a permit of its owner: its minimum time keeps the lock shared until then
+	line     []*seat
+	gate     int // readers up to that place go before any writer once the minimum time of a write is over
+	seats    int // given so far
+	released map[string]memory
+	told     []news
 }
 
 // news is a message to a contender that was let in, or, without a name, to all: the lock is free.
@@ -128,9 +127,9 @@ func (m *model) expire() {
 	for id, s := range m.shares {
 		if s.expires <= m.now {
 			delete(m.shares, id)
+			m.endPermits(id)
 		}
 	}
-	m.endPermits()
 	maps.DeleteFunc(m.kept, func(_ string, until int) bool { return until <= m.now })
 	for id, was := range m.released {
 		if was.expires <= m.now {
@@ -159,17 +158,17 @@ func (m *model) until() int {
 	return last
 }
 
-// endPermits ends the permits of owners without a share. They stay taken for the minimum time of the owner's shares.
-func (m *model) endPermits() {
+// endPermits ends the permits of owners without a share, after this share has ended. They stay taken for the minimum time of the owner's
+// shares, in place of those that a share with the same id has left: clients use no id twice, but the model does.
+func (m *model) endPermits(share string) {
 	for owner, p := range m.permits {
 		if m.shareOf(owner) != nil {
 			continue
 		}
 		delete(m.permits, owner)
-		for range p.slots {
+		for i := range p.slots {
 			if p.keep > m.now {
-				m.keptPermits++
-				m.kept[fmt.Sprint("permit ", m.keptPermits)] = p.keep
+				m.kept[fmt.Sprintf("%s+%d", share, i)] = p.keep
 			}
 		}
 	}
