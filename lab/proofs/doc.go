@@ -10,8 +10,8 @@
 // # Which rows are valid
 //
 // A row is of the code that it was made with: a hash of the files of the commit, without those that no test depends on: pages,
-// pictures, api, .github, and this folder. So a commit that changes only those leaves all rows valid, and so does a rebase. The
-// mutants, the benchmark and the tests of brokers count only for the proofs that run them. A row whose command is another one
+// pictures, api, .github, and this folder. So a commit that changes only those leaves all rows valid, and so does a rebase. Tests,
+// the command and folders of the laboratory count only for the proofs that run them. A row whose command is another one
 // now is not valid either. The table names the rows that are of other code.
 //
 // Proofs run in the working tree, so it must not differ from HEAD in those files, neither before nor after a run.

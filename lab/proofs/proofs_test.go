@@ -38,6 +38,37 @@ func TestRowsOfOtherCode(t *testing.T) {
 	}
 }
 
+// TestCountsFor: a test counts for the proofs that run it, and the source of the library for all.
+func TestCountsFor(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]map[string]bool{
+		"core/lock.go":                            {"faults": true, "stress": true},
+		"core/internal/script/model_test.go":      {"faults": false, "stress": true, "model": true, "mutants": true},
+		"tests/outage/direct_test.go":             {"faults": false, "stress": true, "model": false, "mutants": true},
+		"tests/testkit/relay.go":                  {"faults": true, "stress": true},
+		"tests/redlock/storm_test.go":             {"redlock": true, "elections": false, "versions": true},
+		"lab/faults/round/round_test.go":          {"faults": true, "stress": false},
+		"lab/interop/renewals_test.go":            {"faults": false, "interop-long": true},
+		"middleware/nethttp/fuzz_test.go":         {"fuzz": true, "suites": false},
+		"tests/conformance/lock/lock.go":          {"topologies": true, "faults": false},
+		"docs/redis.md":                           {"ci": false},
+		"core/internal/script/lua/lock/bar.lua":   {"faults": true, "model": true},
+		"lab/proofs/list.go":                      {"ci": false},
+		"examples/flashsale/main_test.go":         {"clone": true},
+		"tests/storms/cronworker/cronworker.go":   {"crons": true, "tasks": true, "faults": false},
+		"internal/httprecord/record_test.go":      {"fuzz": true, "bench": false},
+		"tests/sentinel/ack_grants_test.go":       {"cluster": true, "redlock": false},
+		"cmd/holdfast/internal/cli/cli_test.go":   {"commands": true, "calls": false},
+		"middleware/internal/writer/main_test.go": {"calls": false, "ci": true},
+	} {
+		for proof, counted := range want {
+			if got := countsFor(proof, file); got != counted {
+				t.Errorf("%s counts for %s: %v", file, proof, got)
+			}
+		}
+	}
+}
+
 // TestReading: what an output must have, and what it must not.
 func TestReading(t *testing.T) {
 	t.Parallel()
