@@ -47,7 +47,7 @@ type Config struct {
 const (
 	defaultRetention  = 24 * time.Hour // core's
 	defaultAskTimeout = time.Second
-	// Longer than the read timeout of go-redis, which is 3 s: so one connection that has died leaves time for another try.
+	// Longer than the longest read timeout of commands, which is 3 s: so one connection that has died leaves time for another try.
 	defaultFinishTimeout = 5 * time.Second
 	defaultZombieGrace   = 2 * time.Minute
 )

@@ -109,6 +109,11 @@ var locks = []Mutant{
 		Killer{Package: "core/internal/script", Run: "TestShareWithoutExpiry"},
 	},
 	{
+		"read timeout of the user", "a lost reply is noticed when callers have given up", "core/internal/transport/paths.go",
+		[][2]string{{"return min(o.ReadTimeout, maxReadTimeout)", "return o.ReadTimeout"}},
+		inTransport("TestReadTimeoutIsBounded"),
+	},
+	{
 		"first look counted", "after an outage it warns of subscriptions that are not confirmed", "core/internal/transport/subscriptions.go",
 		[][2]string{{"	case u.looked.IsZero():\n", ""}},
 		inTransport("TestUnheardChannels"),

@@ -138,7 +138,7 @@ func TestOutageIsNoUnconfirmedSubscription(t *testing.T) {
 	go func() { _, err := coretest.AskingAgain{Locker: locks.Mutex("name")}.Lock(ctx); waiting <- err }()
 	coretest.AwaitListeners(t, locks, "name", 1)
 	server.Pause()
-	// An outage of three tries, with the pings and reconnections that belong to it.
+	// An outage of two tries, with the pings and reconnections that belong to it.
 	testkit.Eventually(t, coretest.Within, "the call to fail", func() bool {
 		_, err := locks.Mutex("other").TryLock(ctx)
 		return err != nil

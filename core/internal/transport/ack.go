@@ -107,7 +107,7 @@ func byMaster(cluster *redis.ClusterClient, batch []*Command) map[*redis.Client]
 // all commands is unknown.
 func (e *Executor) pipelineWithWait(rdb *redis.Client, batch []*Command) func([]*Command, buildCmd) {
 	patient := bare(rdb)
-	if limit, timeout := rdb.Options().ReadTimeout, strictestAck(batch).Timeout; limit > 0 && timeout > limit/2 {
+	if limit, timeout := readTimeout(rdb.Options()), strictestAck(batch).Timeout; limit > 0 && timeout > limit/2 {
 		patient = rdb.WithTimeout(limit + timeout)
 	}
 	conn := redirect(rdb, patient, nil, e.die)

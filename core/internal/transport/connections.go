@@ -151,7 +151,7 @@ func (m *masterSubscription) overdue() bool {
 	return false
 }
 
-// checkUnheard warns, once, of a channel with waiters that is not confirmed for unheardLooks although its server answers commands. In an
+// checkUnheard warns, once, of a channel with waiters that is not confirmed for unheardWarning although its server answers commands. In an
 // outage it does not warn, because then the server answers nothing.
 func (m *masterSubscription) checkUnheard() {
 	if m.subs.warned.Load() || m.subs.Unconfirmed == nil || !m.unheard() {

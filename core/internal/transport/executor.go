@@ -134,9 +134,8 @@ func (e *Executor) doQueued(ctx context.Context, c *Command, now time.Duration) 
 }
 
 // AnswerTimeout bounds the wait for the answer to a command, whatever the caller's context allows, because go-redis may take
-// far longer: it dials five times if no connection can be made, and waits for a reply for 5 s since its version 9.22. It is so short
-// that after a lost reply the next try, on another connection, is answered before a caller with OutageLimit gives up.
-const AnswerTimeout = 3 * time.Second
+// far longer. It dials five times if no connection can be made.
+const AnswerTimeout = 5 * time.Second
 
 // awaitReply waits for the answer to c. It returns true when there is one, and false if none comes in time, which is when
 //   - ctx has ended; for a DetachedContext, ReleaseGrace later;
@@ -407,7 +406,7 @@ type Background struct {
 }
 
 // FirstAnswerTimeout is how long the first try of a command waits for its answer. Each further try waits twice as long as the
-// one before. It is so short that there is time for further tries, which can use another connection.
+// one before. It is shorter than the read timeout of go-redis, so that the next try can use another connection in time.
 const FirstAnswerTimeout = time.Second
 
 // ReleaseGrace is how long a detached command waits for its answer after the caller's context has ended. It is long enough

@@ -37,6 +37,22 @@ func TestEveryWaitEnds(t *testing.T) {
 	})
 }
 
+// TestReadTimeoutIsBounded: a reply that gets lost is noticed before the wait for the answer ends, whatever the user's client has, unless
+// that waits for ever. Its other timeouts stay.
+func TestReadTimeoutIsBounded(t *testing.T) {
+	t.Parallel()
+	for own, want := range map[time.Duration]time.Duration{
+		0: maxReadTimeout, time.Second: time.Second, time.Minute: maxReadTimeout, -1: 0, -2: -1, // as in the options of go-redis
+	} {
+		rdb := redis.NewClient(&redis.Options{ReadTimeout: own, WriteTimeout: 7 * time.Second})
+		o := bare(rdb).Options()
+		if o.ReadTimeout != want || o.WriteTimeout != 7*time.Second || o.ReadTimeout >= AnswerTimeout {
+			t.Errorf("of %v: %v and %v, want %v", own, o.ReadTimeout, o.WriteTimeout, want)
+		}
+		_ = rdb.Close()
+	}
+}
+
 // TestLateAnswersEndNoOtherWait: what comes after the end of a wait, be it the answer or another end of the wait, does not end the wait
 // for a later command.
 func TestLateAnswersEndNoOtherWait(t *testing.T) {

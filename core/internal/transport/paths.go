@@ -686,10 +686,19 @@ func (d *connectDeadline) checkExpired() {
 	d.done = nil
 }
 
+// maxReadTimeout bounds how long go-redis waits for a reply to commands of this package. So a reply that gets lost on a connection that
+// stays open is noticed while callers have time for another try, most of whom give up after 5 s. Until 9.21, it was the default of go-redis,
+// which is 5 s now.
+const maxReadTimeout = 3 * time.Second
+
+// readTimeout returns the read timeout for commands of this package, which is that of the user's client up to maxReadTimeout. It is not
+// positive if there is none, as in the options.
+func readTimeout(o *redis.Options) time.Duration { return min(o.ReadTimeout, maxReadTimeout) }
+
 // bare returns a copy of rdb without hooks.
 func bare(rdb *redis.Client) *redis.Client {
 	o := rdb.Options()
-	copied := rdb.WithTimeout(o.ReadTimeout)
+	copied := rdb.WithTimeout(readTimeout(o))
 	copied.Options().WriteTimeout = o.WriteTimeout // the options are the copy's own
 	return copied
 }

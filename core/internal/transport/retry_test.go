@@ -21,10 +21,10 @@ func TestRetryEnds(t *testing.T) {
 	}{
 		"RefusedNoLimit":  {limit: 0, try: 0, minTries: 6, tries: 12, shortest: minLimit, longest: 2 * minLimit},
 		"RefusedLimit":    {limit: OutageLimit, try: 0, minTries: 10, tries: 30, shortest: OutageLimit, longest: OutageLimit + time.Second},
-		"SilentNoLimit":   {limit: 0, try: AnswerTimeout, minTries: 3, tries: 3, longest: 3*AnswerTimeout + time.Second},
-		"SilentLimit":     {limit: OutageLimit, try: AnswerTimeout, minTries: 3, tries: 3, longest: 3*AnswerTimeout + time.Second},
+		"SilentNoLimit":   {limit: 0, try: AnswerTimeout, minTries: 2, tries: 2, longest: 2*AnswerTimeout + time.Second},
+		"SilentLimit":     {limit: OutageLimit, try: AnswerTimeout, minTries: 2, tries: 2, longest: 2*AnswerTimeout + time.Second},
 		"SlowRefusals":    {limit: 0, try: time.Second, minTries: 4, tries: 4, longest: 5 * time.Second},
-		"LongerThanLimit": {limit: 3 * OutageLimit, try: AnswerTimeout, minTries: 6, tries: 6, shortest: 3 * OutageLimit, longest: 4 * OutageLimit},
+		"LongerThanLimit": {limit: 3 * OutageLimit, try: AnswerTimeout, minTries: 4, tries: 4, shortest: 3 * OutageLimit, longest: 5 * AnswerTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -57,13 +57,15 @@ type channelState struct {
 // unheard is what is known of a channel that is not confirmed, although its server answers commands.
 type unheard struct {
 	answered int       // looks in a row, each of which found answers since the one before
+	since    time.Time // of the look before the first of them
 	looked   time.Time // zero before the first look
 	answers  uint64    // of the server, at the last look
 }
 
-// look takes note of how often the server has answered. It returns true after unheardLooks in a row between any two of which the server has
-// answered. They are counted, and not timed, because a connection that cannot be made keeps its goroutine from looking, and an outage may
-// have begun and ended meanwhile. A look that follows another one too soon does not count, because there may be no answer in between.
+// look takes note of how often the server has answered. It returns true after unheardLooks in a row, and unheardWarning, if the server has
+// answered between any two of them. The time alone says too little, because a connection that cannot be made keeps its goroutine from
+// looking, and an outage may have begun and ended meanwhile. A look that follows another one too soon does not count, because there may be
+// no answer in between.
 func (u *unheard) look(answers uint64, now time.Time) bool {
 	switch {
 	case u.looked.IsZero():
@@ -72,10 +74,12 @@ func (u *unheard) look(answers uint64, now time.Time) bool {
 	case answers == u.answers:
 		u.answered = 0
 	default:
-		u.answered++
+		if u.answered++; u.answered == 1 {
+			u.since = u.looked
+		}
 	}
 	u.looked, u.answers = now, answers
-	return u.answered >= unheardLooks
+	return u.answered >= unheardLooks && now.Sub(u.since) >= unheardWarning
 }
 
 // TokenLimit is the greatest fencing token, see lua/lock/token.lua of package script. A greater number in a reply, a message or
@@ -104,9 +108,10 @@ const (
 	// confirmTimeout is how long a connection may leave a subscription unconfirmed. Then it is replaced, even if it answers
 	// pings, because a proxy may swallow SUBSCRIBE and pass on the rest.
 	confirmTimeout = 2 * pingInterval
-	// unheardLooks is at how many looks in a row, usually a pingInterval apart, a channel with waiters must be unconfirmed while the
-	// server answers commands, before the client warns. That takes longer than a reconnection, and than a confirmTimeout.
-	unheardLooks = 3
+	// unheardWarning is for how long a channel with waiters must be unconfirmed, while the server answers commands, before the
+	// client warns, and unheardLooks is at how many looks in a row. It is longer than a reconnection, and than a confirmTimeout.
+	unheardWarning = unheardLooks * pingInterval
+	unheardLooks   = 3
 )
 
 // NewSubscriptions returns subscriptions without a connection: the first subscriber makes one. The function warn is called if Redis

@@ -127,6 +127,8 @@ func TestUnheardChannels(t *testing.T) {
 		"outage between looks":   {[]uint64{1, 2}, 5 * pingInterval, false},
 		"outages of one look":    {[]uint64{1, 2, 3, 3, 4, 5}, 5 * pingInterval, false},
 		"slow connections, long": {[]uint64{1, 2, 3, 4}, 5 * pingInterval, true},
+		"quick reconnections":    {[]uint64{1, 2, 3, 4, 5, 6}, pingInterval / 2, false},
+		"the same, long":         {[]uint64{1, 2, 3, 4, 5, 6, 7}, pingInterval / 2, true},
 	} {
 		var u unheard
 		now, got := time.Now(), false
