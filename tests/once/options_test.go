@@ -118,15 +118,23 @@ func TestOnceDefaults(t *testing.T) {
 	if coretest.WantErr(t, err, core.ErrInProgress); waited.Load() != 0 {
 		t.Error("a Once without WithWait waits for as long as the locks of its client")
 	}
-	_, err = locks.Once("name", core.WithWait(10*time.Millisecond)).Begin(ctx)
-	if coretest.WantErr(t, err, core.ErrInProgress); waited.Load() != 1 {
-		t.Error("a Once with WithWait does not wait")
-	}
+	waiting := make(chan error, 1)
+	go func() {
+		next, err := locks.Once("name", core.WithWait(coretest.Long)).Begin(ctx)
+		if err == nil {
+			err = next.Release(ctx)
+		}
+		waiting <- err
+	}()
+	testkit.Eventually(t, coretest.Within, "a Once with WithWait to wait", func() bool { return waited.Load() == 1 })
 	if err := a.Release(ctx); err != nil {
 		t.Error(err)
 	}
+	if err := coretest.Receive(t, waiting); err != nil {
+		t.Error(err)
+	}
 	coretest.MustBegin(t, locks.Once("name", core.WithTTL(time.Hour)))
-	if r := coretest.MustPeek(t, locks.Once("name")); r.Lease < time.Hour-coretest.Within || r.Attempt != 2 {
+	if r := coretest.MustPeek(t, locks.Once("name")); r.Lease < time.Hour-coretest.Within || r.Attempt != 3 {
 		t.Errorf("%+v", r)
 	}
 	if _, err := core.New(rdb, core.WithReplicaAck(1, time.Second), core.WithTTL(time.Second)); err == nil {
