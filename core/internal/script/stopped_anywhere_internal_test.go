@@ -131,7 +131,7 @@ const endedBefore = `local redis = (function(server)
   return setmetatable({call = function(...)
     left = left - 1
     if left == 0 then
-      error({err = 'ERR ended here'})
+      error('ERR ended here')
     end
     return server.call(...)
   end}, {__index = server})
