@@ -35,8 +35,10 @@ var ownFolders = map[string][]string{
 	"tests/architecture/": ofTests(), "tests/docs/": ofTests(), "tests/gin/": ofTests(), "tests/hooks/": ofTests(), "tests/inspect/": ofTests(),
 	"tests/lease/": ofTests(), "tests/msglock/": ofTests(), "tests/multi/": ofTests(), "tests/nethttp/": ofTests(), "tests/once/": ofTests(),
 	"tests/outage/": ofTests(), "tests/readwrite/": ofTests(), "tests/release/": ofTests(), "tests/semaphore/": ofTests(),
-	"tests/waiting/": ofTests(), "tests/election/": ofTests("elections"), "tests/redlock/": ofTests("redlock"),
-	"tests/sentinel/": ofTests("sentinel", "cluster"), "tests/storms/": ofTests("tasks", "crons"),
+	"tests/waiting/": ofTests(), "tests/asynq/": ofTests("bench", "fuzz"), "tests/client/": ofTests("names"),
+	"tests/election/": ofTests("elections"), "tests/fair/": ofTests("bench"), "tests/mutex/": ofTests("bench"),
+	"tests/redlock/": ofTests("redlock"), "tests/rights/": ofTests("rights"), "tests/sentinel/": ofTests("sentinel", "cluster"),
+	"tests/storms/": ofTests("tasks", "crons"), "tests/strategies/": ofTests("topologies"),
 }
 
 // ofTests returns the proofs that run all tests of the library, and others.
