@@ -149,9 +149,12 @@ func TestLostStateIsReported(t *testing.T) {
 
 // TestAcknowledgedGrantOutlivesTheMaster: the same with an acknowledgement. Without the replica nothing is granted;
 // what was granted before is known to the next master.
+//
+// The servers have a file, because the sentinels of a busy machine may make the old master the master again as soon as it is back. Without
+// its data, it would know no lock.
 func TestAcknowledgedGrantOutlivesTheMaster(t *testing.T) {
 	t.Parallel()
-	s := testkit.StartSentinel(t, testkit.DownAfter(time.Second))
+	s := testkit.StartSentinel(t, testkit.DownAfter(time.Second), testkit.AOF())
 	locks := coretest.NewClient(t, s.Client(), core.WithTTL(coretest.Long), core.WithReplicaAck(1, time.Second))
 	kept := coretest.MustLock(t, locks.Mutex("kept"))
 	s.Servers[1].CutReplication()
