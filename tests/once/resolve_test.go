@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -253,13 +254,37 @@ func TestResolvedValues(t *testing.T) {
 	}
 }
 
+// turnstile is a hook of a Redis client whose commands wait while it is locked, and which is locked only once all
+// that were sent are answered.
+type turnstile struct{ sync.RWMutex }
+
+func (t *turnstile) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (t *turnstile) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		t.RLock()
+		defer t.RUnlock()
+		return next(ctx, cmd)
+	}
+}
+
+func (t *turnstile) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		t.RLock()
+		defer t.RUnlock()
+		return next(ctx, cmds)
+	}
+}
+
 // TestWaitersGetWhatWasResolved, all of them, with what the record says.
 func TestWaitersGetWhatWasResolved(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	server := testkit.Start(t)
-	rdb, relay := server.Client(), server.Relay()
-	locks, waiter := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long)), coretest.NewClient(t, relay.Client())
+	rdb, theirs := server.Client(), server.Client()
+	var waiters turnstile
+	theirs.AddHook(&waiters)
+	locks, waiter := coretest.NewClient(t, rdb, core.WithTTL(coretest.Long)), coretest.NewClient(t, theirs)
 	coretest.MustBegin(t, locks.Once("name"))
 	done := make(chan error, 3)
 	for range cap(done) {
@@ -275,12 +300,12 @@ func TestWaitersGetWhatWasResolved(t *testing.T) {
 		return rdb.PubSubNumSub(ctx, "redisson_lock__channel:{lock:name}").
 			Val()["redisson_lock__channel:{lock:name}"] > 0
 	})
-	relay.Hold(testkit.ToServer) // so that none of them begins before
+	waiters.Lock() // or one of them could begin what is abandoned
 	coretest.Abandon(t, rdb, "name")
 	if err := coretest.ResolveNow(ctx, locks.Once("name"), []byte("value")); err != nil {
 		t.Error(err)
 	}
-	relay.Deliver()
+	waiters.Unlock()
 	for range cap(done) {
 		if err := coretest.Receive(t, done); err != nil {
 			t.Errorf("waiter: %v", err)
