@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -254,24 +255,28 @@ func TestResolvedValues(t *testing.T) {
 	}
 }
 
-// turnstile is a hook of a Redis client whose commands wait while it is locked, and which is locked only once all
-// that were sent are answered.
+// turnstile is a hook of a Redis client whose scripts wait while it is locked, and which is locked only once all that
+// were sent are answered. Other commands pass: a script waits for those with which its connection begins.
 type turnstile struct{ sync.RWMutex }
 
 func (t *turnstile) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (t *turnstile) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		t.RLock()
-		defer t.RUnlock()
+		if strings.HasPrefix(cmd.Name(), "eval") {
+			t.RLock()
+			defer t.RUnlock()
+		}
 		return next(ctx, cmd)
 	}
 }
 
 func (t *turnstile) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		t.RLock()
-		defer t.RUnlock()
+		if strings.HasPrefix(cmds[0].Name(), "eval") {
+			t.RLock()
+			defer t.RUnlock()
+		}
 		return next(ctx, cmds)
 	}
 }
